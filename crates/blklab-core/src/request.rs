@@ -1,0 +1,170 @@
+//! What travels through the block layer: bios from processes, requests made of them.
+
+use crate::units::{Nanos, Sector};
+
+/// What is asked of the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Op {
+    /// Read data.
+    Read,
+    /// Write data.
+    Write,
+    /// Make every write that has completed durable (`REQ_OP_FLUSH`). No address, no length.
+    Flush,
+    /// Tell the disk that the data are no longer wanted (`REQ_OP_DISCARD`; fio's trim).
+    Discard,
+}
+
+impl Op {
+    /// True for operations that change the medium (the kernel's `op_is_write`).
+    pub const fn is_write(self) -> bool {
+        !matches!(self, Op::Read)
+    }
+}
+
+/// I/O priority class (ioprio_set(2)).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum PrioClass {
+    /// Not set: schedulers treat it as best effort.
+    #[default]
+    None,
+    /// Served first.
+    RealTime,
+    /// The default class.
+    BestEffort,
+    /// Served when nobody else wants the disk.
+    Idle,
+}
+
+/// I/O priority: a class and, within `RealTime` and `BestEffort`, a level.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct IoPrio {
+    /// The class.
+    pub class: PrioClass,
+    /// 0 (highest) to 7 (lowest).
+    pub level: u8,
+}
+
+/// A process (fio job, flusher): who asked, as schedulers tell processes apart
+/// (the kernel's io_context). Numbered from 0 in the order of the job file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ProcessId(pub u32);
+
+/// A request's place in the [`RequestSlab`]; reused after the request has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RequestId(pub u32);
+
+impl RequestId {
+    /// As an index, for tables that schedulers keep beside the slab.
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// One contiguous piece of I/O as a process submits it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bio {
+    /// What to do.
+    pub op: Op,
+    /// First sector.
+    pub sector: Sector,
+    /// Length in sectors; 0 for a flush.
+    pub sectors: u32,
+    /// Somebody waits for it (`REQ_SYNC`): all reads, direct writes, fsync's writes.
+    pub sync: bool,
+    /// Force unit access: durable when it completes (`REQ_FUA`).
+    pub fua: bool,
+    /// Who asks.
+    pub process: ProcessId,
+    /// With which priority.
+    pub prio: IoPrio,
+    /// Hardware queue of the CPU it is submitted on.
+    pub hw_queue: u16,
+    /// Whom to tell when it is done; meaning is the submitter's own.
+    pub owner: u64,
+}
+
+/// One or more bios that the disk will serve as one command.
+#[derive(Clone, Copy, Debug)]
+pub struct Request {
+    /// What to do.
+    pub op: Op,
+    /// First sector.
+    pub sector: Sector,
+    /// Length in sectors.
+    pub sectors: u32,
+    /// Somebody waits for it.
+    pub sync: bool,
+    /// Durable when it completes.
+    pub fua: bool,
+    /// Who asked for its first bio.
+    pub process: ProcessId,
+    /// Priority of its first bio.
+    pub prio: IoPrio,
+    /// Hardware queue it is bound to.
+    pub hw_queue: u16,
+    /// When it was made (`start_time_ns`).
+    pub created: Nanos,
+    /// When it went into the scheduler.
+    pub inserted: Nanos,
+    /// When it was handed to the disk (`io_start_time_ns`).
+    pub issued: Nanos,
+    /// First bio in the block layer's chain; see [`crate::block`].
+    pub bios_head: u32,
+    /// Last bio in that chain.
+    pub bios_tail: u32,
+}
+
+impl Request {
+    /// The sector just behind the last one.
+    pub fn end(&self) -> Sector {
+        self.sector.offset(self.sectors)
+    }
+}
+
+/// All living requests. An index list, so that queues hold four-byte ids and
+/// nothing is allocated per I/O once the run is warm.
+#[derive(Debug, Default)]
+pub struct RequestSlab {
+    slots: slab::Slab<Request>,
+}
+
+impl RequestSlab {
+    /// Room for `capacity` requests before it grows.
+    pub fn with_capacity(capacity: usize) -> RequestSlab {
+        RequestSlab { slots: slab::Slab::with_capacity(capacity) }
+    }
+
+    /// Keep `request`; its id is the lowest that is free.
+    pub fn insert(&mut self, request: Request) -> RequestId {
+        RequestId(self.slots.insert(request) as u32)
+    }
+
+    /// Forget a request that has ended.
+    pub fn remove(&mut self, id: RequestId) -> Request {
+        self.slots.remove(id.index())
+    }
+
+    /// How many are alive.
+    pub fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// True when none is alive.
+    pub fn is_empty(&self) -> bool {
+        self.slots.is_empty()
+    }
+}
+
+impl std::ops::Index<RequestId> for RequestSlab {
+    type Output = Request;
+    fn index(&self, id: RequestId) -> &Request {
+        &self.slots[id.index()]
+    }
+}
+
+impl std::ops::IndexMut<RequestId> for RequestSlab {
+    fn index_mut(&mut self, id: RequestId) -> &mut Request {
+        &mut self.slots[id.index()]
+    }
+}

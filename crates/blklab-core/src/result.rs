@@ -1,0 +1,253 @@
+//! What a run leaves behind: plain data, the same from every rig.
+//!
+//! Scalars serialise to JSON; bulk data (histograms, series, traces) are columns of
+//! equal length, so that they cross into other languages without a loop.
+
+use serde::Serialize;
+
+/// Everything one run of one job file on one disk under one scheduler has measured.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct RunResult {
+    /// Virtual time from the first process's start to the last one's end, in ns.
+    pub duration_ns: u64,
+    /// One entry per process, in the job file's order (`numjobs=3` gives three).
+    pub jobs: Vec<JobResult>,
+    /// What the block layer counted, as in `/proc/diskstats`.
+    pub disk: DiskCounters,
+    /// Throughput, latency and depth over time. Equal intervals over the whole run.
+    #[serde(skip)]
+    pub series: Series,
+    /// What the disk did, thinned out evenly over the whole run.
+    #[serde(skip)]
+    pub overview: DiskTrace,
+    /// What the disk did, every command of one stretch of the run.
+    #[serde(skip)]
+    pub detail: DiskTrace,
+}
+
+/// One fio process ("job" in fio's output).
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct JobResult {
+    /// fio's `jobname`.
+    pub name: String,
+    /// fio's `groupid`: rises at each `stonewall` and `new_group`.
+    pub group: u32,
+    /// `group_reporting` is on: to be merged with its group's other jobs when printed.
+    pub group_reporting: bool,
+    /// The options as given in the job file (section's own over `[global]`), in order.
+    pub options: Vec<(String, String)>,
+    /// Percentiles to print, in percent (`percentile_list`).
+    pub percentiles: Vec<f64>,
+    /// When it started, ns of virtual time.
+    pub start_ns: u64,
+    /// When it ended.
+    pub end_ns: u64,
+    /// CPU time spent outside the kernel, ns.
+    pub user_ns: u64,
+    /// CPU time spent in the kernel on its behalf, ns.
+    pub system_ns: u64,
+    /// Times it went to sleep waiting.
+    pub context_switches: u64,
+    /// Reads, as fio's `read`.
+    pub read: DirectionResult,
+    /// Writes.
+    pub write: DirectionResult,
+    /// Trims.
+    pub trim: DirectionResult,
+    /// Latency of fsync and fdatasync, ns, with `sync_latency_hist`.
+    pub sync_lat: LatencySummary,
+    /// Histogram of `sync_lat`.
+    #[serde(skip)]
+    pub sync_hist: HistogramColumns,
+    /// I/Os by depth when queued: 1, 2, 4, 8, 16, 32, 64 and more (fio's `iodepth_level`).
+    pub depth_levels: [u64; 7],
+    /// I/Os by size of the submit call: 0, 1-4, 5-8, 9-16, 17-32, 33-64, more.
+    pub submit_levels: [u64; 7],
+    /// The same for reaping completions.
+    pub complete_levels: [u64; 7],
+    /// I/Os by total latency, bounds in [`LATENCY_BOUNDS_NS`]; the last is "more".
+    pub latency_levels: Vec<u64>,
+}
+
+/// Upper bounds (exclusive) of fio's `latency_ns`, `latency_us` and `latency_ms` classes.
+pub const LATENCY_BOUNDS_NS: [u64; 31] = [
+    2,
+    4,
+    10,
+    20,
+    50,
+    100,
+    250,
+    500,
+    750,
+    1_000,
+    2_000,
+    4_000,
+    10_000,
+    20_000,
+    50_000,
+    100_000,
+    250_000,
+    500_000,
+    750_000,
+    1_000_000,
+    2_000_000,
+    4_000_000,
+    10_000_000,
+    20_000_000,
+    50_000_000,
+    100_000_000,
+    250_000_000,
+    500_000_000,
+    750_000_000,
+    1_000_000_000,
+    2_000_000_000,
+];
+
+/// One direction of one job. Counts only I/O after `ramp_time`.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct DirectionResult {
+    /// I/Os completed.
+    pub ios: u64,
+    /// Bytes completed.
+    pub bytes: u64,
+    /// Time in which they were, ns: what bandwidth and IOPS are divided by.
+    pub runtime_ns: u64,
+    /// Start of I/O to queued.
+    pub slat: LatencySummary,
+    /// Queued to completed.
+    pub clat: LatencySummary,
+    /// Start of I/O to completed.
+    pub lat: LatencySummary,
+    /// Bandwidth samples, KiB/s (fio's `bw_*`; one sample per `bwavgtime`, 500 ms).
+    pub bw: SampleSummary,
+    /// IOPS samples.
+    pub iops: SampleSummary,
+    /// Distribution of `clat`.
+    #[serde(skip)]
+    pub clat_hist: HistogramColumns,
+}
+
+/// Exact moments of a latency, ns.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct LatencySummary {
+    /// How many.
+    pub count: u64,
+    /// Smallest, 0 if none.
+    pub min_ns: u64,
+    /// Largest.
+    pub max_ns: u64,
+    /// Mean.
+    pub mean_ns: f64,
+    /// Sample standard deviation.
+    pub stddev_ns: f64,
+}
+
+/// Moments of samples taken over time.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct SampleSummary {
+    /// How many.
+    pub count: u64,
+    /// Smallest.
+    pub min: f64,
+    /// Largest.
+    pub max: f64,
+    /// Mean.
+    pub mean: f64,
+    /// Sample standard deviation.
+    pub stddev: f64,
+}
+
+/// A histogram's non-empty buckets, rising. HDR, three significant digits.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct HistogramColumns {
+    /// Highest value that counts as this bucket, ns.
+    pub value_ns: Vec<i64>,
+    /// I/Os in it.
+    pub count: Vec<i64>,
+}
+
+/// Counters over equal intervals; row `i` covers `[i * interval_ns, (i + 1) * interval_ns)`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Series {
+    /// Width of an interval.
+    pub interval_ns: u64,
+    /// Bytes completed to processes, reads.
+    pub read_bytes: Vec<i64>,
+    /// The same, writes.
+    pub write_bytes: Vec<i64>,
+    /// I/Os completed to processes, reads.
+    pub read_ios: Vec<i64>,
+    /// The same, writes.
+    pub write_ios: Vec<i64>,
+    /// Sum of the completion latencies of those reads, ns.
+    pub read_clat_sum_ns: Vec<i64>,
+    /// The same, writes.
+    pub write_clat_sum_ns: Vec<i64>,
+    /// Largest of those latencies, ns.
+    pub read_clat_max_ns: Vec<i64>,
+    /// The same, writes.
+    pub write_clat_max_ns: Vec<i64>,
+    /// Requests waiting in the scheduler, mean over the interval, times 1000.
+    pub waiting_milli: Vec<i64>,
+    /// Commands that the disk has, mean over the interval, times 1000.
+    pub in_flight_milli: Vec<i64>,
+}
+
+/// Commands as the disk saw them, in order of issue. Columns of equal length.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct DiskTrace {
+    /// Every `stride`-th command was kept.
+    pub stride: u64,
+    /// Inserted into the scheduler, ns.
+    pub queued_ns: Vec<i64>,
+    /// Handed to the disk, ns.
+    pub issued_ns: Vec<i64>,
+    /// Ended, ns.
+    pub completed_ns: Vec<i64>,
+    /// First sector.
+    pub sector: Vec<i64>,
+    /// Length in sectors.
+    pub sectors: Vec<i64>,
+    /// 0 read, 1 write, 2 flush, 3 discard.
+    pub op: Vec<i64>,
+    /// Index into `jobs`; -1 for the kernel's write-back.
+    pub process: Vec<i64>,
+}
+
+/// The block layer's counters (`Documentation/admin-guide/iostats.rst`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct DiskCounters {
+    /// Read commands completed.
+    pub read_ios: u64,
+    /// Bios merged into waiting reads.
+    pub read_merges: u64,
+    /// Sectors read.
+    pub read_sectors: u64,
+    /// Sum over reads of the time from insertion to completion, ns.
+    pub read_ticks_ns: u64,
+    /// Write commands completed.
+    pub write_ios: u64,
+    /// Bios merged into waiting writes.
+    pub write_merges: u64,
+    /// Sectors written.
+    pub write_sectors: u64,
+    /// Sum over writes of the time from insertion to completion, ns.
+    pub write_ticks_ns: u64,
+    /// Flush commands completed.
+    pub flush_ios: u64,
+    /// Discards completed.
+    pub discard_ios: u64,
+    /// Time during which at least one request was waiting or under way, ns.
+    pub io_ticks_ns: u64,
+    /// Integral over time of the requests waiting or under way, ns.
+    pub in_queue_ns: u64,
+    /// Integral over time of the commands that the disk had, ns.
+    pub in_flight_ns: u64,
+    /// Sum over commands of the time from issue to completion, ns.
+    pub service_ns: u64,
+    /// Time the disk model says it was busy, ns.
+    pub disk_busy_ns: u64,
+    /// Most requests waiting or under way at once.
+    pub depth_max: u64,
+}

@@ -1,0 +1,159 @@
+//! The scheduler's interface, after the kernel's elevator hooks, and the registry.
+//!
+//! Adding a scheduler is one new file (or folder) here and one line in
+//! [`schedulers!`](registry). A scheduler owns which request goes next; the block
+//! layer owns the requests, their tags and the disk.
+
+pub mod none;
+pub mod registry;
+pub mod tunable;
+
+use crate::request::{Bio, Op, RequestId, RequestSlab};
+use crate::units::Nanos;
+
+pub use registry::AnyScheduler;
+pub use tunable::{Info, Settings, Tunable, Unit};
+
+/// What a scheduler may see of the queue it serves, at one moment.
+pub struct Queue<'a> {
+    /// The time.
+    pub now: Nanos,
+    /// All living requests.
+    pub requests: &'a RequestSlab,
+    /// Requests that the disk has (dispatched, not completed).
+    pub in_flight: u32,
+    /// Limits that do not change during a run.
+    pub limits: &'a QueueLimits,
+}
+
+/// The queue's fixed properties.
+#[derive(Clone, Debug, PartialEq)]
+pub struct QueueLimits {
+    /// `queue/rotational`.
+    pub rotational: bool,
+    /// Commands the disk takes at once per hardware queue.
+    pub queue_depth: u32,
+    /// Hardware queues.
+    pub hw_queues: u16,
+    /// `queue/nr_requests`: requests per hardware queue that may wait or be under way.
+    pub nr_requests: u32,
+    /// Largest request in sectors (`max_sectors_kb`, in sectors).
+    pub max_sectors: u32,
+    /// CPUs of the host (software queues).
+    pub cpus: u16,
+}
+
+/// Where a new request goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InsertAt {
+    /// Where the scheduler wants it.
+    Sorted,
+    /// To be dispatched before everything else (requeue, `BLK_MQ_INSERT_AT_HEAD`).
+    Head,
+}
+
+/// How a bio fits a waiting request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Merge {
+    /// The bio begins where the request ends.
+    Back(RequestId),
+    /// The bio ends where the request begins.
+    Front(RequestId),
+}
+
+/// What the queue's owner calls, in the order of a request's life.
+///
+/// Requests come in by `insert` and leave by `dispatch` exactly once, or by
+/// `requests_merged`. Flushes never come here.
+pub trait Scheduler: Sized {
+    /// Name, description and table of tunables.
+    const INFO: Info;
+
+    /// A scheduler with these settings (already checked against the table).
+    fn new(settings: &Settings, limits: &QueueLimits) -> Self;
+
+    /// A waiting request that `bio` could grow, if the scheduler wants that. The
+    /// caller has not checked sizes; the scheduler only returns requests for which
+    /// [`can_merge`] holds.
+    fn find_merge(&mut self, queue: &Queue<'_>, bio: &Bio) -> Option<Merge>;
+
+    /// The request has grown by a bio; when `merge` is `Front` its first sector changed
+    /// from `old_sector`.
+    fn bio_merged(&mut self, queue: &Queue<'_>, merge: Merge, old_sector: crate::units::Sector);
+
+    /// The waiting request adjoining `id` behind it (`after` true) or before it, with
+    /// which the grown `id` may now be joined; `None` if there is none or it may not be.
+    fn neighbour(&self, queue: &Queue<'_>, id: RequestId, after: bool) -> Option<RequestId>;
+
+    /// `gone` was appended to `kept`; forget it. Both are still in the slab, `kept`
+    /// not yet grown. `kept` inherits the earlier deadline.
+    fn requests_merged(&mut self, queue: &Queue<'_>, kept: RequestId, gone: RequestId);
+
+    /// A request enters.
+    fn insert(&mut self, queue: &Queue<'_>, id: RequestId, at: InsertAt);
+
+    /// The next request for hardware queue `hw_queue`, or none: because nothing waits,
+    /// or because the scheduler holds back (it then says until when in `next_timer`, or
+    /// a completion will make it go on).
+    fn dispatch(&mut self, queue: &Queue<'_>, hw_queue: u16) -> Option<RequestId>;
+
+    /// The disk has ended the request. `id` is still in the slab.
+    fn completed(&mut self, queue: &Queue<'_>, id: RequestId);
+
+    /// How many of the queue's `nr_requests` a request of this kind may use
+    /// (the kernel's `limit_depth`); `u32::MAX` for no limit of its own.
+    fn depth_limit(&self, op: Op, sync: bool) -> u32 {
+        let _ = (op, sync);
+        u32::MAX
+    }
+
+    /// When [`Scheduler::timer`] wants to be called; [`Nanos::NEVER`] for not at all.
+    fn next_timer(&self) -> Nanos {
+        Nanos::NEVER
+    }
+
+    /// The time of `next_timer` has come. True if dispatching may now give more.
+    fn timer(&mut self, queue: &Queue<'_>) -> bool {
+        let _ = queue;
+        false
+    }
+
+    /// True if `dispatch` might return a request for `hw_queue` now (`has_work`).
+    fn has_work(&self, hw_queue: u16) -> bool;
+
+    /// Requests that wait here, for checks and depth figures.
+    fn waiting(&self) -> usize;
+
+    /// A process has ended and will issue no more (the kernel's `exit_icq`).
+    fn process_exited(&mut self, queue: &Queue<'_>, process: crate::request::ProcessId) {
+        let _ = (queue, process);
+    }
+}
+
+/// The block layer's own conditions for adding `bio` to `id` at that end
+/// (`elv_bio_merge_ok` and `ll_back_merge_fn`): same operation and kind of wait, same
+/// priority, adjoining, and not above `max_sectors`.
+pub fn can_merge(queue: &Queue<'_>, bio: &Bio, merge: Merge) -> bool {
+    let (id, adjoins) = match merge {
+        Merge::Back(id) => (id, queue.requests[id].end() == bio.sector),
+        Merge::Front(id) => (id, bio.sector.offset(bio.sectors) == queue.requests[id].sector),
+    };
+    let request = &queue.requests[id];
+    adjoins
+        && request.op == bio.op
+        && request.fua == bio.fua
+        && request.prio == bio.prio
+        && request.sectors + bio.sectors <= queue.limits.max_sectors
+}
+
+/// The same for joining two requests, `next` directly behind `first`
+/// (`attempt_merge`).
+pub fn can_join(queue: &Queue<'_>, first: RequestId, next: RequestId) -> bool {
+    let (first, next) = (&queue.requests[first], &queue.requests[next]);
+    first.end() == next.sector
+        && first.op == next.op
+        && first.fua == next.fua
+        && first.prio == next.prio
+        && first.hw_queue == next.hw_queue
+        && first.sectors + next.sectors <= queue.limits.max_sectors
+}

@@ -1,0 +1,122 @@
+//! All schedulers, by name. One line each; dispatch is static.
+
+use super::{Info, InsertAt, Merge, Queue, QueueLimits, Scheduler, Settings};
+use crate::request::{Bio, Op, ProcessId, RequestId};
+use crate::units::{Nanos, Sector};
+
+macro_rules! schedulers {
+    ($($variant:ident => $type:ty),+ $(,)?) => {
+        /// Any of the schedulers, chosen by name.
+        pub enum AnyScheduler {
+            $(#[allow(missing_docs)] $variant($type)),+
+        }
+
+        /// Every scheduler's description, in the registry's order.
+        pub const ALL: &[Info] = &[$(<$type as Scheduler>::INFO),+];
+
+        /// Hand `$call` to whichever scheduler it is.
+        macro_rules! each {
+            ($self:expr, $s:ident => $call:expr) => {
+                match $self { $(AnyScheduler::$variant($s) => $call),+ }
+            };
+        }
+
+        impl AnyScheduler {
+            /// The scheduler of that name, or `None` if there is none.
+            pub fn new(name: &str, settings: &Settings, limits: &QueueLimits) -> Option<AnyScheduler> {
+                $(if name == <$type as Scheduler>::INFO.name {
+                    return Some(AnyScheduler::$variant(<$type as Scheduler>::new(settings, limits)));
+                })+
+                None
+            }
+        }
+    };
+}
+
+schedulers! {
+    None => super::none::NoScheduler,
+}
+
+/// The description of the scheduler called `name`.
+pub fn info(name: &str) -> Option<&'static Info> {
+    ALL.iter().find(|info| info.name == name)
+}
+
+impl AnyScheduler {
+    /// See [`Scheduler::find_merge`].
+    #[inline]
+    pub fn find_merge(&mut self, queue: &Queue<'_>, bio: &Bio) -> Option<Merge> {
+        each!(self, s => s.find_merge(queue, bio))
+    }
+
+    /// See [`Scheduler::bio_merged`].
+    #[inline]
+    pub fn bio_merged(&mut self, queue: &Queue<'_>, merge: Merge, old_sector: Sector) {
+        each!(self, s => s.bio_merged(queue, merge, old_sector));
+    }
+
+    /// See [`Scheduler::neighbour`].
+    #[inline]
+    pub fn neighbour(&self, queue: &Queue<'_>, id: RequestId, after: bool) -> Option<RequestId> {
+        each!(self, s => s.neighbour(queue, id, after))
+    }
+
+    /// See [`Scheduler::requests_merged`].
+    #[inline]
+    pub fn requests_merged(&mut self, queue: &Queue<'_>, kept: RequestId, gone: RequestId) {
+        each!(self, s => s.requests_merged(queue, kept, gone));
+    }
+
+    /// See [`Scheduler::insert`].
+    #[inline]
+    pub fn insert(&mut self, queue: &Queue<'_>, id: RequestId, at: InsertAt) {
+        each!(self, s => s.insert(queue, id, at));
+    }
+
+    /// See [`Scheduler::dispatch`].
+    #[inline]
+    pub fn dispatch(&mut self, queue: &Queue<'_>, hw_queue: u16) -> Option<RequestId> {
+        each!(self, s => s.dispatch(queue, hw_queue))
+    }
+
+    /// See [`Scheduler::completed`].
+    #[inline]
+    pub fn completed(&mut self, queue: &Queue<'_>, id: RequestId) {
+        each!(self, s => s.completed(queue, id));
+    }
+
+    /// See [`Scheduler::depth_limit`].
+    #[inline]
+    pub fn depth_limit(&self, op: Op, sync: bool) -> u32 {
+        each!(self, s => s.depth_limit(op, sync))
+    }
+
+    /// See [`Scheduler::next_timer`].
+    #[inline]
+    pub fn next_timer(&self) -> Nanos {
+        each!(self, s => s.next_timer())
+    }
+
+    /// See [`Scheduler::timer`].
+    #[inline]
+    pub fn timer(&mut self, queue: &Queue<'_>) -> bool {
+        each!(self, s => s.timer(queue))
+    }
+
+    /// See [`Scheduler::has_work`].
+    #[inline]
+    pub fn has_work(&self, hw_queue: u16) -> bool {
+        each!(self, s => s.has_work(hw_queue))
+    }
+
+    /// See [`Scheduler::waiting`].
+    #[inline]
+    pub fn waiting(&self) -> usize {
+        each!(self, s => s.waiting())
+    }
+
+    /// See [`Scheduler::process_exited`].
+    pub fn process_exited(&mut self, queue: &Queue<'_>, process: ProcessId) {
+        each!(self, s => s.process_exited(queue, process));
+    }
+}

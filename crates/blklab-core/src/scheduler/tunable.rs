@@ -1,0 +1,179 @@
+//! One table per scheduler: parser, `--help`, docs and error messages come from it.
+
+use thiserror::Error;
+
+/// The unit a tunable is given in, as in `queue/iosched`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// A number of requests, batches or the like.
+    Count,
+    /// Milliseconds.
+    Milliseconds,
+    /// Microseconds.
+    Microseconds,
+    /// Nanoseconds.
+    Nanoseconds,
+    /// KiB.
+    Kibibytes,
+    /// Sectors of 512 bytes.
+    Sectors,
+    /// 0 or 1.
+    Flag,
+}
+
+impl Unit {
+    /// As printed behind a value; empty for plain numbers.
+    pub const fn symbol(self) -> &'static str {
+        match self {
+            Unit::Count => "",
+            Unit::Milliseconds => "ms",
+            Unit::Microseconds => "us",
+            Unit::Nanoseconds => "ns",
+            Unit::Kibibytes => "KiB",
+            Unit::Sectors => "sectors",
+            Unit::Flag => "0|1",
+        }
+    }
+}
+
+/// One tunable: a file in `queue/iosched`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tunable {
+    /// File name in `queue/iosched`.
+    pub name: &'static str,
+    /// Unit of value, default and bounds.
+    pub unit: Unit,
+    /// What the kernel starts with.
+    pub default: i64,
+    /// Smallest value the kernel takes.
+    pub min: i64,
+    /// Largest value the kernel takes.
+    pub max: i64,
+    /// What it does, in one line.
+    pub help: &'static str,
+}
+
+/// What there is to say about a scheduler.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Info {
+    /// As in `queue/scheduler`.
+    pub name: &'static str,
+    /// One line for lists.
+    pub summary: &'static str,
+    /// Whose behaviour it follows, and what it leaves out.
+    pub follows: &'static str,
+    /// Its tunables.
+    pub tunables: &'static [Tunable],
+}
+
+/// Values for a scheduler's tunables, all within bounds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    table: &'static [Tunable],
+    values: Vec<i64>,
+}
+
+/// Why a setting is refused.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum SettingError {
+    /// No such tunable.
+    #[error("scheduler {scheduler} has no tunable '{name}'{hint}")]
+    Unknown {
+        /// The scheduler's name.
+        scheduler: &'static str,
+        /// What was asked for.
+        name: String,
+        /// `; it has a, b` or the nearest name.
+        hint: String,
+    },
+    /// Not a whole number.
+    #[error("{scheduler}:{name}: '{found}' is not a whole number ({min} to {max}{unit})")]
+    NotANumber {
+        /// The scheduler's name.
+        scheduler: &'static str,
+        /// The tunable.
+        name: &'static str,
+        /// What was given.
+        found: String,
+        /// Smallest value allowed.
+        min: i64,
+        /// Largest value allowed.
+        max: i64,
+        /// Unit with a space before it, or nothing.
+        unit: String,
+    },
+    /// Outside the bounds.
+    #[error("{scheduler}:{name}: {found} is out of range ({min} to {max}{unit})")]
+    OutOfRange {
+        /// The scheduler's name.
+        scheduler: &'static str,
+        /// The tunable.
+        name: &'static str,
+        /// What was given.
+        found: i64,
+        /// Smallest value allowed.
+        min: i64,
+        /// Largest value allowed.
+        max: i64,
+        /// Unit with a space before it, or nothing.
+        unit: String,
+    },
+}
+
+impl Settings {
+    /// Every tunable at its default.
+    pub fn defaults(info: &Info) -> Settings {
+        Settings { table: info.tunables, values: info.tunables.iter().map(|t| t.default).collect() }
+    }
+
+    /// Set one tunable from text.
+    ///
+    /// # Errors
+    /// An unknown name, text that is no whole number, a value outside its bounds.
+    pub fn set(&mut self, info: &Info, name: &str, value: &str) -> Result<(), SettingError> {
+        let scheduler = info.name;
+        let Some(index) = self.table.iter().position(|t| t.name == name) else {
+            let names: Vec<_> = self.table.iter().map(|t| t.name).collect();
+            return Err(SettingError::Unknown {
+                scheduler,
+                name: name.to_owned(),
+                hint: crate::text::hint(name, &names),
+            });
+        };
+        let tunable = &self.table[index];
+        let (name, min, max) = (tunable.name, tunable.min, tunable.max);
+        let unit = match tunable.unit.symbol() {
+            "" => String::new(),
+            symbol => format!(" {symbol}"),
+        };
+        let Ok(found) = value.trim().parse::<i64>() else {
+            return Err(SettingError::NotANumber {
+                scheduler,
+                name,
+                found: value.to_owned(),
+                min,
+                max,
+                unit,
+            });
+        };
+        if found < min || found > max {
+            return Err(SettingError::OutOfRange { scheduler, name, found, min, max, unit });
+        }
+        self.values[index] = found;
+        Ok(())
+    }
+
+    /// The value of a tunable that the scheduler's own table has.
+    ///
+    /// # Panics
+    /// If the table has no such name: a mistake in the scheduler's file.
+    pub fn get(&self, name: &str) -> i64 {
+        let index = self.table.iter().position(|t| t.name == name);
+        self.values[index.unwrap_or_else(|| panic!("no tunable '{name}' in the table"))]
+    }
+
+    /// Names and values, in the table's order.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static Tunable, i64)> + '_ {
+        self.table.iter().zip(self.values.iter().copied())
+    }
+}
