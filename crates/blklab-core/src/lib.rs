@@ -3,8 +3,10 @@
 //! Pure Rust: no I/O, no real clock, no global state.
 
 pub mod disk;
+pub mod recorder;
 pub mod request;
 pub mod result;
 pub mod scheduler;
+pub mod stats;
 pub mod text;
 pub mod units;

@@ -3,9 +3,10 @@
 use crate::units::{Nanos, Sector};
 
 /// What is asked of the disk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Op {
     /// Read data.
+    #[default]
     Read,
     /// Write data.
     Write,
@@ -50,6 +51,11 @@ pub struct IoPrio {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ProcessId(pub u32);
 
+impl ProcessId {
+    /// The kernel itself: the flusher thread.
+    pub const KERNEL: ProcessId = ProcessId(u32::MAX);
+}
+
 /// A request's place in the [`RequestSlab`]; reused after the request has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RequestId(pub u32);
@@ -85,7 +91,7 @@ pub struct Bio {
 }
 
 /// One or more bios that the disk will serve as one command.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Request {
     /// What to do.
     pub op: Op,
