@@ -109,9 +109,7 @@ pub struct Request {
     pub prio: IoPrio,
     /// Hardware queue it is bound to.
     pub hw_queue: u16,
-    /// When it was made (`start_time_ns`).
-    pub created: Nanos,
-    /// When it went into the scheduler.
+    /// When it was made and went into the scheduler (`start_time_ns`; a plug takes no time).
     pub inserted: Nanos,
     /// When it was handed to the disk (`io_start_time_ns`).
     pub issued: Nanos,

@@ -236,12 +236,18 @@ pub struct DiskCounters {
     pub write_ticks_ns: u64,
     /// Flush commands completed.
     pub flush_ios: u64,
+    /// Sum over flushes of the time from issue to completion, ns.
+    pub flush_ticks_ns: u64,
     /// Discards completed.
     pub discard_ios: u64,
+    /// Sum over discards of the time from insertion to completion, ns.
+    pub discard_ticks_ns: u64,
     /// Time during which at least one request was waiting or under way, ns.
     pub io_ticks_ns: u64,
     /// Integral over time of the requests waiting or under way, ns.
     pub in_queue_ns: u64,
+    /// Time for which two requests were counted that then became one, ns.
+    pub joined_ns: u64,
     /// Integral over time of the commands that the disk had, ns.
     pub in_flight_ns: u64,
     /// Sum over commands of the time from issue to completion, ns.

@@ -12,7 +12,7 @@ use crate::request::{Bio, Op, RequestId, RequestSlab};
 use crate::units::Nanos;
 
 pub use registry::AnyScheduler;
-pub use tunable::{Info, Settings, Tunable, Unit};
+pub use tunable::{Generation, Info, Settings, Tunable, Unit};
 
 /// What a scheduler may see of the queue it serves, at one moment.
 pub struct Queue<'a> {
@@ -88,6 +88,12 @@ pub trait Scheduler: Sized {
     /// `gone` was appended to `kept`; forget it. Both are still in the slab, `kept`
     /// not yet grown. `kept` inherits the earlier deadline.
     fn requests_merged(&mut self, queue: &Queue<'_>, kept: RequestId, gone: RequestId);
+
+    /// True if the block layer should first try to append a new request to one that
+    /// waits (`elv_attempt_insert_merge`): it asks `find_merge` with the request's range.
+    fn merges_on_insert(&self) -> bool {
+        false
+    }
 
     /// A request enters.
     fn insert(&mut self, queue: &Queue<'_>, id: RequestId, at: InsertAt);

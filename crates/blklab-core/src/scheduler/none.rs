@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use super::{Info, InsertAt, Merge, Queue, QueueLimits, Scheduler, Settings, can_merge};
+use super::{Generation, Info, InsertAt, Merge, Queue, QueueLimits, Scheduler, Settings, can_merge};
 use crate::request::{Bio, RequestId};
 use crate::units::Sector;
 
@@ -21,6 +21,7 @@ pub struct NoScheduler {
 impl Scheduler for NoScheduler {
     const INFO: Info = Info {
         name: "none",
+        generation: Generation::MultiQueue,
         summary: "no scheduling: requests go to the disk in order of arrival (multi-queue)",
         follows: "Linux 6.12, blk-mq without an elevator",
         tunables: &[],

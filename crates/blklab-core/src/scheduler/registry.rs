@@ -43,6 +43,20 @@ pub fn info(name: &str) -> Option<&'static Info> {
 }
 
 impl AnyScheduler {
+    /// The scheduler's own description.
+    pub fn info(&self) -> &'static Info {
+        fn of<S: Scheduler>(_: &S) -> &'static Info {
+            const { &S::INFO }
+        }
+        each!(self, s => of(s))
+    }
+
+    /// See [`Scheduler::merges_on_insert`].
+    #[inline]
+    pub fn merges_on_insert(&self) -> bool {
+        each!(self, s => s.merges_on_insert())
+    }
+
     /// See [`Scheduler::find_merge`].
     #[inline]
     pub fn find_merge(&mut self, queue: &Queue<'_>, bio: &Bio) -> Option<Merge> {

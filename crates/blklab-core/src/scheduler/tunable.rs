@@ -53,11 +53,22 @@ pub struct Tunable {
     pub help: &'static str,
 }
 
+/// The block layer that a scheduler was written for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Generation {
+    /// Before 5.0: one queue, a pool of requests for each direction.
+    SingleQueue,
+    /// blk-mq: tags, hardware queues.
+    MultiQueue,
+}
+
 /// What there is to say about a scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Info {
     /// As in `queue/scheduler`.
     pub name: &'static str,
+    /// The block layer that it belongs to.
+    pub generation: Generation,
     /// One line for lists.
     pub summary: &'static str,
     /// Whose behaviour it follows, and what it leaves out.
