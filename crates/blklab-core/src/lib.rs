@@ -2,7 +2,9 @@
 //!
 //! Pure Rust: no I/O, no real clock, no global state.
 
+pub mod block;
 pub mod disk;
+pub mod host;
 pub mod recorder;
 pub mod request;
 pub mod result;

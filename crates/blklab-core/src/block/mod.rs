@@ -129,6 +129,11 @@ impl Block {
         &self.limits
     }
 
+    /// A completed write may be lost without a flush.
+    pub fn has_volatile_write_cache(&self) -> bool {
+        self.volatile_write_cache
+    }
+
     /// When the scheduler wants to be woken.
     #[inline]
     pub fn next_timer(&self) -> Nanos {

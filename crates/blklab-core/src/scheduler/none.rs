@@ -24,6 +24,8 @@ impl Scheduler for NoScheduler {
         generation: Generation::MultiQueue,
         summary: "no scheduling: requests go to the disk in order of arrival (multi-queue)",
         follows: "Linux 6.12, blk-mq without an elevator",
+        // No lock is shared: software queues belong to one CPU each.
+        lock_ns: 0,
         tunables: &[],
     };
 

@@ -73,6 +73,8 @@ pub struct Info {
     pub summary: &'static str,
     /// Whose behaviour it follows, and what it leaves out.
     pub follows: &'static str,
+    /// CPU time under the scheduler's lock that one request costs, on a desktop CPU.
+    pub lock_ns: u64,
     /// Its tunables.
     pub tunables: &'static [Tunable],
 }
