@@ -3,6 +3,7 @@
 //! Pure Rust: no I/O, no real clock, no global state.
 
 pub mod disk;
+pub mod pagecache;
 pub mod request;
 pub mod result;
 pub mod scheduler;

@@ -15,8 +15,14 @@ pub enum Unit {
     Nanoseconds,
     /// KiB.
     Kibibytes,
+    /// Bytes.
+    Bytes,
     /// Sectors of 512 bytes.
     Sectors,
+    /// Hundredths of a second, as the `vm.dirty_*_centisecs` sysctls have it.
+    Centiseconds,
+    /// Hundredths of a whole.
+    Percent,
     /// 0 or 1.
     Flag,
 }
@@ -30,7 +36,10 @@ impl Unit {
             Unit::Microseconds => "us",
             Unit::Nanoseconds => "ns",
             Unit::Kibibytes => "KiB",
+            Unit::Bytes => "bytes",
             Unit::Sectors => "sectors",
+            Unit::Centiseconds => "cs",
+            Unit::Percent => "%",
             Unit::Flag => "0|1",
         }
     }
@@ -77,7 +86,7 @@ pub struct Settings {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum SettingError {
     /// No such tunable.
-    #[error("scheduler {scheduler} has no tunable '{name}'{hint}")]
+    #[error("{scheduler} has no tunable '{name}'{hint}")]
     Unknown {
         /// The scheduler's name.
         scheduler: &'static str,
