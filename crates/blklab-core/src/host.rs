@@ -2,93 +2,105 @@
 //!
 //! Each CPU and the scheduler's lock are next-free times: work asked for at `t` begins
 //! when the resource is free and keeps it for as long as it takes. All costs are zero in
-//! [`Host::FREE`], which is what the kernel rig's zero-cost CPU is compared with.
+//! [`Host::FREE`], for comparison with a kernel whose CPU costs nothing.
 
+use crate::tunable::{Settings, Tunable, Unit};
 use crate::units::Nanos;
 
-/// One number of the host's description.
+/// The host's numbers. The defaults are an ordinary desktop of the 2020s.
+pub const TUNABLES: &[Tunable] = &[
+    Tunable {
+        name: "cpus",
+        unit: Unit::Count,
+        default: 4,
+        min: 1,
+        max: 1024,
+        help: "CPUs; a process stays on the one of its number",
+    },
+    Tunable {
+        name: "submit_ns",
+        unit: Unit::Nanoseconds,
+        // submit_ns + complete_ns: 423k 4 KiB reads/s of fio with libaio on a loop device
+        // under none on one CPU (Linux 6.18), 2.36 us each, less the loop driver's share.
+        default: 1200,
+        min: 0,
+        max: 1_000_000,
+        help: "CPU time to submit one direct I/O; 0 here and in complete_ns: the scheduler costs nothing either",
+    },
+    Tunable {
+        name: "complete_ns",
+        unit: Unit::Nanoseconds,
+        default: 1000,
+        min: 0,
+        max: 1_000_000,
+        help: "CPU time of one completion: interrupt, wake-up, reaping",
+    },
+    Tunable {
+        name: "syscall_ns",
+        unit: Unit::Nanoseconds,
+        // Estimate: fio gets about a million 4 KiB page cache hits a second.
+        default: 600,
+        min: 0,
+        max: 1_000_000,
+        help: "CPU time of a buffered read or write beside copying, fio's own part included",
+    },
+    Tunable {
+        name: "copy_mb_s",
+        unit: Unit::MegabytesPerSecond,
+        // Estimate: one core of a desktop with DDR4 memory.
+        default: 8000,
+        min: 0,
+        max: 1_000_000,
+        help: "speed of copying between a process and the page cache; 0: it takes no time",
+    },
+];
+
+/// The host's CPUs and what things cost on them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HostParameter {
-    /// As given on the command line.
-    pub name: &'static str,
-    /// Unit of value, default and bounds.
-    pub unit: &'static str,
-    /// An ordinary desktop of the 2020s.
-    pub default: u64,
-    /// Smallest value allowed.
-    pub min: u64,
-    /// Largest value allowed.
-    pub max: u64,
-    /// What it is and where the default comes from.
-    pub help: &'static str,
-}
-
-macro_rules! host {
-    ($($field:ident: $unit:literal, $default:literal, $min:literal..=$max:literal, $help:literal;)+) => {
-        /// The host's CPUs and what things cost on them.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub struct Host { $(#[doc = $help] pub $field: u64),+ }
-
-        /// Every number of a [`Host`]: name, unit, default, bounds, meaning.
-        pub const PARAMETERS: &[HostParameter] = &[
-            $(HostParameter {
-                name: stringify!($field), unit: $unit, default: $default, min: $min, max: $max, help: $help,
-            }),+
-        ];
-
-        impl Default for Host {
-            fn default() -> Host {
-                Host { $($field: $default),+ }
-            }
-        }
-
-        impl Host {
-            /// Set a number by name.
-            ///
-            /// # Errors
-            /// One line: no such name, or a value outside its bounds.
-            pub fn set(&mut self, name: &str, value: u64) -> Result<(), String> {
-                let names = PARAMETERS.iter().map(|p| p.name).collect::<Vec<_>>();
-                let Some(parameter) = PARAMETERS.iter().find(|p| p.name == name) else {
-                    return Err(format!("the host has no parameter '{name}'{}", crate::text::hint(name, &names)));
-                };
-                let HostParameter { min, max, unit, .. } = *parameter;
-                if value < min || value > max {
-                    return Err(format!("host {name}: {value} is out of range ({min} to {max} {unit})"));
-                }
-                match name {
-                    $(stringify!($field) => self.$field = value,)+
-                    _ => unreachable!("the name stands in the table"),
-                }
-                Ok(())
-            }
-
-            /// Names and values, in the table's order.
-            pub fn values(&self) -> Vec<(&'static str, u64)> {
-                vec![$((stringify!($field), self.$field)),+]
-            }
-        }
-    };
-}
-
-host! {
-    cpus: "CPUs", 4, 1..=1024, "CPUs; a process stays on the one of its number (as with fio's cpus_allowed_policy=split)";
-    memory_mib: "MiB", 8192, 64..=16777216, "memory for the page cache";
-    submit_ns: "ns", 1200, 0..=1000000, "CPU time to submit one direct I/O; with complete_ns what is left of 2.36 us per 4 KiB read of fio with libaio on a loop device under none (423k IOPS on one CPU, Linux 6.18)";
-    complete_ns: "ns", 1000, 0..=1000000, "CPU time of one completion: interrupt, wake-up, reaping; see submit_ns";
-    syscall_ns: "ns", 600, 0..=1000000, "CPU time of one buffered read or write beside copying, fio's own part included; estimate: fio reaches about 1 million 4 KiB hits a second";
-    copy_mb_s: "MB/s", 8000, 100..=1000000, "speed at which buffered data are copied; estimate: one core of a desktop with DDR4 memory";
+pub struct Host {
+    /// CPUs.
+    pub cpus: u16,
+    /// To submit one direct I/O.
+    pub submit: Nanos,
+    /// Of one completion.
+    pub complete: Nanos,
+    /// Of a buffered read or write, beside copying.
+    pub syscall: Nanos,
+    copy_mb_s: u64,
 }
 
 impl Host {
     /// CPU work takes no time.
     pub const FREE: Host =
-        Host { cpus: 4, memory_mib: 8192, submit_ns: 0, complete_ns: 0, syscall_ns: 0, copy_mb_s: 1_000_000 };
+        Host { cpus: 4, submit: Nanos::ZERO, complete: Nanos::ZERO, syscall: Nanos::ZERO, copy_mb_s: 0 };
+
+    /// The table at its defaults.
+    pub fn settings() -> Settings {
+        Settings::defaults("host", TUNABLES)
+    }
+
+    /// From settings of the table in [`TUNABLES`].
+    pub fn new(settings: &Settings) -> Host {
+        // The table's bounds keep every value non-negative.
+        let get = |name| settings.get(name).unsigned_abs();
+        Host {
+            cpus: get("cpus") as u16,
+            submit: Nanos(get("submit_ns")),
+            complete: Nanos(get("complete_ns")),
+            syscall: Nanos(get("syscall_ns")),
+            copy_mb_s: get("copy_mb_s"),
+        }
+    }
+
+    /// CPU work costs nothing, so the scheduler's does not either.
+    pub fn is_free(&self) -> bool {
+        self.submit == Nanos::ZERO && self.complete == Nanos::ZERO
+    }
 
     /// CPU time to copy `bytes` between a process and the page cache.
     #[inline]
     pub fn copying(&self, bytes: u64) -> Nanos {
-        Nanos(bytes * 1_000 / self.copy_mb_s)
+        Nanos((bytes * 1_000).checked_div(self.copy_mb_s).unwrap_or(0))
     }
 }
 
@@ -103,7 +115,7 @@ pub struct Cpus {
 impl Cpus {
     /// Idle CPUs; each I/O holds the scheduler's lock for `lock_hold`.
     pub fn new(host: &Host, lock_hold: Nanos) -> Cpus {
-        Cpus { free: vec![Nanos::ZERO; host.cpus as usize], lock_free: Nanos::ZERO, lock_hold }
+        Cpus { free: vec![Nanos::ZERO; usize::from(host.cpus)], lock_free: Nanos::ZERO, lock_hold }
     }
 
     /// Work of length `cost` asked for at `now` on `cpu`: when it is done.
@@ -145,13 +157,19 @@ mod tests {
 
     #[test]
     fn a_wrong_host_parameter_is_refused_in_one_line() {
-        let mut host = Host::default();
-        assert!(host.set("cpus", 8).is_ok());
-        assert_eq!(host.cpus, 8);
-        assert_eq!(
-            host.set("cpu", 8).unwrap_err(),
-            "the host has no parameter 'cpu'; did you mean 'cpus'?"
-        );
-        assert_eq!(host.set("cpus", 0).unwrap_err(), "host cpus: 0 is out of range (1 to 1024 CPUs)");
+        let mut settings = Host::settings();
+        assert!(settings.set("cpus", "8").is_ok());
+        assert_eq!(Host::new(&settings).cpus, 8);
+        let refused = |name, value| Host::settings().set(name, value).unwrap_err().to_string();
+        assert_eq!(refused("cpu", "8"), "host has no tunable 'cpu'; did you mean 'cpus'?");
+        assert_eq!(refused("cpus", "0"), "host:cpus: 0 is out of range (1 to 1024)");
+        assert_eq!(refused("cpus", "two"), "host:cpus: 'two' is not a whole number (1 to 1024)");
+    }
+
+    #[test]
+    fn copying_takes_the_time_that_the_speed_says() {
+        let host = Host { copy_mb_s: 8000, ..Host::FREE };
+        assert_eq!(host.copying(4096), Nanos(512));
+        assert_eq!(Host::FREE.copying(1 << 30), Nanos::ZERO);
     }
 }

@@ -14,12 +14,10 @@ mod limits;
 
 use crate::disk::{AnyDisk, Command, Completion, Disk, Tag};
 use crate::recorder::{SeriesRecorder, TraceRecorder};
-use crate::request::{Bio, Op, PrioClass, ProcessId, Request, RequestId, RequestSlab};
+use crate::request::{Bio, Op, ProcessId, Request, RequestId, RequestSlab};
 use crate::result::DiskCounters;
-use crate::scheduler::{
-    AnyScheduler, Generation, InsertAt, Merge, Queue, QueueLimits, can_join, can_merge,
-};
-use crate::units::{Nanos, Sector};
+use crate::scheduler::{AnyScheduler, Generation, InsertAt, Merge, Queue, QueueLimits, can_join, can_merge};
+use crate::units::Nanos;
 
 pub use limits::{QueueSettings, queue_limits};
 
@@ -55,6 +53,8 @@ struct HwQueue {
     allocated: [u32; 2],
     /// With the disk.
     in_flight: u32,
+    /// Stands in [`Block::to_run`].
+    to_run: bool,
 }
 
 /// Flushes: one is with the disk at a time; those that come meanwhile share the next.
@@ -77,6 +77,8 @@ pub struct Block {
     requests: RequestSlab,
     bios: slab::Slab<BioNode>,
     hw_queues: Vec<HwQueue>,
+    /// Hardware queues that may have something to dispatch, in order.
+    to_run: Vec<u16>,
     plug: Vec<RequestId>,
     flushes: Flushes,
     in_flight: u32,
@@ -91,12 +93,7 @@ pub struct Block {
 /// What the scheduler sees. A macro, since it borrows fields beside the scheduler's.
 macro_rules! queue {
     ($block:expr, $now:expr) => {
-        Queue {
-            now: $now,
-            requests: &$block.requests,
-            in_flight: $block.in_flight,
-            limits: &$block.limits,
-        }
+        Queue { now: $now, requests: &$block.requests, in_flight: $block.in_flight, limits: &$block.limits }
     };
 }
 
@@ -111,6 +108,7 @@ impl Block {
             requests: RequestSlab::with_capacity(limits.nr_requests as usize),
             bios: slab::Slab::with_capacity(limits.nr_requests as usize),
             hw_queues: vec![HwQueue::default(); usize::from(limits.hw_queues)],
+            to_run: Vec::with_capacity(usize::from(limits.hw_queues)),
             plug: Vec::with_capacity(PLUG_REQUESTS),
             flushes: Flushes::default(),
             in_flight: 0,
@@ -142,7 +140,9 @@ impl Block {
 
     /// The scheduler's time has come. Call [`Block::run`] next.
     pub fn timer(&mut self, now: Nanos) {
-        self.scheduler.timer(&queue!(self, now));
+        if self.scheduler.timer(&queue!(self, now)) {
+            (0..self.limits.hw_queues).for_each(|hw_queue| self.mark(hw_queue));
+        }
     }
 
     /// Tell the scheduler that a process has ended.
@@ -292,37 +292,37 @@ impl Block {
     pub fn unplug(&mut self, now: Nanos) {
         for index in 0..self.plug.len() {
             let id = self.plug[index];
-            if !(self.scheduler.merges_on_insert() && self.merge_request(now, id)) {
+            self.mark(self.requests[id].hw_queue);
+            if !self.join_waiting(now, id) {
                 self.scheduler.insert(&queue!(self, now), id, InsertAt::Sorted);
             }
         }
         self.plug.clear();
     }
 
-    /// Join a new request to one that waits and that it continues
-    /// (`elv_attempt_insert_merge`: back merges only).
-    fn merge_request(&mut self, now: Nanos, id: RequestId) -> bool {
-        let request = &self.requests[id];
-        let as_bio = Bio {
-            op: request.op,
-            sector: request.sector,
-            sectors: request.sectors,
-            sync: request.sync,
-            fua: request.fua,
-            process: request.process,
-            prio: request.prio,
-            hw_queue: request.hw_queue,
-            owner: 0,
-        };
-        let queue = queue!(self, now);
-        let Some(Merge::Back(kept)) = self.scheduler.find_merge(&queue, &as_bio) else { return false };
-        if !can_join(&queue, kept, id) {
-            return false;
+    /// Append a new request to one that waits, and that to the next, as far as the
+    /// scheduler offers any (`blk_mq_sched_try_insert_merge`).
+    #[inline]
+    fn join_waiting(&mut self, now: Nanos, id: RequestId) -> bool {
+        let mut last = id;
+        while self.scheduler.waiting() > 0
+            && let Some(kept) = self.scheduler.find_join(&queue!(self, now), last)
+        {
+            self.scheduler.requests_merged(&queue!(self, now), kept, last);
+            self.append(now, kept, last);
+            last = kept;
         }
-        let sector = self.requests[kept].sector;
-        self.append(now, kept, id);
-        self.scheduler.bio_merged(&queue!(self, now), Merge::Back(kept), sector);
-        true
+        last != id
+    }
+
+    /// Hardware queue `hw_queue` may have something to dispatch.
+    #[inline]
+    fn mark(&mut self, hw_queue: u16) {
+        let queue = &mut self.hw_queues[usize::from(hw_queue)];
+        if !queue.to_run {
+            queue.to_run = true;
+            self.to_run.push(hw_queue);
+        }
     }
 
     /// Give the disk as much as it takes and the scheduler lets go.
@@ -331,15 +331,17 @@ impl Block {
         if !self.flushes.waiting.is_empty() && self.flushes.request.is_none() {
             self.issue_flush(now, disk);
         }
-        if self.scheduler.waiting() == 0 {
-            return;
-        }
-        for hw_queue in 0..self.limits.hw_queues {
-            while self.hw_queues[usize::from(hw_queue)].in_flight < self.limits.queue_depth {
+        for index in 0..self.to_run.len() {
+            let hw_queue = self.to_run[index];
+            self.hw_queues[usize::from(hw_queue)].to_run = false;
+            while self.scheduler.waiting() > 0
+                && self.hw_queues[usize::from(hw_queue)].in_flight < self.limits.queue_depth
+            {
                 let Some(id) = self.scheduler.dispatch(&queue!(self, now), hw_queue) else { break };
                 self.issue(now, id, disk);
             }
         }
+        self.to_run.clear();
     }
 
     #[inline]
@@ -392,11 +394,15 @@ impl Block {
         self.in_flight -= 1;
         if self.flushes.request != Some(id) {
             self.scheduler.completed(&queue!(self, now), id);
+            while let Some(hw_queue) = self.scheduler.woken() {
+                self.mark(hw_queue);
+            }
         }
         let request = self.requests.remove(id);
         let hw_queue = &mut self.hw_queues[usize::from(request.hw_queue)];
         hw_queue.in_flight -= 1;
         hw_queue.allocated[usize::from(request.sync)] -= 1;
+        self.mark(request.hw_queue);
         self.count(&request, now);
         self.trace.completed(&request, now);
         if request.op == Op::Flush {

@@ -49,7 +49,7 @@ pub struct Setup<'a> {
     pub queue: QueueSettings,
     /// The host.
     pub host: Host,
-    /// Memory and write-back; see [`crate::pagecache::INFO`].
+    /// Memory and write-back; see [`crate::pagecache::TUNABLES`].
     pub memory: &'a Settings,
     /// Decides everything random.
     pub seed: u64,
@@ -98,7 +98,7 @@ impl Engine {
     fn new(setup: Setup<'_>) -> Result<Engine, RunError> {
         let Setup { plan, disk, scheduler, settings, queue, host, memory, seed } = setup;
         let info = registry::info(scheduler).ok_or(RunError::NoSuchScheduler)?;
-        let limits = queue_limits(disk.limits(), info, host.cpus as u16, queue);
+        let limits = queue_limits(disk.limits(), info, host.cpus, queue);
         let elevator =
             AnyScheduler::new(scheduler, settings, &limits).ok_or(RunError::NoSuchScheduler)?;
         let max_io = Bytes(u64::from(limits.max_sectors) * crate::units::SECTOR_BYTES);
@@ -107,8 +107,7 @@ impl Engine {
         for file in &files {
             cache.add_file(file.size.0);
         }
-        // Host::FREE stands for a host that costs nothing at all.
-        let lock = if host.submit_ns == 0 { 0 } else { info.lock_ns };
+        let lock = if host.is_free() { 0 } else { info.lock_ns };
         let cpus = Cpus::new(&host, Nanos(lock));
         let block = Block::new(&disk, limits, elevator);
         let world = World::new(block, disk, cache, host, cpus, files, plan.processes.len());

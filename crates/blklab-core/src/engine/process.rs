@@ -133,7 +133,7 @@ impl Process {
     pub fn new(spec: &ProcessSpec, plan: &Plan, seed: u64, world: &World) -> Process {
         let job = &spec.job;
         let depth = job.queueing.depth();
-        let cpu = (u64::from(spec.id.0) % world.host.cpus) as u16;
+        let cpu = (spec.id.0 % u32::from(world.host.cpus)) as u16;
         let who = Submitter {
             process: spec.id,
             prio: job.priorities.base,
@@ -225,7 +225,7 @@ impl Process {
         }
         self.in_flight -= 1;
         self.done.push_back(slot);
-        let cost = Nanos(world.host.complete_ns);
+        let cost = world.host.complete;
         let at = world.cpus.work(self.cpu, world.now, cost);
         self.system += cost;
         if self.wake_at_done > 0 && self.done.len() >= self.wake_at_done {
@@ -237,7 +237,7 @@ impl Process {
     /// The flush that it waited for has ended.
     pub fn flush_ended(&mut self, world: &mut World) {
         self.syncing.flush_ended();
-        let at = world.cpus.work(self.cpu, world.now, Nanos(world.host.complete_ns));
+        let at = world.cpus.work(self.cpu, world.now, world.host.complete);
         world.wake(self.spec.id, at);
     }
 
@@ -331,7 +331,7 @@ impl Process {
             return self.go(State::Buffered { slot, done: 0 });
         }
         self.state = State::Prepared(slot);
-        let cost = Nanos(world.host.submit_ns);
+        let cost = world.host.submit;
         self.system += cost;
         Flow::At(world.cpus.submit(self.cpu, world.now, cost))
     }
@@ -523,8 +523,8 @@ impl Process {
             step
         };
         let done = done + step.bytes;
-        let begun = if done == step.bytes { world.host.syscall_ns } else { 0 };
-        let cost = Nanos(begun) + world.host.copying(step.bytes);
+        let begun = if done == step.bytes { world.host.syscall } else { Nanos::ZERO };
+        let cost = begun + world.host.copying(step.bytes);
         self.system += cost;
         let at = world.cpus.work(self.cpu, world.now, cost);
         self.state = if self.pages.ranges.is_empty() && step.wait.is_none() {

@@ -4,15 +4,16 @@
 //! [`schedulers!`](registry). A scheduler owns which request goes next; the block
 //! layer owns the requests, their tags and the disk.
 
+pub mod info;
 pub mod none;
 pub mod registry;
-pub mod tunable;
 
 use crate::request::{Bio, Op, RequestId, RequestSlab};
 use crate::units::Nanos;
 
+pub use crate::tunable::{Settings, Tunable, Unit};
+pub use info::{Generation, Info};
 pub use registry::AnyScheduler;
-pub use tunable::{Generation, Info, Settings, Tunable, Unit};
 
 /// What a scheduler may see of the queue it serves, at one moment.
 pub struct Queue<'a> {
