@@ -84,7 +84,9 @@ pub struct Bio {
     pub process: ProcessId,
     /// With which priority.
     pub prio: IoPrio,
-    /// Hardware queue of the CPU it is submitted on.
+    /// CPU it is submitted on: its software queue.
+    pub cpu: u16,
+    /// Hardware queue of that CPU.
     pub hw_queue: u16,
     /// Whom to tell when it is done; meaning is the submitter's own.
     pub owner: u64,
@@ -107,6 +109,8 @@ pub struct Request {
     pub process: ProcessId,
     /// Priority of its first bio.
     pub prio: IoPrio,
+    /// CPU that its first bio was submitted on.
+    pub cpu: u16,
     /// Hardware queue it is bound to.
     pub hw_queue: u16,
     /// When it was made and went into the scheduler (`start_time_ns`; a plug takes no time).

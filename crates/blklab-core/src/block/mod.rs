@@ -200,6 +200,7 @@ impl Block {
             fua: bio.fua,
             process: bio.process,
             prio: bio.prio,
+            cpu: bio.cpu,
             hw_queue: bio.hw_queue,
             inserted: now,
             issued: Nanos::ZERO,

@@ -20,7 +20,7 @@ impl Flusher {
     pub fn run(&mut self, world: &mut World) {
         world.begin(ProcessId::KERNEL);
         let who =
-            Submitter { process: ProcessId::KERNEL, prio: IoPrio::default(), hw_queue: 0, waits: false };
+            Submitter { process: ProcessId::KERNEL, prio: IoPrio::default(), cpu: 0, hw_queue: 0, waits: false };
         while self.pages.hand_over(world, who).is_ok() {
             self.pages.begin(true);
             while self.pages.ranges.len() < RANGES_AT_ONCE {

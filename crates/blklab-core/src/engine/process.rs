@@ -86,7 +86,6 @@ enum Flow {
 pub struct Process {
     spec: ProcessSpec,
     who: Submitter,
-    cpu: u16,
     state: State,
     pattern: Pattern,
     pacer: Pacer,
@@ -137,6 +136,7 @@ impl Process {
         let who = Submitter {
             process: spec.id,
             prio: job.priorities.base,
+            cpu,
             hw_queue: cpu % world.block.limits().hw_queues,
             waits: true,
         };
@@ -147,7 +147,6 @@ impl Process {
         let slot = Slot { unit, start: Nanos::ZERO, issued: Nanos::ZERO, bios_left: 0 };
         Process {
             who,
-            cpu,
             state: State::Top,
             pattern: Pattern::new(spec, plan, seed),
             pacer: Pacer::new(&job.rate, seed, spec.id),
@@ -226,7 +225,7 @@ impl Process {
         self.in_flight -= 1;
         self.done.push_back(slot);
         let cost = world.host.complete;
-        let at = world.cpus.work(self.cpu, world.now, cost);
+        let at = world.cpus.work(self.who.cpu, world.now, cost);
         self.system += cost;
         if self.wake_at_done > 0 && self.done.len() >= self.wake_at_done {
             self.wake_at_done = 0;
@@ -237,7 +236,7 @@ impl Process {
     /// The flush that it waited for has ended.
     pub fn flush_ended(&mut self, world: &mut World) {
         self.syncing.flush_ended();
-        let at = world.cpus.work(self.cpu, world.now, world.host.complete);
+        let at = world.cpus.work(self.who.cpu, world.now, world.host.complete);
         world.wake(self.spec.id, at);
     }
 
@@ -333,7 +332,7 @@ impl Process {
         self.state = State::Prepared(slot);
         let cost = world.host.submit;
         self.system += cost;
-        Flow::At(world.cpus.submit(self.cpu, world.now, cost))
+        Flow::At(world.cpus.submit(self.who.cpu, world.now, cost))
     }
 
     fn go(&mut self, state: State) -> Flow {
@@ -407,6 +406,7 @@ impl Process {
             fua: unit.direction == Direction::Write && job.durability.mode != SyncMode::None,
             process: self.spec.id,
             prio,
+            cpu: self.who.cpu,
             hw_queue: self.who.hw_queue,
             owner: Owner::Direct(self.spec.id, slot).pack(),
         })
@@ -487,7 +487,7 @@ impl Process {
     fn think(&mut self, world: &mut World) -> Flow {
         let think = self.spec.job.think;
         self.since_think = 0;
-        let spun = world.cpus.work(self.cpu, world.now, think.spin.min(think.time));
+        let spun = world.cpus.work(self.who.cpu, world.now, think.spin.min(think.time));
         self.user += think.spin.min(think.time);
         self.think_end = (world.now + think.time).max(spun).min(self.end_by.max(world.now));
         self.pacer.paused(world.now, self.think_end);
@@ -526,7 +526,7 @@ impl Process {
         let begun = if done == step.bytes { world.host.syscall } else { Nanos::ZERO };
         let cost = begun + world.host.copying(step.bytes);
         self.system += cost;
-        let at = world.cpus.work(self.cpu, world.now, cost);
+        let at = world.cpus.work(self.who.cpu, world.now, cost);
         self.state = if self.pages.ranges.is_empty() && step.wait.is_none() {
             State::BufferedDone(slot)
         } else {

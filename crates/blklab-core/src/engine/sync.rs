@@ -104,6 +104,7 @@ impl Syncing {
             fua: false,
             process: who.process,
             prio: who.prio,
+            cpu: who.cpu,
             hw_queue: who.hw_queue,
             owner: Owner::Flush(who.process).pack(),
         };

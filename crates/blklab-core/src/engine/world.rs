@@ -285,6 +285,7 @@ impl World {
             fua: false,
             process: who.process,
             prio: who.prio,
+            cpu: who.cpu,
             hw_queue: who.hw_queue,
             owner: Owner::Pages(index).pack(),
         })
@@ -324,6 +325,8 @@ pub struct Submitter {
     pub process: ProcessId,
     /// Its priority.
     pub prio: IoPrio,
+    /// The CPU it runs on.
+    pub cpu: u16,
     /// Hardware queue of its CPU.
     pub hw_queue: u16,
     /// Somebody waits for the writes (`WB_SYNC_ALL`).
