@@ -68,7 +68,10 @@ impl Rig {
             owner: 0,
         };
         let queue = Queue { now, requests: &self.requests, in_flight: 0, limits: &self.limits };
-        assert!(self.scheduler.find_merge(&queue, &bio).is_none(), "requests of 8 sectors every 16 do not adjoin");
+        assert!(
+            self.scheduler.find_merge(&queue, &bio).is_none(),
+            "requests of 8 sectors every 16 do not adjoin"
+        );
         let id = self.requests.insert(Request {
             op,
             sector,
