@@ -72,47 +72,27 @@ fn fifo_batch_is_the_number_of_requests_between_two_looks_at_the_deadlines() {
 }
 
 #[test]
-fn read_expire_and_write_expire_say_when_an_old_request_below_the_head_is_fetched() {
-    for name in BOTH {
-        for (op, tunable) in [(Read, "read_expire"), (Write, "write_expire")] {
-            let next_after_20_ms = |expire| {
-                let mut rig = Rig::new(name, &[(tunable, expire), ("fifo_batch", 1)]);
-                rig.submit(bio(op, 5000));
-                assert_eq!(serve(&mut rig, 1), [5000]);
-                // The old one lies below the head, the young ones above.
-                rig.submit(bio(op, 1000));
-                rig.submit(bio(op, 6000));
-                rig.submit(bio(op, 7000));
-                if name == "deadline" {
-                    // Its pointer was empty when 5000 went; set it going upwards again.
-                    assert_eq!(serve(&mut rig, 1), [1000]);
-                    rig.submit(bio(op, 500));
-                }
-                rig.advance(Nanos::from_millis(20));
-                serve(&mut rig, 1)[0]
-            };
-            assert_eq!(next_after_20_ms(21), 6000, "{name}:{tunable}");
-            let oldest = next_after_20_ms(20);
-            // deadline: 6000 is the oldest there and above the head alike.
-            assert_eq!(oldest, if name == "deadline" { 6000 } else { 1000 }, "{name}:{tunable}");
-        }
-    }
-}
-
-#[test]
-fn deadline_leaves_its_sweep_for_an_expired_request() {
+fn read_expire_and_write_expire_say_when_the_sweep_is_left_for_the_oldest() {
     for (op, tunable) in [(Read, "read_expire"), (Write, "write_expire")] {
-        let order = |expire| {
-            let mut rig = Rig::new("deadline", &[(tunable, expire), ("fifo_batch", 1)]);
+        let order_after_20_ms = |name, expire| {
+            let mut rig = Rig::new(name, &[(tunable, expire), ("fifo_batch", 1)]);
+            // Above 5000 and young, below it and old.
             rig.submit(bio(op, 5000));
+            if name == "mq-deadline" {
+                assert_eq!(serve(&mut rig, 1), [5000]);
+            }
             rig.submit(bio(op, 1000));
             rig.submit(bio(op, 6000));
-            assert_eq!(serve(&mut rig, 1), [5000]);
+            if name == "deadline" {
+                assert_eq!(serve(&mut rig, 1), [5000]);
+            }
             rig.advance(Nanos::from_millis(20));
             serve(&mut rig, 2)
         };
-        assert_eq!(order(21), [6000, 1000]);
-        assert_eq!(order(20), [1000, 6000]);
+        for name in BOTH {
+            assert_eq!(order_after_20_ms(name, 21), [6000, 1000], "{name}:{tunable}");
+            assert_eq!(order_after_20_ms(name, 20), [1000, 6000], "{name}:{tunable}");
+        }
     }
 }
 
@@ -136,7 +116,7 @@ fn writes_starved_is_the_number_of_read_batches_before_a_batch_of_writes() {
         rig.submit(bio(Read, 0));
         serve(&mut rig, 1);
         rig.submit(bio(Write, 50));
-        for place in (1..200) {
+        for place in 1..200 {
             rig.submit(bio(Read, place * 100));
         }
         assert_eq!(serve(&mut rig, 200).last(), Some(&50), "{name}: reads always go first");

@@ -46,7 +46,7 @@ fn an_elevator_finds_a_back_merge_among_any_number_and_a_list_only_among_the_lat
         for others in [7, 8] {
             let mut rig = Rig::new(info.name, &[]);
             rig.submit(bio(Read, 0));
-            for place in (1..=others) {
+            for place in 1..=others {
                 rig.submit(bio(Read, place * 100));
             }
             let merged = matches!(rig.submit(bio(Read, 8)), Submitted::Merged(_));

@@ -17,7 +17,7 @@ fn depth(rig: &Rig, op: Op) -> u32 {
 }
 
 fn fill(rig: &mut Rig, op: Op, count: u64) {
-    for place in (0..count) {
+    for place in 0..count {
         rig.submit(bio(op, place * 100));
     }
 }
