@@ -18,6 +18,10 @@ pub mod noop;
 pub mod registry;
 
 #[cfg(test)]
+mod deadline_rules;
+#[cfg(test)]
+mod merge_rules;
+#[cfg(test)]
 mod properties;
 #[cfg(test)]
 mod testing;

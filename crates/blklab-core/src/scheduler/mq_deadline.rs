@@ -28,9 +28,7 @@
 //! Left out: zoned disks (since 6.10 the block layer's business anyway) and jiffies
 //! (deadlines are exact instead of rounded to a tick of 1 to 10 ms).
 
-use super::deadline::{
-    FIFO_BATCH, FRONT_MERGES, READ_EXPIRE, WRITE_EXPIRE, WRITES_STARVED, direction, span,
-};
+use super::deadline::{FIFO_BATCH, FRONT_MERGES, READ_EXPIRE, WRITE_EXPIRE, WRITES_STARVED, direction, span};
 use super::lanes::Lanes;
 use super::lists::{Links, List};
 use super::{Generation, Info, InsertAt, Merge, Queue, QueueLimits, Scheduler, Settings, Tunable, Unit};
