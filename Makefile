@@ -31,7 +31,7 @@ $(VENV)/.built: $(VENV)/.created $(RUST_SOURCES)
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.built
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev]' --config-settings=build-args=--quiet
+	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --quiet --extras dev
 	@touch $@
 
 test: test-packages check test-rust test-python docs  ## Formatting, lints, types, all tests, docs

@@ -108,14 +108,13 @@ impl SeriesRecorder {
         }
     }
 
-    /// The finished series.
-    pub fn finish(self) -> Series {
+    /// The finished series and the width of its intervals.
+    pub fn finish(self) -> (Series, Nanos) {
         let column = |f: fn(&Row) -> u64| self.rows.iter().map(|row| f(row) as i64).collect::<Vec<_>>();
         let mean_milli = |f: fn(&Row) -> u64| {
             self.rows.iter().map(|row| (f(row) as u128 * 1000 / u128::from(self.interval.0)) as i64).collect()
         };
-        Series {
-            interval_ns: self.interval.0,
+        let series = Series {
             read_bytes: column(|row| row.bytes[0]),
             write_bytes: column(|row| row.bytes[1]),
             read_ios: column(|row| row.ios[0]),
@@ -126,7 +125,8 @@ impl SeriesRecorder {
             write_clat_max_ns: column(|row| row.clat_max[1]),
             waiting_milli: mean_milli(|row| row.waiting_area),
             in_flight_milli: mean_milli(|row| row.in_flight_area),
-        }
+        };
+        (series, self.interval)
     }
 }
 
@@ -197,17 +197,16 @@ impl TraceRecorder {
         }
     }
 
-    /// The finished traces: overview, detail.
-    pub fn finish(self) -> (DiskTrace, DiskTrace) {
-        (columns(self.overview, self.stride), columns(self.detail, 1))
+    /// The finished traces: overview, its stride, detail.
+    pub fn finish(self) -> (DiskTrace, u64, DiskTrace) {
+        (columns(self.overview), self.stride, columns(self.detail))
     }
 }
 
-fn columns(mut rows: Vec<Traced>, stride: u64) -> DiskTrace {
+fn columns(mut rows: Vec<Traced>) -> DiskTrace {
     rows.sort_by_key(|row| row.request.issued);
     let column = |f: fn(&Traced) -> i64| rows.iter().map(f).collect::<Vec<_>>();
     DiskTrace {
-        stride,
         queued_ns: column(|row| row.request.inserted.0 as i64),
         issued_ns: column(|row| row.request.issued.0 as i64),
         completed_ns: column(|row| row.completed.0 as i64),
@@ -245,15 +244,15 @@ mod tests {
                 at += Nanos(gap);
                 recorder.completed(at, gap % 2 == 0, 4096, Nanos(gap));
             }
-            let series = recorder.finish();
+            let (series, Nanos(interval_ns)) = recorder.finish();
             prop_assert!(series.read_ios.len() <= SERIES_ROWS);
             let ios: i64 = series.read_ios.iter().chain(&series.write_ios).sum();
             prop_assert_eq!(ios as usize, gaps.len());
             let clat: i64 = series.read_clat_sum_ns.iter().chain(&series.write_clat_sum_ns).sum();
             prop_assert_eq!(clat as u64, gaps.iter().sum::<u64>());
             let milli: i64 = series.in_flight_milli.iter().sum();
-            let rounding = series.in_flight_milli.len() as u64 * series.interval_ns / 1000;
-            prop_assert!((milli as u64 * series.interval_ns / 1000).abs_diff(area) <= rounding + 1);
+            let rounding = series.in_flight_milli.len() as u64 * interval_ns / 1000;
+            prop_assert!((milli as u64 * interval_ns / 1000).abs_diff(area) <= rounding + 1);
         }
 
         #[test]
@@ -263,10 +262,10 @@ mod tests {
                 let request = Request { issued: Nanos(n), ..Request::default() };
                 recorder.completed(&request, Nanos(n + 1));
             }
-            let (overview, detail) = recorder.finish();
+            let (overview, stride, detail) = recorder.finish();
             prop_assert!(overview.issued_ns.len() <= TRACE_ROWS);
-            prop_assert_eq!(overview.issued_ns.len() as u64, commands.div_ceil(overview.stride));
-            prop_assert!(overview.issued_ns.iter().enumerate().all(|(i, &ns)| ns as u64 == i as u64 * overview.stride));
+            prop_assert_eq!(overview.issued_ns.len() as u64, commands.div_ceil(stride));
+            prop_assert!(overview.issued_ns.iter().enumerate().all(|(i, &ns)| ns as u64 == i as u64 * stride));
             prop_assert!(detail.issued_ns.windows(2).all(|pair| pair[1] == pair[0] + 1));
         }
     }

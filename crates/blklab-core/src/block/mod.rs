@@ -19,7 +19,7 @@ use crate::result::DiskCounters;
 use crate::scheduler::{AnyScheduler, Generation, InsertAt, Merge, Queue, QueueLimits, can_join, can_merge};
 use crate::units::Nanos;
 
-pub use limits::{QueueSettings, queue_limits};
+pub use limits::{QUEUE_TUNABLES, queue_limits};
 
 /// A plug holds at most this many requests (`BLK_MAX_REQUEST_COUNT`).
 const PLUG_REQUESTS: usize = 32;

@@ -15,13 +15,15 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use thiserror::Error;
 
-use crate::block::{Block, QueueSettings, queue_limits};
+use crate::block::{Block, queue_limits};
 use crate::disk::{AnyDisk, Disk};
 use crate::host::{Cpus, Host};
 use crate::pagecache::{MemoryConfig, PageCache};
 use crate::request::ProcessId;
 use crate::result::RunResult;
-use crate::scheduler::{AnyScheduler, Settings, registry};
+use crate::scheduler::AnyScheduler;
+use crate::scheduler::spec::SchedulerSpec;
+use crate::tunable::Settings;
 use crate::units::{Bytes, Nanos, Sector};
 use crate::workload::plan::{FileKind, Plan};
 use crate::workload::spec::ExitWhat;
@@ -41,12 +43,8 @@ pub struct Setup<'a> {
     pub plan: &'a Plan,
     /// The disk, as built from its model.
     pub disk: AnyDisk,
-    /// Name of the scheduler.
-    pub scheduler: &'a str,
-    /// Its tunables.
-    pub settings: &'a Settings,
-    /// `queue/`'s own settings.
-    pub queue: QueueSettings,
+    /// The scheduler, its tunables and the queue's.
+    pub scheduler: &'a SchedulerSpec,
     /// The host.
     pub host: Host,
     /// Memory and write-back; see [`crate::pagecache::TUNABLES`].
@@ -70,9 +68,6 @@ pub enum RunError {
     /// [`Watch::cancel`] was set.
     #[error("cancelled")]
     Cancelled,
-    /// No scheduler of that name.
-    #[error("there is no such scheduler")]
-    NoSuchScheduler,
     /// Processes wait for what will never happen: a mistake of blklab's own.
     #[error("the simulation stands still at {0}: please report this with the job file and the seed")]
     Stuck(Nanos),
@@ -83,7 +78,7 @@ pub enum RunError {
 /// # Errors
 /// See [`RunError`].
 pub fn run(setup: Setup<'_>, watch: &Watch) -> Result<RunResult, RunError> {
-    Engine::new(setup)?.run(watch)
+    Engine::new(setup).run(watch)
 }
 
 struct Engine {
@@ -95,26 +90,26 @@ struct Engine {
 }
 
 impl Engine {
-    fn new(setup: Setup<'_>) -> Result<Engine, RunError> {
-        let Setup { plan, disk, scheduler, settings, queue, host, memory, seed } = setup;
-        let info = registry::info(scheduler).ok_or(RunError::NoSuchScheduler)?;
-        let limits = queue_limits(disk.limits(), info, host.cpus, queue);
-        let elevator =
-            AnyScheduler::new(scheduler, settings, &limits).ok_or(RunError::NoSuchScheduler)?;
+    fn new(setup: Setup<'_>) -> Engine {
+        let Setup { plan, disk, scheduler, host, memory, seed } = setup;
+        let limits = queue_limits(disk.limits(), scheduler.info, host.cpus, &scheduler.queue);
+        let elevator = AnyScheduler::new(scheduler.info.name, &scheduler.settings, &limits)
+            .expect("a specification names a scheduler of the registry");
         let max_io = Bytes(u64::from(limits.max_sectors) * crate::units::SECTOR_BYTES);
-        let mut cache = PageCache::new(&MemoryConfig::new(memory, max_io));
+        let read_ahead = Bytes::from_kib(scheduler.queue.get("read_ahead_kb").unsigned_abs());
+        let mut cache = PageCache::new(&MemoryConfig::new(memory, read_ahead, max_io));
         let files = place(plan, disk.limits().capacity);
         for file in &files {
             cache.add_file(file.size.0);
         }
-        let lock = if host.is_free() { 0 } else { info.lock_ns };
+        let lock = if host.is_free() { 0 } else { scheduler.info.lock_ns };
         let cpus = Cpus::new(&host, Nanos(lock));
         let block = Block::new(&disk, limits, elevator);
         let world = World::new(block, disk, cache, host, cpus, files, plan.processes.len());
         let processes: Vec<_> =
             plan.processes.iter().map(|spec| Process::new(spec, plan, seed, &world)).collect();
         let living = processes.len();
-        Ok(Engine { world, started: vec![false; living], processes, flusher: Flusher::default(), living })
+        Engine { world, started: vec![false; living], processes, flusher: Flusher::default(), living }
     }
 
     fn run(mut self, watch: &Watch) -> Result<RunResult, RunError> {
@@ -210,12 +205,15 @@ impl Engine {
         let disk_busy = self.world.disk.busy();
         let (mut disk, series, trace) = self.world.block.finish(self.world.now);
         disk.disk_busy_ns = disk_busy.0;
-        let (overview, detail) = trace.finish();
+        let (series, interval) = series.finish();
+        let (overview, overview_stride, detail) = trace.finish();
         RunResult {
             duration_ns: self.world.now.0,
             jobs,
             disk,
-            series: series.finish(),
+            series_interval_ns: interval.0,
+            overview_stride,
+            series,
             overview,
             detail,
         }

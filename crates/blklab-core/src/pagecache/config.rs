@@ -63,14 +63,6 @@ pub const TUNABLES: &[Tunable] = &[
         max: i32::MAX as i64,
         help: "how often the flusher looks for such files; 0: never",
     },
-    Tunable {
-        name: "read_ahead_kb",
-        unit: Unit::Kibibytes,
-        default: 128,
-        min: 0,
-        max: 1024 * 1024,
-        help: "largest read-ahead window; 0: no read-ahead",
-    },
 ];
 
 /// What the page cache needs to know about memory and about the disk behind it.
@@ -103,8 +95,9 @@ impl MemoryConfig {
         Settings::defaults("page cache", TUNABLES)
     }
 
-    /// From settings of the table in [`TUNABLES`]; `max_io` is the queue's `max_sectors_kb`.
-    pub fn new(settings: &Settings, max_io: Bytes) -> MemoryConfig {
+    /// From settings of the table in [`TUNABLES`]; `read_ahead` and `max_io`
+    /// are the queue's `read_ahead_kb` and `max_sectors_kb`.
+    pub fn new(settings: &Settings, read_ahead: Bytes, max_io: Bytes) -> MemoryConfig {
         // The table's bounds keep every value non-negative.
         let get = |name| settings.get(name).unsigned_abs();
         let centiseconds = |name| Nanos::from_millis(get(name) * 10);
@@ -116,7 +109,7 @@ impl MemoryConfig {
             dirty: Bytes(get("dirty_bytes")),
             dirty_expire: centiseconds("dirty_expire_centisecs"),
             dirty_writeback: centiseconds("dirty_writeback_centisecs"),
-            read_ahead: Bytes::from_kib(get("read_ahead_kb")),
+            read_ahead,
             max_io,
         }
     }
@@ -141,17 +134,18 @@ mod tests {
 
     #[test]
     fn defaults_are_the_kernels() {
-        let config = MemoryConfig::new(&MemoryConfig::settings(), Bytes::from_kib(1280));
+        let config =
+            MemoryConfig::new(&MemoryConfig::settings(), Bytes::from_kib(128), Bytes::from_kib(1280));
         assert_eq!(config.dirty_expire, Nanos::from_secs(30));
         assert_eq!(config.dirty_writeback, Nanos::from_secs(5));
-        assert_eq!(config.read_ahead, Bytes::from_kib(128));
         // 8 GiB are 2,097,152 pages (+ 1); 10 % are 409/4096 of them, 20 % 819/4096.
         assert_eq!(config.dirty_limits(), (209_408, 419_328));
     }
 
     #[test]
     fn sizes_replace_ratios_and_the_background_stays_below_the_limit() {
-        let mut config = MemoryConfig::new(&MemoryConfig::settings(), Bytes::from_kib(1280));
+        let mut config =
+            MemoryConfig::new(&MemoryConfig::settings(), Bytes::from_kib(128), Bytes::from_kib(1280));
         config.dirty = Bytes::from_mib(4);
         assert_eq!(config.dirty_limits(), (512, 1024));
         config.dirty_background = Bytes::from_mib(1);

@@ -55,10 +55,8 @@ impl PageCache {
     /// at the start and leaves the others).
     pub fn sync_next(&mut self, cursor: &mut SyncCursor, max_pages: u32) -> SyncStep {
         if !cursor.waiting {
-            while let Some(page) = self
-                .pages
-                .next_tagged(cursor.file, cursor.next, Tag::Dirty)
-                .filter(|&page| page < cursor.end)
+            while let Some(page) =
+                self.pages.next_tagged(cursor.file, cursor.next, Tag::Dirty).filter(|&page| page < cursor.end)
             {
                 cursor.next = page;
                 if self.is_writeback(cursor.file, page) {

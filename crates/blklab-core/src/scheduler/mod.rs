@@ -16,6 +16,7 @@ pub mod mq_deadline;
 pub mod none;
 pub mod noop;
 pub mod registry;
+pub mod spec;
 
 #[cfg(test)]
 mod deadline_rules;

@@ -87,9 +87,9 @@ impl Rig {
 
     pub fn with_limits(name: &str, tunables: &[(&str, i64)], limits: QueueLimits) -> Rig {
         let info = registry::info(name).expect("registered");
-        let mut settings = Settings::defaults(info);
+        let mut settings = info.settings();
         for (tunable, value) in tunables {
-            settings.set(info, tunable, &value.to_string()).expect("within bounds");
+            settings.set(tunable, &value.to_string()).expect("within bounds");
         }
         Rig {
             scheduler: AnyScheduler::new(name, &settings, &limits).expect("registered"),
@@ -143,7 +143,6 @@ impl Rig {
             prio: bio.prio,
             cpu: bio.cpu,
             hw_queue: bio.hw_queue,
-            created: self.now,
             inserted: self.now,
             issued: Nanos::ZERO,
             bios_head: 0,
@@ -174,7 +173,7 @@ impl Rig {
         let kept = &mut self.requests[kept];
         kept.sectors += gone.sectors;
         kept.inserted = kept.inserted.min(gone.inserted);
-        kept.created = kept.created.min(gone.created);
+        kept.inserted = kept.inserted.min(gone.inserted);
     }
 
     /// What the scheduler gives for the hardware queue goes to the disk.
