@@ -8,3 +8,4 @@ pub mod result;
 pub mod scheduler;
 pub mod text;
 pub mod units;
+pub mod workload;
