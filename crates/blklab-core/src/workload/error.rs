@@ -61,6 +61,22 @@ pub enum Problem {
         /// What it takes.
         expected: String,
     },
+    /// An option of another engine than the job's.
+    #[error("option '{name}' belongs to ioengine={engines}; this job has ioengine={found}")]
+    WrongEngine {
+        /// As written.
+        name: String,
+        /// The engines that have it.
+        engines: String,
+        /// The job's.
+        found: &'static str,
+    },
+    /// `${NAME}` without such a variable, or without an end.
+    #[error("found '${{{name}', expected ${{NAME}} with an environment variable that is set")]
+    Variable {
+        /// What stands behind the brace.
+        name: String,
+    },
     /// An option before the first section.
     #[error("option '{name}' stands outside of a [section]")]
     OutsideSection {

@@ -7,6 +7,8 @@
 
 pub mod error;
 pub mod jobfile;
+pub mod options;
 pub mod plan;
 pub mod random;
 pub mod spec;
+pub mod value;
