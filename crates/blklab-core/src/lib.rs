@@ -14,3 +14,4 @@ pub mod stats;
 pub mod text;
 pub mod tunable;
 pub mod units;
+pub mod workload;
