@@ -70,6 +70,23 @@ fn a_request_once_refused_for_its_size_takes_no_more() {
 }
 
 #[test]
+fn a_request_once_refused_for_its_size_is_not_joined_either() {
+    for name in ["deadline", "mq-deadline"] {
+        for refused in [false, true] {
+            let mut rig = Rig::new(name, &[]);
+            rig.submit(sized(100, 60));
+            if refused {
+                assert!(matches!(rig.submit(sized(92, 8)), Submitted::Waits(_)), "{name}");
+            }
+            rig.submit(sized(162, 2));
+            let before = rig.waiting.len();
+            assert!(matches!(rig.submit(sized(160, 2)), Submitted::Merged(_)), "{name}");
+            assert_eq!(rig.waiting.len() < before, !refused, "{name}: 60 and 4 sectors would fit");
+        }
+    }
+}
+
+#[test]
 fn filling_a_gap_joins_the_requests_on_both_sides() {
     for name in ["deadline", "mq-deadline"] {
         let mut rig = Rig::new(name, &[]);
