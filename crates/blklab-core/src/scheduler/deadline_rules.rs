@@ -154,19 +154,6 @@ fn a_request_put_at_the_head_goes_before_all_others() {
 }
 
 #[test]
-fn of_two_requests_put_at_the_head_the_later_goes_first() {
-    for name in ["noop", "deadline", "mq-deadline"] {
-        let mut rig = Rig::new(name, &[]);
-        rig.submit(bio(Read, 100));
-        rig.submit(bio(Read, 200));
-        assert_eq!(rig.dispatch_all(), [100, 200]);
-        rig.requeue(0);
-        rig.requeue(0);
-        assert_eq!(rig.dispatch_all(), [200, 100], "{name}");
-    }
-}
-
-#[test]
 fn a_joined_request_keeps_the_earlier_deadline_and_place() {
     for name in BOTH {
         let mut rig = Rig::new(name, &[("fifo_batch", 1), ("read_expire", 100)]);
