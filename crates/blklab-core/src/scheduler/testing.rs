@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{AnyScheduler, InsertAt, Merge, Queue, QueueLimits, Settings, registry};
+use super::{AnyScheduler, InsertAt, Merge, Queue, QueueLimits, registry};
 use crate::request::{Bio, IoPrio, Op, PrioClass, ProcessId, Request, RequestId, RequestSlab};
 use crate::units::{Nanos, Sector};
 
