@@ -428,7 +428,7 @@ pub static SSD_KEYS: &[Key] = &[
         Default("1"),
         "pages of a die read or programmed in one step",
     ),
-    key("page_kib", "KiB", Integer(4, 64), Error, "data in a page"),
+    key("page_kib", "KiB", Integer(1, 64), Error, "data in a page"),
     key("pages_per_block", "", Integer(1, 8_192), Default("256"), "pages erased together, per plane"),
     key(
         "read_us",

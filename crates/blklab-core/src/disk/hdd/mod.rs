@@ -54,7 +54,7 @@ enum Policy {
 /// The keys of a hard disk, in the units the model works in.
 #[derive(Clone, Debug)]
 pub(super) struct HddConfig {
-    pub(super) geometry: Geometry,
+    geometry: Geometry,
     seek: SeekCurve,
     write_settle_ns: u64,
     head_switch_ns: u64,

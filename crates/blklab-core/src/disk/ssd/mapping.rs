@@ -60,7 +60,7 @@ pub(super) enum Step {
     /// The logical unit that lay at `from` is to be appended again.
     Move { unit: u32, from: u32 },
     /// The victim was read through; its blocks are erased. Nothing was won yet.
-    Erased { superblock: u32 },
+    Erased,
 }
 
 impl Mapping {
@@ -170,11 +170,6 @@ impl Mapping {
         self.frontiers[stream as usize] = Some(Frontier { next: first, end: first + self.units_per_superblock });
     }
 
-    /// Physical unit that the stream's next append will use.
-    pub fn next(&self, stream: Stream) -> Option<u32> {
-        self.frontiers[stream as usize].map(|f| f.next)
-    }
-
     /// True when every unit that the host writes has to win one back.
     pub fn is_short(&self) -> bool {
         self.free.len() < RESERVE
@@ -195,7 +190,7 @@ impl Mapping {
             self.victim = None;
             self.owners[superblock as usize] = Some(Box::default());
             self.free.insert(0, superblock);
-            return Step::Erased { superblock };
+            return Step::Erased;
         }
         let physical = victim.next;
         victim.next += 1;

@@ -428,7 +428,7 @@ impl Ssd {
                         self.config.of_page(&self.config.read_ns, from);
                     self.append(now, Stream::Collector, unit);
                 }
-                Step::Erased { .. } => {
+                Step::Erased => {
                     let job = Job {
                         ready: now,
                         ns: self.config.erase_ns,
