@@ -1,15 +1,6 @@
-//! The page cache against the kernel's documented sequences and a naive model.
+//! What read-ahead asks of the disk, derived from `mm/readahead.c` by hand.
 
 use super::*;
-use crate::scheduler::Settings;
-use crate::units::Bytes;
-
-const KIB: u64 = 1024;
-const MIB: u64 = 1024 * KIB;
-
-fn config(max_sectors_kb: u64) -> MemoryConfig {
-    MemoryConfig::new(&Settings::defaults(&INFO), Bytes::from_kib(max_sectors_kb))
-}
 
 /// A reader whose disk takes no time: every range asked for, as (first page, pages).
 struct Reader {
