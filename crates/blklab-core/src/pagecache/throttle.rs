@@ -189,7 +189,7 @@ impl Throttle {
         if now > self.measured + BANDWIDTH_INTERVAL {
             self.measure(now, Some((dirty, pos_ratio)));
         }
-        let rate = self.rate * pos_ratio >> RATIO_SHIFT;
+        let rate = (self.rate * pos_ratio) >> RATIO_SHIFT;
         let max_pause = self.max_pause(dirty);
         let (min_pause, poll_pages) = self.min_pause(max_pause, rate);
         let period = (HZ * pages).checked_div(rate);
@@ -241,12 +241,12 @@ impl Throttle {
         }
         let (limit, set_point) = (self.limit as i64, self.set_point() as i64);
         let x = ((set_point - dirty as i64) << RATIO_SHIFT) / ((limit - set_point) | 1);
-        let cube = ((x * x) >> RATIO_SHIFT) * x >> RATIO_SHIFT;
+        let cube = (((x * x) >> RATIO_SHIFT) * x) >> RATIO_SHIFT;
         let mut ratio = (cube + (1 << RATIO_SHIFT)).clamp(0, 2 << RATIO_SHIFT) as u64;
         // The disk's own control line: down to a quarter over eight seconds' bandwidth.
         let share = (self.limit << 16) / (self.limit | 1);
-        let disk_set_point = self.set_point() * share >> 16;
-        let span = 8 * self.average_bandwidth * share >> 16;
+        let disk_set_point = (self.set_point() * share) >> 16;
+        let span = (8 * self.average_bandwidth * share) >> 16;
         let intercept = disk_set_point + span;
         if dirty < intercept - span / 4 {
             ratio = ratio * (intercept - dirty) / ((intercept - disk_set_point) | 1);
@@ -299,7 +299,7 @@ impl Throttle {
     /// where that brings the dirty pages nearer to the set point, too.
     fn follow_rate(&mut self, dirty: u64, pos_ratio: u64, elapsed: u64) {
         let dirty_rate = (self.dirtied - self.measured_dirtied) * HZ / elapsed;
-        let task_rate = (self.rate * pos_ratio >> RATIO_SHIFT) + 1;
+        let task_rate = ((self.rate * pos_ratio) >> RATIO_SHIFT) + 1;
         let balanced = (task_rate * self.average_bandwidth / (dirty_rate | 1)).min(self.average_bandwidth);
         let step = if dirty < self.set_point() {
             self.balanced_rate.min(balanced).min(task_rate).saturating_sub(self.rate)

@@ -2,6 +2,7 @@
 
 mod model;
 mod readahead;
+mod reclaim;
 mod writeback;
 
 use super::*;

@@ -67,10 +67,10 @@ struct Bench {
 }
 
 impl Bench {
-    fn new() -> Bench {
+    fn new(dirty_ratio: u32) -> Bench {
         let mut config = config(1280);
         config.memory = Bytes(MEMORY_PAGES * PAGE_BYTES);
-        config.dirty_ratio = 60;
+        config.dirty_ratio = dirty_ratio;
         config.dirty_background_ratio = 20;
         let mut cache = PageCache::new(&config);
         for _ in 0..FILES {
@@ -316,9 +316,10 @@ proptest! {
 
     #[test]
     fn nothing_is_lost_read_twice_or_miscounted_and_synced_data_are_on_the_medium(
+        dirty_ratio in prop::sample::select(vec![0, 1, 60, 100]),
         actions in prop::collection::vec(action(), 1..60),
     ) {
-        let mut bench = Bench::new();
+        let mut bench = Bench::new(dirty_ratio);
         for action in actions {
             bench.run(action);
         }
