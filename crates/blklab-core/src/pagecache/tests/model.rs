@@ -23,19 +23,48 @@ struct Page {
 
 #[derive(Clone, Debug)]
 enum Action {
-    Read { process: usize, file: usize, offset: u64, bytes: u64 },
-    Write { process: usize, file: usize, offset: u64, bytes: u64 },
-    Complete { which: usize },
-    Flush { max_pages: u32, ranges: usize },
-    Sync { file: usize },
-    Invalidate { file: usize, offset: u64, bytes: u64 },
+    Read {
+        process: usize,
+        file: usize,
+        offset: u64,
+        bytes: u64,
+    },
+    /// On from where that process stopped, so that something is read ahead.
+    ReadOn {
+        process: usize,
+        file: usize,
+        bytes: u64,
+    },
+    Write {
+        process: usize,
+        file: usize,
+        offset: u64,
+        bytes: u64,
+    },
+    Complete {
+        which: usize,
+    },
+    Flush {
+        max_pages: u32,
+        ranges: usize,
+    },
+    Sync {
+        file: usize,
+    },
+    Invalidate {
+        file: usize,
+        offset: u64,
+        bytes: u64,
+    },
     DropCaches,
-    Wait { ms: u64 },
+    Wait {
+        ms: u64,
+    },
 }
 
 fn span() -> impl Strategy<Value = (u64, u64)> {
     // Two places 16 MiB apart, so that a span may cross from chunk to chunk.
-    let place = prop_oneof![0..200u64, 3950..4200u64].prop_map(|page| page * PAGE_BYTES);
+    let place = prop_oneof![0..100u64, 4050..4150u64].prop_map(|page| page * PAGE_BYTES);
     let within = prop_oneof![3 => Just(0u64), 1 => 0..PAGE_BYTES];
     let bytes = prop_oneof![1..3 * PAGE_BYTES, (1..150u64).prop_map(|pages| pages * PAGE_BYTES)];
     (place, within, bytes).prop_map(|(place, within, bytes)| (place + within, bytes))
@@ -45,6 +74,8 @@ fn action() -> impl Strategy<Value = Action> {
     prop_oneof![
         6 => (0..2usize, 0..FILES, span())
             .prop_map(|(process, file, (offset, bytes))| Action::Read { process, file, offset, bytes }),
+        6 => (0..2usize, 0..FILES, 1..8 * PAGE_BYTES)
+            .prop_map(|(process, file, bytes)| Action::ReadOn { process, file, bytes }),
         8 => (0..2usize, 0..FILES, span())
             .prop_map(|(process, file, (offset, bytes))| Action::Write { process, file, offset, bytes }),
         6 => (0..20usize).prop_map(|which| Action::Complete { which }),
@@ -280,6 +311,10 @@ impl Bench {
     fn run(&mut self, action: Action) {
         match action {
             Action::Read { process, file, offset, bytes } => self.read(process, file, offset, bytes),
+            Action::ReadOn { process, file, bytes } => {
+                let stopped = self.ras[process][file].prev_pos;
+                self.read(process, file, if stopped == u64::MAX { 0 } else { stopped }, bytes);
+            }
             Action::Write { process, file, offset, bytes } => self.write(process, file, offset, bytes),
             Action::Complete { which } if self.in_flight.is_empty() => assert!(which < 20),
             Action::Complete { which } => self.complete(which % self.in_flight.len()),

@@ -198,3 +198,18 @@ fn a_read_ends_at_the_end_of_the_file() {
     let step = reader.cache.read(reader.file, 8192, 4096, &mut reader.ra, &mut out);
     assert_eq!(step, Step { bytes: 10_000 - 8192, wait: None });
 }
+
+#[test]
+fn a_marked_page_under_write_back_starts_nothing() {
+    // PG_readahead and PG_reclaim are one bit: page_cache_async_ra does nothing during write-back.
+    let mut reader = Reader::new(MIB, 1280, Advice::Normal);
+    assert_eq!(reader.read(0, 4 * KIB), [(0, 4)]);
+    let (mut dirtier, mut out) = (reader.cache.dirtier(), Vec::new());
+    reader.cache.write(Nanos::ZERO, reader.file, 4 * KIB, 4 * KIB, &mut dirtier, &mut out);
+    let mut cursor = reader.cache.sync_start(reader.file);
+    let range = PageRange { file: reader.file, first: 1, pages: 1 };
+    assert_eq!(reader.cache.sync_next(&mut cursor, 1), SyncStep::Write(range));
+    assert_eq!(reader.read(4 * KIB, 4 * KIB), []);
+    reader.cache.write_done(range, Nanos::ZERO);
+    assert_eq!(reader.read(4 * KIB, 4 * KIB), [(4, 8)]);
+}
