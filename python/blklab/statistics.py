@@ -113,9 +113,7 @@ def decide(figures: Mapping[str, Sequence[float]]) -> Verdict:
     centre = {name: float(np.mean(np.log(figures[name]))) for name in names}
     best = max(names, key=lambda name: centre[name])
     level = 1.0 - (1.0 - CONFIDENCE) / max(len(names) - 1, 1)
-    behind = {
-        name: ratio(figures[best], figures[name], level) for name in names if name != best
-    }
+    behind = {name: ratio(figures[best], figures[name], level) for name in names if name != best}
     ties = tuple(name for name, gap in behind.items() if gap.low <= 1.0 or gap.estimate < MATTERS)
     visible = max((behind[name].visible for name in ties), default=1.0)
     return Verdict(best, (best, *ties), behind, visible)
