@@ -7,11 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from blklab.cli.console import console, table
-from blklab.compare.analyse import OBJECTIVE_TEXT, OBJECTIVES, Analysis, Cell
+from blklab.compare.analyse import OBJECTIVE_TEXT, OBJECTIVES, OPERATION_TEXT, Analysis, Cell
 from blklab.compare.words import sentence
 from blklab.units import duration_text, number_text
-
-OPERATION = {"read": "read", "sync": "fsync", "write": "write", "trim": "trim", "": "no I/O"}
 
 
 def show(analysis: Analysis, setup: Mapping[str, Any], page: Path) -> None:
@@ -22,7 +20,7 @@ def show(analysis: Analysis, setup: Mapping[str, Any], page: Path) -> None:
     repeats = setup["repeats"]
     for cell in analysis.cells:
         out.print()
-        latency = f"latency of {OPERATION[cell.operation]}"
+        latency = f"latency of {OPERATION_TEXT[cell.operation]}"
         out.print(Text(f"{cell.disk}, {cell.workload} ({latency})", style="bold"))
         out.print(_ranking(cell))
         verdict = cell.verdicts[analysis.objective]

@@ -17,6 +17,7 @@ OBJECTIVE_TEXT = {
     "latency": "99th percentile of the latency of reads, else of fsync, else of writes",
     "both": "geometric mean of the two ratios: as much faster as it is quicker to answer",
 }
+OPERATION_TEXT = {"read": "reads", "sync": "fsyncs", "write": "writes", "trim": "trims", "": "-"}
 # Who waits: a reader for its data, a writer for its fsync, only then for the write call.
 _WAITED_FOR = ("read", "sync", "write", "trim")
 

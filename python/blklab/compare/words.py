@@ -31,7 +31,8 @@ def sentence(verdict: Verdict | None, objective: str) -> str:
         gaps = verdict.behind
         nearest = min(gaps, key=lambda name: gaps[name].estimate)
         gap = gaps[nearest]
-        sure = "in every run" if gap.low == gap.high else f"{factor(gap.low)} to {factor(gap.high)}"
+        low, high = factor(gap.low), factor(gap.high)
+        sure = "the same in every run" if low == high else f"{low} to {high}"
         return f"{verdict.winner} is {factor(gap.estimate)} {quality} than {nearest} ({sure})"
     if len(verdict.leads) <= len(verdict.behind):
         behind = [name for name in verdict.behind if name not in verdict.leads]
