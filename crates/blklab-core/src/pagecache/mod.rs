@@ -1,0 +1,392 @@
+//! Buffered I/O: a model of Linux's page cache, without a clock and without a disk.
+//!
+//! Follows Linux 6.12: `mm/filemap.c` (what a read or a write does), `mm/readahead.c`
+//! ([`readahead`](self::ReadAhead)), `mm/page-writeback.c` (dirty limits and the pauses
+//! of writers), `fs/fs-writeback.c` (the flusher). The caller owns time, processes and the
+//! block layer; the cache says what has to be read or written, who has to wait and for
+//! what, and is told when reads and writes have ended.
+//!
+//! Pages are 4 KiB and go through the cache a bitmap word at a time, so that a hit costs a
+//! few nanoseconds whatever its length.
+//!
+//! Left out: large folios (ext4 in 6.12 has none), memory mappings, several disks behind
+//! one cache, cgroups, metadata (inodes, journal), holes, truncation, and the exact LRU:
+//! reclaim is a clock with the kernel's rule that a page read twice outlives one read once.
+//! Whatever is said to be a file may as well be a whole disk.
+
+mod config;
+mod pages;
+mod readahead;
+mod sync;
+mod throttle;
+mod writeback;
+
+#[cfg(test)]
+mod tests;
+
+pub use config::{MemoryConfig, TUNABLES};
+pub use readahead::{Advice, ReadAhead};
+pub use sync::{SyncCursor, SyncStep};
+pub use throttle::Dirtier;
+
+use crate::units::Nanos;
+use pages::{Pages, line_end, line_mask, page_bit};
+use throttle::Throttle;
+use writeback::Flusher;
+
+/// Bytes in a page.
+pub const PAGE_BYTES: u64 = 4096;
+
+/// A file (or a whole disk) in the cache. Numbered from 0 in order of [`PageCache::add_file`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FileId(pub u32);
+
+impl FileId {
+    /// As an index.
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// Contiguous pages of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PageRange {
+    /// The file.
+    pub file: FileId,
+    /// Index of the first page.
+    pub first: u64,
+    /// How many.
+    pub pages: u32,
+}
+
+impl PageRange {
+    /// The page behind the last one.
+    pub const fn end(&self) -> u64 {
+        self.first + self.pages as u64
+    }
+
+    /// Length in bytes; the last page of a file counts in full.
+    pub const fn bytes(&self) -> u64 {
+        self.pages as u64 * PAGE_BYTES
+    }
+}
+
+/// What a process has to wait for before it calls again with the rest of its request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// This page's read; it has ended when [`PageCache::is_reading`] says no.
+    Page(u64),
+    /// Any read or write: there is no memory. The flusher has been woken.
+    Memory,
+    /// This long: the process is dirtying pages faster than the disk takes them.
+    Pause(Nanos),
+}
+
+/// How far a read or a write got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// Bytes copied from the front of the request.
+    pub bytes: u64,
+    /// Why no more; `None` when the request is served, up to the end of the file.
+    pub wait: Option<Wait>,
+}
+
+/// How many pages there are of each kind. A page may be dirty and under write-back at once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// In the cache, those waiting for their read included.
+    pub cached: u64,
+    /// Changed and not being written (`Dirty` in `/proc/meminfo`).
+    pub dirty: u64,
+    /// Being written (`Writeback`).
+    pub writeback: u64,
+}
+
+/// The page cache of one machine, in front of one disk.
+pub struct PageCache {
+    pages: Pages,
+    throttle: Throttle,
+    flusher: Flusher,
+    memory_pages: u64,
+    ra_pages: u64,
+    io_pages: u64,
+}
+
+impl PageCache {
+    /// An empty cache.
+    pub fn new(config: &MemoryConfig) -> PageCache {
+        let (background, limit) = config.dirty_limits();
+        PageCache {
+            pages: Pages::default(),
+            throttle: Throttle::new(background, limit),
+            flusher: Flusher::new(config.dirty_expire, config.dirty_writeback),
+            memory_pages: config.memory.0 / PAGE_BYTES,
+            ra_pages: config.read_ahead.0 / PAGE_BYTES,
+            io_pages: config.max_io.0 / PAGE_BYTES,
+        }
+    }
+
+    /// A file of that size whose data are on the disk; nothing is cached yet.
+    pub fn add_file(&mut self, size_bytes: u64) -> FileId {
+        self.flusher.add_file();
+        self.pages.add_file(size_bytes)
+    }
+
+    /// Read-ahead state for a process that opens a file: one per process and file.
+    pub fn open(&self, advice: Advice) -> ReadAhead {
+        ReadAhead::new(self.ra_pages, advice)
+    }
+
+    /// State for a process that writes: one per process, whatever the number of its files.
+    pub fn dirtier(&self) -> Dirtier {
+        Dirtier::default()
+    }
+
+    /// A buffered read of `bytes` bytes at `offset` (`filemap_read`). Appends to `out` the
+    /// ranges to read from the disk now: the caller submits them and reports each with
+    /// [`read_done`](Self::read_done). When the step says to wait, call again afterwards
+    /// with what is left; a read past the end of the file ends early.
+    #[inline]
+    pub fn read(
+        &mut self,
+        file: FileId,
+        offset: u64,
+        bytes: u64,
+        ra: &mut ReadAhead,
+        out: &mut Vec<PageRange>,
+    ) -> Step {
+        let end = (offset + bytes).min(self.pages.size_bytes(file));
+        if offset >= end {
+            return Step { bytes: 0, wait: None };
+        }
+        let mut page = offset / PAGE_BYTES;
+        let behind = end.div_ceil(PAGE_BYTES);
+        // Reading on in the page where the previous read ended is no second access.
+        let same_page = page == ra.prev_pos.wrapping_sub(1) / PAGE_BYTES;
+        let mut not_again = if same_page { page_bit(page) } else { 0 };
+        while page < behind {
+            let mask = line_mask(page, behind);
+            if let Some(line) = self.pages.line_mut(file, page) {
+                let missed = mask & (!line.uptodate | line.marker);
+                let hit = mask & below(missed);
+                line.mark_accessed(hit & !not_again);
+                page += u64::from(hit.count_ones());
+                if missed == 0 {
+                    not_again = 0;
+                    continue;
+                }
+            }
+            if let Some(wait) = self.read_miss(file, page, behind - page, ra, out) {
+                return Step { bytes: (page * PAGE_BYTES).saturating_sub(offset), wait: Some(wait) };
+            }
+            page += 1;
+            not_again = 0;
+        }
+        ra.prev_pos = end;
+        Step { bytes: end - offset, wait: None }
+    }
+
+    /// A read has come to a page that is missing, not up to date or marked
+    /// (`filemap_get_pages`); `asked` pages are wanted from it on. `None`: it can be copied.
+    #[cold]
+    fn read_miss(
+        &mut self,
+        file: FileId,
+        page: u64,
+        asked: u64,
+        ra: &mut ReadAhead,
+        out: &mut Vec<PageRange>,
+    ) -> Option<Wait> {
+        let bit = page_bit(page);
+        if self.pages.state(file, page).present() & bit == 0 {
+            self.sync_readahead(file, page, asked, ra, out);
+            if self.pages.state(file, page).present() & bit == 0 && !self.read_one(file, page, out) {
+                return Some(Wait::Memory);
+            }
+        }
+        let line = self.pages.line_mut(file, page).expect("present, or just inserted");
+        line.mark_accessed(line.uptodate & bit);
+        let line = *line;
+        if line.marker & bit != 0 {
+            // Makes room for what it reads, if need be at the cost of this very page: the
+            // process holds it by then.
+            self.async_readahead(file, page, asked, ra, out);
+        }
+        (line.reading & bit != 0).then_some(Wait::Page(page))
+    }
+
+    /// A buffered write of `bytes` bytes at `offset` at the time `now`
+    /// (`generic_perform_write`). Pages become dirty; a write behind the end makes the file
+    /// longer. A page that is written in part and is not cached has to be read first:
+    /// appended to `out` as in [`read`](Self::read). When the step says to wait, call again
+    /// afterwards with what is left.
+    #[inline]
+    pub fn write(
+        &mut self,
+        now: Nanos,
+        file: FileId,
+        offset: u64,
+        bytes: u64,
+        dirtier: &mut Dirtier,
+        out: &mut Vec<PageRange>,
+    ) -> Step {
+        let end = offset + bytes;
+        let mut page = offset / PAGE_BYTES;
+        let behind = end.div_ceil(PAGE_BYTES);
+        // Rewriting dirty pages changes nothing that is counted.
+        while page < behind {
+            let mask = line_mask(page, behind);
+            match self.pages.line(file, page) {
+                Some(line) if mask & !line.dirty == 0 => page = line_end(page).min(behind),
+                _ => break,
+            }
+        }
+        if page == behind && end <= self.pages.size_bytes(file) && !self.throttle.is_due(dirtier) {
+            return Step { bytes, wait: None };
+        }
+        self.write_pages(now, file, offset, end, dirtier, out)
+    }
+
+    fn write_pages(
+        &mut self,
+        now: Nanos,
+        file: FileId,
+        offset: u64,
+        end: u64,
+        dirtier: &mut Dirtier,
+        out: &mut Vec<PageRange>,
+    ) -> Step {
+        let old_size = self.pages.size_bytes(file);
+        let mut pos = offset;
+        let stop = |pos: u64, wait| Step { bytes: pos - offset, wait: Some(wait) };
+        while pos < end {
+            if self.throttle.is_due(dirtier) {
+                let counts = self.counts();
+                let verdict = self.throttle.balance(now, counts, dirtier);
+                if verdict.wake_flusher {
+                    self.flusher.wake(now);
+                }
+                if let Some(pause) = verdict.pause {
+                    return stop(pos, Wait::Pause(pause));
+                }
+            }
+            let page = pos / PAGE_BYTES;
+            let next = (page + 1) * PAGE_BYTES;
+            let whole = pos == page * PAGE_BYTES && next <= end;
+            // Whole pages go as many at a time as the line has, a part alone.
+            let mut mask = if whole { line_mask(page, end / PAGE_BYTES) } else { page_bit(page) };
+            let mut line = self.pages.state(file, page);
+            if mask & !line.present() != 0 {
+                if !whole && page * PAGE_BYTES < old_size {
+                    let wait = if self.read_one(file, page, out) { Wait::Page(page) } else { Wait::Memory };
+                    return stop(pos, wait);
+                }
+                self.make_room(u64::from((mask & !line.present()).count_ones()));
+                // That may have dropped pages which were cached here.
+                line = self.pages.state(file, page);
+                mask = up_to(mask, mask & !line.present(), self.memory_pages - self.pages.cached);
+                if mask == 0 {
+                    return stop(pos, Wait::Memory);
+                }
+            }
+            mask &= below(line.reading & mask);
+            if mask == 0 {
+                return stop(pos, Wait::Page(page));
+            }
+            // The writer looks at the limits again after so many pages that were clean.
+            mask = up_to(mask, mask & !line.dirty, self.throttle.budget(dirtier));
+            pos = if whole { pos + u64::from(mask.count_ones()) * PAGE_BYTES } else { next.min(end) };
+            self.pages.grow_file(file, pos);
+            let newly = self.pages.dirty(file, page, mask);
+            if newly > 0 {
+                self.throttle.dirtied(dirtier, newly);
+                self.flusher.file_dirtied(file, now);
+            }
+        }
+        Step { bytes: pos - offset, wait: None }
+    }
+
+    /// The end of a read that [`read`](Self::read) or [`write`](Self::write) asked for.
+    /// Parts of a range may be reported one by one.
+    pub fn read_done(&mut self, range: PageRange) {
+        self.pages.read_done(range);
+    }
+
+    /// The end of a write that [`next_writeback`](Self::next_writeback) or
+    /// [`sync_next`](Self::sync_next) asked for. Parts of a range may be reported one by one.
+    pub fn write_done(&mut self, range: PageRange, now: Nanos) {
+        self.pages.end_writeback(range);
+        self.throttle.written(u64::from(range.pages), self.pages.writeback == 0, now);
+    }
+
+    /// Does this page still wait for its read?
+    pub fn is_reading(&self, file: FileId, page: u64) -> bool {
+        self.pages.state(file, page).reading & page_bit(page) != 0
+    }
+
+    /// Is this page under write-back?
+    pub fn is_writeback(&self, file: FileId, page: u64) -> bool {
+        self.pages.state(file, page).writeback & page_bit(page) != 0
+    }
+
+    /// Nothing of the file is dirty or under write-back.
+    pub fn is_clean(&self, file: FileId) -> bool {
+        self.pages.dirty_of(file) == 0 && self.pages.writeback_of(file) == 0
+    }
+
+    /// Bytes in the file.
+    pub fn size_bytes(&self, file: FileId) -> u64 {
+        self.pages.size_bytes(file)
+    }
+
+    /// How many pages of each kind.
+    #[inline]
+    pub fn counts(&self) -> Counts {
+        Counts { cached: self.pages.cached, dirty: self.pages.dirty, writeback: self.pages.writeback }
+    }
+
+    /// Make room for `pages` more cached pages; says for how many there is.
+    #[inline]
+    fn make_room(&mut self, pages: u64) -> u64 {
+        let room = self.memory_pages - self.pages.cached;
+        if pages <= room {
+            return pages;
+        }
+        self.reclaim_for(pages)
+    }
+
+    #[cold]
+    fn reclaim_for(&mut self, pages: u64) -> u64 {
+        self.pages.reclaim(self.pages.cached + pages - self.memory_pages);
+        let room = self.memory_pages - self.pages.cached;
+        if room == 0 {
+            self.flusher.write_everything();
+        }
+        room.min(pages)
+    }
+}
+
+/// The bits below the lowest one of `bits`; all if there is none.
+#[inline]
+fn below(bits: u64) -> u64 {
+    bits.wrapping_sub(1) & !bits
+}
+
+/// The part of `mask` in front of the bit that would be one more than `count` of `bits`.
+fn up_to(mask: u64, bits: u64, count: u64) -> u64 {
+    mask & below(bits & !first_bits(bits, count))
+}
+
+/// The lowest `count` of `bits`.
+fn first_bits(mut bits: u64, count: u64) -> u64 {
+    if count >= u64::from(u64::BITS) {
+        return bits;
+    }
+    let mut kept = 0;
+    for _ in 0..count {
+        let lowest = bits & bits.wrapping_neg();
+        kept |= lowest;
+        bits &= !lowest;
+    }
+    kept
+}

@@ -1,0 +1,546 @@
+//! Which pages of which file are cached, and in which state: bitmaps.
+//!
+//! A *line* holds eight bits for each of 64 pages in one cache line of the CPU, a
+//! *chunk* 64 lines (16 MiB of a file). Chunks exist only where something is cached;
+//! emptied ones are used again. The bookkeeping thus takes at most a byte per page of
+//! the files, and at most a chunk per cached page.
+
+use super::{FileId, PageRange, first_bits};
+
+const LINE_PAGES: u64 = 64;
+const LINES: usize = 64;
+const CHUNK_PAGES: u64 = LINE_PAGES * LINES as u64;
+/// No chunk: nothing is cached there.
+const NONE: u32 = u32::MAX;
+
+/// The state of 64 pages. A page is cached if it is up to date or being read, never both.
+#[derive(Clone, Copy, Default)]
+#[repr(align(64))]
+pub(super) struct Line {
+    /// Holds the file's data.
+    pub uptodate: u64,
+    /// Waits for its read (locked).
+    pub reading: u64,
+    /// Changed since it was last written.
+    pub dirty: u64,
+    /// Being written.
+    pub writeback: u64,
+    /// Reaching it starts the next read-ahead (`PG_readahead`).
+    pub marker: u64,
+    /// Read once since it became inactive (`PG_referenced`).
+    pub referenced: u64,
+    /// Read more than once (`PG_active`).
+    pub active: u64,
+    /// The reclaim's hand has not come by since the page became inactive.
+    pub young: u64,
+}
+
+impl Line {
+    /// Cached pages.
+    #[inline]
+    pub fn present(&self) -> u64 {
+        self.uptodate | self.reading
+    }
+
+    /// Pages that may be dropped.
+    fn clean(&self) -> u64 {
+        self.uptodate & !self.dirty & !self.writeback
+    }
+
+    /// `folio_mark_accessed`: the first time referenced, the second time active.
+    #[inline]
+    pub fn mark_accessed(&mut self, mask: u64) {
+        let promoted = self.referenced & mask & !self.active;
+        self.referenced = (self.referenced | mask) & !promoted;
+        self.active |= promoted;
+    }
+}
+
+/// A kind of page that is looked for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Tag {
+    Dirty,
+    Writeback,
+}
+
+struct Chunk {
+    /// Whose it is; meaningless while `present` is zero.
+    file: FileId,
+    /// Which part of the file.
+    index: u32,
+    /// Lines that have a cached page.
+    present: u64,
+    /// Lines that have a dirty page.
+    dirty: u64,
+    /// Lines that have a page under write-back.
+    writeback: u64,
+    lines: [Line; LINES],
+}
+
+struct File {
+    size_bytes: u64,
+    chunks: Vec<u32>,
+    /// A bit per chunk that has dirty pages.
+    dirty_chunks: Vec<u64>,
+    /// A bit per chunk that has pages under write-back.
+    writeback_chunks: Vec<u64>,
+    cached: u64,
+    dirty: u64,
+    writeback: u64,
+}
+
+/// All files' pages, and how many there are of each kind.
+#[derive(Default)]
+pub(super) struct Pages {
+    files: Vec<File>,
+    chunks: Vec<Chunk>,
+    free: Vec<u32>,
+    pub cached: u64,
+    pub dirty: u64,
+    pub writeback: u64,
+    /// Where reclaim goes on: a chunk and a line in it.
+    hand: (usize, u32),
+}
+
+/// Bits of the pages `first..end` that are in `first`'s line.
+#[inline]
+pub(super) fn line_mask(first: u64, end: u64) -> u64 {
+    let low = first % LINE_PAGES;
+    let pages = (end - first).min(LINE_PAGES - low);
+    (u64::MAX >> (LINE_PAGES - pages)) << low
+}
+
+/// First page behind `page`'s line.
+#[inline]
+pub(super) fn line_end(page: u64) -> u64 {
+    (page | (LINE_PAGES - 1)) + 1
+}
+
+/// The bit of one page in its line.
+#[inline]
+pub(super) fn page_bit(page: u64) -> u64 {
+    1 << (page % LINE_PAGES)
+}
+
+#[inline]
+fn line_index(page: u64) -> usize {
+    (page / LINE_PAGES) as usize % LINES
+}
+
+/// The parts of `first..end` that are in one line each: first page and mask.
+pub(super) fn lines(first: u64, end: u64) -> impl Iterator<Item = (u64, u64)> {
+    let mut page = first;
+    std::iter::from_fn(move || {
+        if page >= end {
+            return None;
+        }
+        let part = (page, line_mask(page, end));
+        page = line_end(page);
+        Some(part)
+    })
+}
+
+fn set_bit(bits: &mut [u64], index: usize, on: bool) {
+    let bit = 1 << (index % 64);
+    if on {
+        bits[index / 64] |= bit;
+    } else {
+        bits[index / 64] &= !bit;
+    }
+}
+
+impl Pages {
+    pub fn add_file(&mut self, size_bytes: u64) -> FileId {
+        let mut file = File {
+            size_bytes: 0,
+            chunks: Vec::new(),
+            dirty_chunks: Vec::new(),
+            writeback_chunks: Vec::new(),
+            cached: 0,
+            dirty: 0,
+            writeback: 0,
+        };
+        file.grow(size_bytes);
+        self.files.push(file);
+        FileId(self.files.len() as u32 - 1)
+    }
+
+    pub fn files(&self) -> impl Iterator<Item = FileId> + use<> {
+        (0..self.files.len() as u32).map(FileId)
+    }
+
+    #[inline]
+    pub fn size_bytes(&self, file: FileId) -> u64 {
+        self.files[file.index()].size_bytes
+    }
+
+    pub fn cached_of(&self, file: FileId) -> u64 {
+        self.files[file.index()].cached
+    }
+
+    pub fn dirty_of(&self, file: FileId) -> u64 {
+        self.files[file.index()].dirty
+    }
+
+    pub fn writeback_of(&self, file: FileId) -> u64 {
+        self.files[file.index()].writeback
+    }
+
+    /// The file reaches at least up to `size_bytes` from now on.
+    #[inline]
+    pub fn grow_file(&mut self, file: FileId, size_bytes: u64) {
+        let file = &mut self.files[file.index()];
+        if size_bytes > file.size_bytes {
+            file.grow(size_bytes);
+        }
+    }
+
+    #[inline]
+    fn slot(&self, file: FileId, page: u64) -> u32 {
+        let index = (page / CHUNK_PAGES) as usize;
+        self.files[file.index()].chunks.get(index).copied().unwrap_or(NONE)
+    }
+
+    /// The line of `page`, if anything in its chunk is cached.
+    #[inline]
+    pub fn line(&self, file: FileId, page: u64) -> Option<&Line> {
+        self.chunks.get(self.slot(file, page) as usize).map(|chunk| &chunk.lines[line_index(page)])
+    }
+
+    /// The line of `page`, for changing bits that are not counted (marker, accessed).
+    #[inline]
+    pub fn line_mut(&mut self, file: FileId, page: u64) -> Option<&mut Line> {
+        let slot = self.slot(file, page) as usize;
+        self.chunks.get_mut(slot).map(|chunk| &mut chunk.lines[line_index(page)])
+    }
+
+    /// A copy of the line of `page`: all zero if nothing is cached there.
+    pub fn state(&self, file: FileId, page: u64) -> Line {
+        self.line(file, page).copied().unwrap_or_default()
+    }
+
+    fn chunk_for(&mut self, file: FileId, page: u64) -> u32 {
+        let slot = self.slot(file, page);
+        if slot != NONE {
+            return slot;
+        }
+        let index = (page / CHUNK_PAGES) as u32;
+        let slot = match self.free.pop() {
+            Some(slot) => {
+                let chunk = &mut self.chunks[slot as usize];
+                (chunk.file, chunk.index) = (file, index);
+                slot
+            }
+            None => {
+                self.chunks.push(Chunk {
+                    file,
+                    index,
+                    present: 0,
+                    dirty: 0,
+                    writeback: 0,
+                    lines: [Line::default(); LINES],
+                });
+                self.chunks.len() as u32 - 1
+            }
+        };
+        self.files[file.index()].chunks[index as usize] = slot;
+        slot
+    }
+
+    /// Put the pages of `mask` in the line of `page`, none of which is cached, into the
+    /// cache; they wait for their read.
+    pub fn insert_reading(&mut self, file: FileId, page: u64, mask: u64) {
+        let line = self.insert(file, page, mask);
+        line.reading |= mask;
+    }
+
+    fn insert(&mut self, file: FileId, page: u64, mask: u64) -> &mut Line {
+        let slot = self.chunk_for(file, page);
+        let added = u64::from(mask.count_ones());
+        self.cached += added;
+        self.files[file.index()].cached += added;
+        let chunk = &mut self.chunks[slot as usize];
+        let index = line_index(page);
+        chunk.present |= 1 << index;
+        let line = &mut chunk.lines[index];
+        debug_assert_eq!(line.present() & mask, 0, "page cached twice");
+        line.young |= mask;
+        line
+    }
+
+    /// A read has ended: its pages are up to date.
+    pub fn read_done(&mut self, range: PageRange) {
+        for (page, mask) in lines(range.first, range.end()) {
+            let line = self.line_mut(range.file, page).expect("pages being read stay cached");
+            debug_assert_eq!(line.reading & mask, mask, "read_done for a page that is not being read");
+            line.reading &= !mask;
+            line.uptodate |= mask;
+        }
+    }
+
+    /// The pages of `mask` now hold new data; those not cached are added. Returns how
+    /// many were clean.
+    pub fn dirty(&mut self, file: FileId, page: u64, mask: u64) -> u64 {
+        let absent = mask & !self.state(file, page).present();
+        if absent != 0 {
+            self.insert(file, page, absent).uptodate |= absent;
+        }
+        let slot = self.slot(file, page) as usize;
+        let index = line_index(page);
+        let chunk = &mut self.chunks[slot];
+        let line = &mut chunk.lines[index];
+        debug_assert_eq!(line.uptodate & mask, mask, "dirty pages are up to date");
+        let newly = u64::from((mask & !line.dirty).count_ones());
+        if newly > 0 {
+            line.dirty |= mask;
+            chunk.dirty |= 1 << index;
+            self.dirty += newly;
+            let of = &mut self.files[file.index()];
+            of.dirty += newly;
+            set_bit(&mut of.dirty_chunks, (page / CHUNK_PAGES) as usize, true);
+        }
+        newly
+    }
+
+    /// Dirty pages become pages under write-back.
+    pub fn start_writeback(&mut self, range: PageRange) {
+        for (page, mask) in lines(range.first, range.end()) {
+            let slot = self.slot(range.file, page) as usize;
+            let index = line_index(page);
+            let chunk = &mut self.chunks[slot];
+            let line = &mut chunk.lines[index];
+            debug_assert_eq!(line.dirty & !line.writeback & mask, mask, "only dirty pages are written");
+            line.dirty &= !mask;
+            line.writeback |= mask;
+            if line.dirty == 0 {
+                chunk.dirty &= !(1 << index);
+            }
+            chunk.writeback |= 1 << index;
+            let of = &mut self.files[range.file.index()];
+            let at = (page / CHUNK_PAGES) as usize;
+            set_bit(&mut of.writeback_chunks, at, true);
+            if chunk.dirty == 0 {
+                set_bit(&mut of.dirty_chunks, at, false);
+            }
+        }
+        let (of, pages) = (&mut self.files[range.file.index()], u64::from(range.pages));
+        of.dirty -= pages;
+        of.writeback += pages;
+        self.dirty -= pages;
+        self.writeback += pages;
+    }
+
+    /// A write has ended.
+    pub fn end_writeback(&mut self, range: PageRange) {
+        for (page, mask) in lines(range.first, range.end()) {
+            let slot = self.slot(range.file, page) as usize;
+            let index = line_index(page);
+            let chunk = &mut self.chunks[slot];
+            let line = &mut chunk.lines[index];
+            debug_assert_eq!(line.writeback & mask, mask, "write_done for a page that is not being written");
+            line.writeback &= !mask;
+            if line.writeback == 0 {
+                chunk.writeback &= !(1 << index);
+                if chunk.writeback == 0 {
+                    let of = &mut self.files[range.file.index()];
+                    set_bit(&mut of.writeback_chunks, (page / CHUNK_PAGES) as usize, false);
+                }
+            }
+        }
+        let pages = u64::from(range.pages);
+        self.files[range.file.index()].writeback -= pages;
+        self.writeback -= pages;
+    }
+
+    /// Drop the pages of `mask` in a line of a chunk; the chunk goes when it is empty.
+    fn remove(&mut self, slot: usize, index: usize, mask: u64) {
+        let chunk = &mut self.chunks[slot];
+        let line = &mut chunk.lines[index];
+        debug_assert_eq!(line.clean() & mask, mask, "only clean pages are dropped");
+        let dropped = u64::from(mask.count_ones());
+        for bits in
+            [&mut line.uptodate, &mut line.marker, &mut line.referenced, &mut line.active, &mut line.young]
+        {
+            *bits &= !mask;
+        }
+        let of = &mut self.files[chunk.file.index()];
+        self.cached -= dropped;
+        of.cached -= dropped;
+        if line.present() == 0 {
+            chunk.present &= !(1 << index);
+            if chunk.present == 0 {
+                of.chunks[chunk.index as usize] = NONE;
+                self.free.push(slot as u32);
+            }
+        }
+    }
+
+    /// Drop the clean pages of `first..end`.
+    pub fn drop_clean(&mut self, file: FileId, first: u64, end: u64) {
+        let end = end.min(self.files[file.index()].chunks.len() as u64 * CHUNK_PAGES);
+        let mut page = first;
+        while page < end && self.files[file.index()].cached > 0 {
+            let slot = self.slot(file, page);
+            if slot == NONE {
+                page = (page / CHUNK_PAGES + 1) * CHUNK_PAGES;
+                continue;
+            }
+            let index = line_index(page);
+            let clean = self.chunks[slot as usize].lines[index].clean() & line_mask(page, end);
+            if clean != 0 {
+                self.remove(slot as usize, index, clean);
+            }
+            page = line_end(page);
+        }
+    }
+
+    /// The first page at or behind `from` that has the tag.
+    pub fn next_tagged(&self, file: FileId, from: u64, tag: Tag) -> Option<u64> {
+        let of = &self.files[file.index()];
+        let (count, tagged_chunks) = match tag {
+            Tag::Dirty => (of.dirty, &of.dirty_chunks),
+            Tag::Writeback => (of.writeback, &of.writeback_chunks),
+        };
+        if count == 0 {
+            return None;
+        }
+        let in_chunk = |page: u64| {
+            let chunk = self.chunks.get(self.slot(file, page) as usize)?;
+            let (first, index) = (page % LINE_PAGES, line_index(page));
+            let bits = |line: &Line| match tag {
+                Tag::Dirty => line.dirty,
+                Tag::Writeback => line.writeback,
+            };
+            let summary = match tag {
+                Tag::Dirty => chunk.dirty,
+                Tag::Writeback => chunk.writeback,
+            };
+            let start = page / CHUNK_PAGES * CHUNK_PAGES;
+            let here = bits(&chunk.lines[index]) >> first << first;
+            if here != 0 {
+                return Some(start + index as u64 * LINE_PAGES + u64::from(here.trailing_zeros()));
+            }
+            let later = summary & (u64::MAX << index) & !(1 << index);
+            if later == 0 {
+                return None;
+            }
+            let index = u64::from(later.trailing_zeros());
+            let offset = bits(&chunk.lines[index as usize]).trailing_zeros();
+            Some(start + index * LINE_PAGES + u64::from(offset))
+        };
+        if let Some(page) = in_chunk(from) {
+            return Some(page);
+        }
+        let next = (from / CHUNK_PAGES + 1) as usize;
+        let mut keep = u64::MAX << (next % 64);
+        for (word, bits) in tagged_chunks.iter().enumerate().skip(next / 64) {
+            let bits = bits & keep;
+            keep = u64::MAX;
+            if bits != 0 {
+                let chunk = word as u64 * 64 + u64::from(bits.trailing_zeros());
+                return in_chunk(chunk * CHUNK_PAGES);
+            }
+        }
+        None
+    }
+
+    /// The first run of at most `max` pages at or behind `from`, before `end`, that are
+    /// dirty and not under write-back.
+    pub fn next_to_write(&self, file: FileId, from: u64, end: u64, max: u32) -> Option<PageRange> {
+        let mut first = from;
+        loop {
+            first = self.next_tagged(file, first, Tag::Dirty).filter(|&page| page < end)?;
+            let pages = self.run(file, first, end.min(first + u64::from(max)), |l| l.dirty & !l.writeback);
+            if pages > 0 {
+                return Some(PageRange { file, first, pages: pages as u32 });
+            }
+            first += 1;
+        }
+    }
+
+    /// How many pages from `first` on, before `end`, have the bit that `bits` selects.
+    #[inline]
+    pub fn run(&self, file: FileId, first: u64, end: u64, bits: impl Fn(&Line) -> u64) -> u64 {
+        let mut page = first;
+        while page < end {
+            let Some(line) = self.line(file, page) else { break };
+            let mask = line_mask(page, end);
+            let missing = mask & !bits(line);
+            if missing != 0 {
+                page = page / LINE_PAGES * LINE_PAGES + u64::from(missing.trailing_zeros());
+                break;
+            }
+            page = line_end(page).min(end);
+        }
+        page - first
+    }
+
+    /// How many pages before `end`, down to `stop`, are cached without a gap.
+    pub fn run_before(&self, file: FileId, end: u64, stop: u64) -> u64 {
+        let mut page = end;
+        while page > stop {
+            let Some(line) = self.line(file, page - 1) else { break };
+            let low = (page - 1) / LINE_PAGES * LINE_PAGES;
+            let mask = line_mask(low.max(stop), page);
+            let missing = mask & !line.present();
+            if missing != 0 {
+                page = low + LINE_PAGES - u64::from(missing.leading_zeros());
+                break;
+            }
+            page = low.max(stop);
+        }
+        end - page
+    }
+
+    /// Drop up to about `wanted` clean pages, those first that have not been read again
+    /// for longest; returns how many. A clock: its hand takes pages that are neither
+    /// active nor young and makes active ones young, young ones old.
+    pub fn reclaim(&mut self, wanted: u64) -> u64 {
+        let target = self.cached.saturating_sub(wanted);
+        let before = self.cached;
+        // Active, young, old: after three rounds nothing is left that could be dropped.
+        let mut visits = 3 * self.chunks.len() + 1;
+        while self.cached > target && visits > 0 {
+            let (slot, line) = self.hand;
+            let Some(chunk) = self.chunks.get(slot) else {
+                self.hand = (0, 0);
+                continue;
+            };
+            let present = if line < LINES as u32 { chunk.present & (u64::MAX << line) } else { 0 };
+            if present == 0 {
+                self.hand = (slot + 1, 0);
+                visits -= 1;
+                continue;
+            }
+            let index = present.trailing_zeros() as usize;
+            self.sweep_line(slot, index, self.cached - target);
+            let done_with_line = self.cached > target;
+            self.hand = (slot, index as u32 + u32::from(done_with_line));
+        }
+        before - self.cached
+    }
+
+    /// The hand passes a line: drop old pages, up to `wanted`, and age the others.
+    fn sweep_line(&mut self, slot: usize, index: usize, wanted: u64) {
+        let line = &mut self.chunks[slot].lines[index];
+        let clean = line.clean();
+        let old = first_bits(clean & !line.active & !line.young, wanted);
+        if u64::from(old.count_ones()) < wanted {
+            line.young = (line.young & !clean) | (line.active & clean);
+            line.active &= !clean;
+        }
+        if old != 0 {
+            self.remove(slot, index, old);
+        }
+    }
+}
+
+impl File {
+    fn grow(&mut self, size_bytes: u64) {
+        self.size_bytes = size_bytes;
+        let chunks = size_bytes.div_ceil(CHUNK_PAGES * super::PAGE_BYTES) as usize;
+        self.chunks.resize(chunks, NONE);
+        self.dirty_chunks.resize(chunks.div_ceil(64), 0);
+        self.writeback_chunks.resize(chunks.div_ceil(64), 0);
+    }
+}

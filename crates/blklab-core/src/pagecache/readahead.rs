@@ -1,0 +1,204 @@
+//! On-demand read-ahead, as in Linux 6.12's `mm/readahead.c`.
+//!
+//! Every open file remembers the latest window it read ahead: `size` pages from `start`,
+//! of which the last `async_size` lie behind a marked page. A read that misses starts a
+//! window (`sync_readahead`); one that reaches the marked page starts the next, so that
+//! the disk works while the process consumes what it has (`async_readahead`). Windows
+//! double up to the maximum; a lone random read gets only what it asked for.
+
+use super::pages::{line_end, line_mask, lines, page_bit};
+use super::{FileId, PAGE_BYTES, PageCache, PageRange, first_bits};
+
+/// What the process has told the kernel about its use of the file (posix_fadvise(2)).
+/// fio's `fadvise_hint`, on by default, gives `Random` or `Sequential`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Advice {
+    /// Nothing.
+    #[default]
+    Normal,
+    /// It will read in order: the window may become twice as large.
+    Sequential,
+    /// It will not: a miss reads what was asked for and nothing more.
+    Random,
+}
+
+/// Read-ahead state of one open file (`struct file_ra_state`), in pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReadAhead {
+    start: u64,
+    size: u64,
+    async_size: u64,
+    max: u64,
+    random: bool,
+    /// Where the previous read ended, in bytes; all ones before the first.
+    pub(super) prev_pos: u64,
+}
+
+impl ReadAhead {
+    /// A file just opened, on a disk whose window is `max` pages.
+    pub(super) fn new(max: u64, advice: Advice) -> ReadAhead {
+        ReadAhead {
+            start: 0,
+            size: 0,
+            async_size: 0,
+            max: if advice == Advice::Sequential { max * 2 } else { max },
+            random: advice == Advice::Random,
+            prev_pos: u64::MAX,
+        }
+    }
+
+    /// `get_next_ra_size`.
+    fn next_size(size: u64, max: u64) -> u64 {
+        if size < max / 16 {
+            4 * size
+        } else if size <= max / 2 {
+            2 * size
+        } else {
+            max
+        }
+    }
+}
+
+/// `get_init_ra_size`.
+fn initial_size(asked: u64, max: u64) -> u64 {
+    let size = asked.next_power_of_two();
+    if size <= max / 32 {
+        size * 4
+    } else if size <= max / 4 {
+        size * 2
+    } else {
+        max
+    }
+}
+
+impl PageCache {
+    /// `ractl_max_pages`: one read larger than the window may be read ahead up to the
+    /// disk's largest request.
+    fn max_window(&self, ra: &ReadAhead, asked: u64) -> u64 {
+        if asked > ra.max && self.io_pages > ra.max { asked.min(self.io_pages) } else { ra.max }
+    }
+
+    /// `page_cache_sync_ra`: page `index` is missing, `asked` pages are wanted from it on.
+    pub(super) fn sync_readahead(
+        &mut self,
+        file: FileId,
+        index: u64,
+        asked: u64,
+        ra: &mut ReadAhead,
+        out: &mut Vec<PageRange>,
+    ) {
+        if ra.max == 0 || ra.random {
+            let pages = if ra.max == 0 { 1 } else { asked.min(self.io_pages.max(ra.max)) };
+            return self.start_read(file, index, pages, 0, out);
+        }
+        let max = self.max_window(ra, asked);
+        let since_previous = index.wrapping_sub(ra.prev_pos / PAGE_BYTES);
+        if index == 0 || asked > max || since_previous <= 1 {
+            // The file's start, a read larger than any window, or the next page in order.
+            ra.size = initial_size(asked, max);
+            ra.async_size = if ra.size > asked { ra.size - asked } else { ra.size / 2 };
+        } else {
+            // Pages cached in front of it are the traces of a sequential stream
+            // (`page_cache_prev_miss`, which looks at `max` pages and, when all of them
+            // are there, names the last).
+            let found = self.pages.run_before(file, index, index.saturating_sub(max));
+            let history = found.min(max - 1);
+            if history <= asked {
+                return self.start_read(file, index, asked, 0, out);
+            }
+            let from_the_start = found == index && found < max;
+            let history = if from_the_start { history * 2 } else { history };
+            ra.size = (history + asked).min(max);
+            ra.async_size = 1;
+        }
+        ra.start = index;
+        self.start_read(file, index, ra.size, ra.async_size, out);
+    }
+
+    /// `page_cache_async_ra`: the read has reached the marked page `index`. During
+    /// write-back the mark stays (the kernel keeps another flag in the same bit).
+    pub(super) fn async_readahead(
+        &mut self,
+        file: FileId,
+        index: u64,
+        asked: u64,
+        ra: &mut ReadAhead,
+        out: &mut Vec<PageRange>,
+    ) {
+        let line = self.pages.line_mut(file, index).expect("marked pages are cached");
+        if ra.max == 0 || line.writeback & page_bit(index) != 0 {
+            return;
+        }
+        line.marker &= !page_bit(index);
+        let max = self.max_window(ra, asked);
+        if index == (ra.start + ra.size).wrapping_sub(ra.async_size) {
+            ra.start += ra.size;
+            ra.size = ra.size.max(ReadAhead::next_size(ra.size, max));
+        } else {
+            // Somebody else's mark, or another stream's on this file: what is cached
+            // behind it was its window.
+            let cached = self.pages.run(file, index + 1, index + 1 + max, |line| line.present());
+            if cached == max {
+                return;
+            }
+            ra.start = index + 1 + cached;
+            ra.size = ReadAhead::next_size(1 + cached + asked, max);
+        }
+        ra.async_size = ra.size;
+        self.start_read(file, ra.start, ra.size, ra.async_size, out);
+    }
+
+    /// `do_page_cache_ra`: read the missing ones of `pages` pages from `index` on, up to
+    /// the end of the file and as far as there is memory, and mark the one that has
+    /// `lookahead` pages from it to the end.
+    fn start_read(&mut self, file: FileId, index: u64, pages: u64, lookahead: u64, out: &mut Vec<PageRange>) {
+        let file_pages = self.pages.size_bytes(file).div_ceil(PAGE_BYTES);
+        let pages = pages.min(file_pages.saturating_sub(index));
+        let mark = pages.checked_sub(lookahead).map(|offset| index + offset);
+        let absent = |cache: &PageCache, first, wanted| wanted & !cache.pages.state(file, first).present();
+        let needed =
+            lines(index, index + pages).map(|(first, wanted)| absent(self, first, wanted).count_ones());
+        let needed = needed.map(u64::from).sum();
+        // What was cached may be dropped to make room: then it is read, too, as far as there is room.
+        let mut room = self.make_room(needed);
+        for (first, wanted) in lines(index, index + pages) {
+            let absent = first_bits(absent(self, first, wanted), room);
+            if absent == 0 {
+                continue;
+            }
+            room -= u64::from(absent.count_ones());
+            self.pages.insert_reading(file, first, absent);
+            if let Some(mark) = mark.filter(|&page| page >= first && page < line_end(first)) {
+                let line = self.pages.line_mut(file, first).expect("just inserted");
+                line.marker |= absent & page_bit(mark);
+            }
+            push_runs(file, first, absent, out);
+        }
+    }
+
+    /// Read one page, if there is memory for it (`filemap_create_folio`).
+    pub(super) fn read_one(&mut self, file: FileId, page: u64, out: &mut Vec<PageRange>) -> bool {
+        if self.make_room(1) == 0 {
+            return false;
+        }
+        let bit = line_mask(page, page + 1);
+        self.pages.insert_reading(file, page, bit);
+        push_runs(file, page, bit, out);
+        true
+    }
+}
+
+/// Append the pages of `mask`, in the line of `page`, as contiguous ranges.
+fn push_runs(file: FileId, page: u64, mut mask: u64, out: &mut Vec<PageRange>) {
+    let base = page / 64 * 64;
+    while mask != 0 {
+        let low = mask.trailing_zeros();
+        let pages = (mask >> low).trailing_ones();
+        let first = base + u64::from(low);
+        match out.last_mut() {
+            Some(last) if last.file == file && last.end() == first => last.pages += pages,
+            _ => out.push(PageRange { file, first, pages }),
+        }
+        mask &= !line_mask(first, first + u64::from(pages));
+    }
+}

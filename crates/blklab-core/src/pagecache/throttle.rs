@@ -1,0 +1,349 @@
+//! Keeping dirty memory bounded: how long a process that writes has to pause
+//! (`balance_dirty_pages`).
+//!
+//! Below the free-run ceiling, half-way between the background threshold and the hard
+//! limit, nobody waits. Above it every writer gets a rate, `dirty_ratelimit`, which follows
+//! the measured write-back bandwidth divided by the number of writers, times
+//! `pos_ratio`, which is 2 at the ceiling, 1 at the set point half-way between ceiling and
+//! limit, and 0 at the limit. A writer that has dirtied so many pages sleeps until its rate
+//! allows them; at the limit it is blocked.
+//!
+//! After Linux 6.12's `mm/page-writeback.c`, in its integers, at `HZ` = 1000. Left out: the
+//! shares of several disks (one disk has the whole limit, also before its first write),
+//! cgroups, strict limits, real-time tasks' extra quarter, pages dirtied by exited tasks.
+//! The kernel's per-CPU check that many young tasks do not overrun the limit together is
+//! one for all CPUs here: it acts after 1/32 of the limit, as theirs do in sum. The limit is
+//! as soft as the kernel's: dirty pages may exceed it by what all writers together dirty
+//! between two looks.
+
+use super::Counts;
+use crate::units::Nanos;
+
+/// Ticks a second. The kernel's arithmetic is in ticks; results depend on it slightly.
+const HZ: u64 = 1000;
+/// Longest pause: 200 ms.
+const MAX_PAUSE: u64 = HZ / 5;
+/// The write-back bandwidth is measured every 200 ms.
+const BANDWIDTH_INTERVAL: u64 = HZ / 5;
+/// After a second without writes the measurement starts afresh (`WB_BANDWIDTH_IDLE_JIF`).
+const BANDWIDTH_IDLE: u64 = HZ;
+/// The time over which the bandwidth is averaged: three seconds, as a power of two.
+const BANDWIDTH_PERIOD: u64 = (3 * HZ).next_power_of_two();
+/// The bandwidth that is assumed of an unknown disk, in pages/s: 100 MiB/s.
+const INITIAL_BANDWIDTH: u64 = 100 << (20 - 12);
+/// Pages between two looks at the limits that are worth a pause (128 KiB).
+const POLL_PAGES: u64 = 32;
+/// The same while the limit is exceeded (32 KiB).
+const POLL_PAGES_EXCEEDED: u64 = 8;
+/// `pos_ratio` is in 1/1024.
+const RATIO_SHIFT: u32 = 10;
+
+/// What the kernel keeps per task about its writing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dirtier {
+    /// Pages dirtied since the last pause.
+    pages: u64,
+    /// After how many it looks at the limits again.
+    poll_pages: u64,
+    /// End of the last pause, in ticks; moved on by pauses that were too short to take.
+    paused_when: Option<u64>,
+    /// Blocked at the limit: looks again, for so many pages, before it writes another.
+    blocked: Option<u64>,
+}
+
+impl Default for Dirtier {
+    fn default() -> Dirtier {
+        Dirtier { pages: 0, poll_pages: POLL_PAGES, paused_when: None, blocked: None }
+    }
+}
+
+/// What a writer that has looked at the limits has to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Verdict {
+    pub wake_flusher: bool,
+    pub pause: Option<Nanos>,
+}
+
+/// The limits, the measured bandwidth and the rate made from them. Rates are in pages/s.
+#[derive(Debug)]
+pub(super) struct Throttle {
+    background: u64,
+    limit: u64,
+    write_bandwidth: u64,
+    average_bandwidth: u64,
+    rate: u64,
+    balanced_rate: u64,
+    exceeded: bool,
+    /// When the bandwidth was last measured, in ticks, and the counts then.
+    measured: u64,
+    measured_dirtied: u64,
+    measured_written: u64,
+    dirtied: u64,
+    written: u64,
+    /// Pages dirtied by all since somebody looked at the limits.
+    unchecked: u64,
+}
+
+impl Throttle {
+    pub fn new(background: u64, limit: u64) -> Throttle {
+        Throttle {
+            background,
+            limit,
+            write_bandwidth: INITIAL_BANDWIDTH,
+            average_bandwidth: INITIAL_BANDWIDTH,
+            rate: INITIAL_BANDWIDTH,
+            balanced_rate: INITIAL_BANDWIDTH,
+            exceeded: false,
+            measured: 0,
+            measured_dirtied: 0,
+            measured_written: 0,
+            dirtied: 0,
+            written: 0,
+            unchecked: 0,
+        }
+    }
+
+    /// More is dirty than background write-back leaves alone (`wb_over_bg_thresh`).
+    pub fn over_background(&self, dirty: u64) -> bool {
+        dirty > self.background
+    }
+
+    /// Pages that the flusher writes of one file at a time (`writeback_chunk_size`): what
+    /// the disk takes in half a second, in steps of 4 MiB.
+    pub fn chunk_pages(&self, wanted: u64) -> u64 {
+        const MIN_PAGES: u64 = 1024;
+        let pages = (self.average_bandwidth / 2).min(self.limit / 8).min(wanted);
+        (pages + MIN_PAGES) / MIN_PAGES * MIN_PAGES
+    }
+
+    fn poll_pages(&self, dirtier: &Dirtier) -> u64 {
+        if self.exceeded { dirtier.poll_pages.min(POLL_PAGES_EXCEEDED) } else { dirtier.poll_pages }
+    }
+
+    /// Must this process look at the limits before it dirties another page?
+    #[inline]
+    pub fn is_due(&self, dirtier: &Dirtier) -> bool {
+        dirtier.blocked.is_some()
+            || dirtier.pages >= self.poll_pages(dirtier)
+            || self.unchecked >= self.check_pages()
+    }
+
+    /// After how many pages dirtied by all somebody has to look (`ratelimit_pages`).
+    #[inline]
+    fn check_pages(&self) -> u64 {
+        (self.limit / 32).max(16)
+    }
+
+    /// Clean pages that it may dirty before it must look again: at least one.
+    pub fn budget(&self, dirtier: &Dirtier) -> u64 {
+        let own = self.poll_pages(dirtier).saturating_sub(dirtier.pages);
+        own.min(self.check_pages().saturating_sub(self.unchecked)).max(1)
+    }
+
+    /// It has dirtied pages that were clean.
+    pub fn dirtied(&mut self, dirtier: &mut Dirtier, pages: u64) {
+        dirtier.pages += pages;
+        self.unchecked += pages;
+        self.dirtied += pages;
+    }
+
+    /// Pages have been written; `idle` if no write is left.
+    pub fn written(&mut self, pages: u64, idle: bool, now: Nanos) {
+        self.written += pages;
+        // The kernel looks 200 ms after a file's last write; here it is the write itself
+        // if it comes that late.
+        if idle && ticks(now) > self.measured + BANDWIDTH_INTERVAL {
+            self.measure(ticks(now), None);
+        }
+    }
+
+    /// The flusher starts on a file, or has written a part of it
+    /// (`wb_bandwidth_estimate_start` and the end of `do_writepages`).
+    pub fn writing(&mut self, idle: bool, now: Nanos) {
+        let now = ticks(now);
+        if idle && now > self.measured + BANDWIDTH_IDLE {
+            self.measured_dirtied = self.dirtied;
+            self.measured_written = self.written;
+            self.measured = now;
+        } else if now > self.measured + BANDWIDTH_INTERVAL {
+            self.measure(now, None);
+        }
+    }
+
+    /// `balance_dirty_pages`, up to the point where it sleeps. Called again after the pause
+    /// it decides by itself whether that was enough.
+    pub fn balance(&mut self, now: Nanos, counts: Counts, dirtier: &mut Dirtier) -> Verdict {
+        let mut now = ticks(now);
+        self.unchecked = 0;
+        let pages = dirtier.blocked.take().unwrap_or(dirtier.pages);
+        let dirty = counts.dirty + counts.writeback;
+        let free_run = self.free_run();
+        if dirty <= free_run {
+            dirtier.paused_when = Some(now);
+            dirtier.pages = 0;
+            dirtier.poll_pages = 1 << (self.limit.saturating_sub(dirty).max(1).ilog2() / 2);
+            return Verdict { wake_flusher: counts.dirty > self.background, pause: None };
+        }
+        self.exceeded = dirty > self.limit;
+        let pos_ratio = self.pos_ratio(dirty);
+        if now > self.measured + BANDWIDTH_INTERVAL {
+            self.measure(now, Some((dirty, pos_ratio)));
+        }
+        let rate = self.rate * pos_ratio >> RATIO_SHIFT;
+        let max_pause = self.max_pause(dirty);
+        let (min_pause, poll_pages) = self.min_pause(max_pause, rate);
+        let period = (HZ * pages).checked_div(rate);
+        let mut pause = max_pause;
+        if let Some(period) = period {
+            // Time since the last pause counts as part of this one.
+            let thought = dirtier.paused_when.map_or(0, |when| now as i64 - when as i64);
+            let wanted = period as i64 - thought;
+            if wanted < min_pause as i64 {
+                if wanted < -(HZ as i64) {
+                    dirtier.paused_when = Some(now);
+                    dirtier.pages = 0;
+                } else if period > 0 {
+                    dirtier.paused_when = dirtier.paused_when.map(|when| when + period);
+                    dirtier.pages = 0;
+                } else if dirtier.poll_pages <= pages {
+                    dirtier.poll_pages += pages;
+                }
+                return Verdict { wake_flusher: true, pause: None };
+            }
+            pause = wanted.unsigned_abs();
+            if pause > max_pause {
+                now += (pause - max_pause).min(max_pause);
+                pause = max_pause;
+            }
+        }
+        dirtier.paused_when = Some(now + pause);
+        dirtier.pages = 0;
+        dirtier.poll_pages = poll_pages;
+        dirtier.blocked = (rate == 0).then_some(pages);
+        Verdict { wake_flusher: true, pause: Some(Nanos::from_millis(pause * 1000 / HZ)) }
+    }
+
+    /// `dirty_freerun_ceiling`.
+    fn free_run(&self) -> u64 {
+        (self.limit + self.background) / 2
+    }
+
+    /// The dirty pages' target.
+    fn set_point(&self) -> u64 {
+        (self.free_run() + self.limit) / 2
+    }
+
+    /// By how much to scale the rate to bring the dirty pages to the set point, in 1/1024
+    /// (`wb_position_ratio`, with one disk that has the whole limit).
+    fn pos_ratio(&self, dirty: u64) -> u64 {
+        if dirty >= self.limit {
+            return 0;
+        }
+        let (limit, set_point) = (self.limit as i64, self.set_point() as i64);
+        let x = ((set_point - dirty as i64) << RATIO_SHIFT) / ((limit - set_point) | 1);
+        let cube = ((x * x) >> RATIO_SHIFT) * x >> RATIO_SHIFT;
+        let mut ratio = (cube + (1 << RATIO_SHIFT)).clamp(0, 2 << RATIO_SHIFT) as u64;
+        // The disk's own control line: down to a quarter over eight seconds' bandwidth.
+        let share = (self.limit << 16) / (self.limit | 1);
+        let disk_set_point = self.set_point() * share >> 16;
+        let span = 8 * self.average_bandwidth * share >> 16;
+        let intercept = disk_set_point + span;
+        if dirty < intercept - span / 4 {
+            ratio = ratio * (intercept - dirty) / ((intercept - disk_set_point) | 1);
+        } else {
+            ratio /= 4;
+        }
+        // A reserve, so that the disk does not run dry.
+        let reserve = self.limit / 2;
+        if dirty < reserve {
+            ratio = if dirty > reserve / 8 { ratio * reserve / dirty } else { ratio * 8 };
+        }
+        ratio
+    }
+
+    /// Measure the bandwidth and, when asked by a writer that sees so many dirty pages and
+    /// that ratio, follow it with the rate (`__wb_update_bandwidth`).
+    fn measure(&mut self, now: u64, writer: Option<(u64, u64)>) {
+        let elapsed = (now - self.measured).max(1);
+        if let Some((dirty, pos_ratio)) = writer {
+            self.follow_rate(dirty, pos_ratio, elapsed);
+        }
+        self.follow_bandwidth(elapsed);
+        self.measured_dirtied = self.dirtied;
+        self.measured_written = self.written;
+        self.measured = now;
+    }
+
+    /// `wb_update_write_bandwidth`.
+    fn follow_bandwidth(&mut self, elapsed: u64) {
+        let (old, mut average) = (self.write_bandwidth, self.average_bandwidth);
+        let written = (self.written - self.measured_written) * HZ;
+        let bandwidth;
+        if elapsed > BANDWIDTH_PERIOD {
+            bandwidth = written / elapsed;
+            average = bandwidth;
+        } else {
+            bandwidth = (written + old * (BANDWIDTH_PERIOD - elapsed)) / BANDWIDTH_PERIOD;
+            if average > old && old >= bandwidth {
+                average -= (average - old) >> 3;
+            }
+            if average < old && old <= bandwidth {
+                average += (old - average) >> 3;
+            }
+        }
+        self.write_bandwidth = bandwidth;
+        self.average_bandwidth = average.max(1);
+    }
+
+    /// `wb_update_dirty_ratelimit`: towards bandwidth / writers, in small steps, and only
+    /// where that brings the dirty pages nearer to the set point, too.
+    fn follow_rate(&mut self, dirty: u64, pos_ratio: u64, elapsed: u64) {
+        let dirty_rate = (self.dirtied - self.measured_dirtied) * HZ / elapsed;
+        let task_rate = (self.rate * pos_ratio >> RATIO_SHIFT) + 1;
+        let balanced = (task_rate * self.average_bandwidth / (dirty_rate | 1)).min(self.average_bandwidth);
+        let step = if dirty < self.set_point() {
+            self.balanced_rate.min(balanced).min(task_rate).saturating_sub(self.rate)
+        } else {
+            self.rate.saturating_sub(self.balanced_rate.max(balanced).max(task_rate))
+        };
+        // Slower near the target.
+        let shift = self.rate / (2 * step + 1);
+        let step = if shift < u64::from(u64::BITS) { (step >> shift).div_ceil(8) } else { 0 };
+        self.rate = if self.rate < balanced { self.rate + step } else { self.rate - step }.max(1);
+        self.balanced_rate = balanced;
+    }
+
+    /// `wb_max_pause`: shorter where little is dirty, lest the disk run dry.
+    fn max_pause(&self, dirty: u64) -> u64 {
+        let per_eighth = 1 + self.average_bandwidth / (1 + HZ / 8).next_power_of_two();
+        (dirty / per_eighth + 1).min(MAX_PAUSE)
+    }
+
+    /// `wb_min_pause`: the shortest pause worth taking, and after how many pages to look
+    /// again.
+    fn min_pause(&self, max_pause: u64, rate: u64) -> (u64, u64) {
+        let pages_in = |rate: u64, pause: u64| rate * pause / HZ.next_power_of_two();
+        // 10 ms for one writer, 10 ms more for every doubling of their number.
+        let doublings = self.average_bandwidth.ilog2().saturating_sub(self.rate.ilog2());
+        let mut target = (HZ / 100).max(1) + u64::from(doublings) * (10 * HZ) / 1024;
+        target = target.min(1 + max_pause / 2);
+        let mut pages = pages_in(self.rate, target);
+        if pages < POLL_PAGES {
+            target = max_pause;
+            pages = pages_in(self.rate, target);
+            if pages > POLL_PAGES {
+                pages = POLL_PAGES;
+                target = HZ * POLL_PAGES / self.rate;
+            }
+        }
+        if HZ * pages / (rate + 1) > max_pause {
+            target = max_pause;
+            pages = pages_in(rate, target);
+        }
+        (if pages >= POLL_PAGES { 1 + target / 2 } else { target }, pages)
+    }
+}
+
+fn ticks(now: Nanos) -> u64 {
+    now.0 / (1_000_000_000 / HZ)
+}

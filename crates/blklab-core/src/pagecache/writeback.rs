@@ -1,0 +1,313 @@
+//! The flusher: which dirty pages are written when nobody has asked for it.
+//!
+//! After Linux 6.12's `fs/fs-writeback.c` and `writeback_iter`. Files with dirty pages
+//! stand in a queue by the time they became dirty. The flusher runs *in the background*
+//! while more than the background threshold is dirty, over all files; *periodically*, over
+//! files that have been dirty for longer than `dirty_expire_centisecs`; and over everything
+//! when memory is short. It gives every file a slice (`writeback_chunk_size`), goes on in
+//! a file where it stopped, and looks at its reason to run when the batch of files has had
+//! its turn or after 100 ms. A file is dirty since its first page became dirty after the
+//! flusher's last visit; fsync does not change that, as in the kernel.
+
+use std::collections::VecDeque;
+
+use super::{FileId, PageCache, PageRange};
+use crate::units::Nanos;
+
+/// How long the flusher goes on before it looks at the thresholds again.
+const BATCH: Nanos = Nanos::from_millis(100);
+
+#[derive(Clone, Copy, Debug)]
+struct Inode {
+    /// In `dirty`, `io` or `more_io`, or being visited.
+    queued: bool,
+    dirtied_when: Nanos,
+    /// Where the next visit starts (`writeback_index`).
+    next_page: u64,
+}
+
+/// Why the flusher runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reason {
+    /// Memory is short (`WB_start_all`).
+    Everything,
+    /// Files that have been dirty for too long (`for_kupdate`).
+    Periodic,
+    /// More is dirty than the background threshold (`for_background`).
+    Background,
+}
+
+/// One `wb_writeback`.
+#[derive(Clone, Copy, Debug)]
+struct Work {
+    reason: Reason,
+    /// Pages still to be written.
+    pages: u64,
+    /// Files dirtied later are left alone; `None` when none is old enough.
+    dirtied_before: Option<Nanos>,
+    batch_started: Nanos,
+    /// Pages and files cleaned in this batch.
+    progress: bool,
+    /// The queue of dirty files has been looked at.
+    queued: bool,
+}
+
+/// The file that is being written now.
+#[derive(Clone, Copy, Debug)]
+struct Visit {
+    file: FileId,
+    page: u64,
+    /// Pages left of its slice.
+    left: u64,
+}
+
+#[derive(Debug)]
+pub(super) struct Flusher {
+    expire: Nanos,
+    interval: Nanos,
+    inodes: Vec<Inode>,
+    /// Dirty files, oldest first (`b_dirty`).
+    dirty: VecDeque<FileId>,
+    /// Files whose turn it is (`b_io`).
+    io: VecDeque<FileId>,
+    /// Files that have used up their slice (`b_more_io`).
+    more_io: VecDeque<FileId>,
+    work: Option<Work>,
+    visit: Option<Visit>,
+    /// Reasons not yet looked at in this run, in the order in which the kernel does.
+    next_reason: Option<Reason>,
+    everything: bool,
+    last_periodic: Nanos,
+    /// When it runs next; never while it has nothing to look for.
+    due: Nanos,
+}
+
+impl Flusher {
+    pub fn new(expire: Nanos, interval: Nanos) -> Flusher {
+        Flusher {
+            expire,
+            interval,
+            inodes: Vec::new(),
+            dirty: VecDeque::new(),
+            io: VecDeque::new(),
+            more_io: VecDeque::new(),
+            work: None,
+            visit: None,
+            next_reason: Some(Reason::Everything),
+            everything: false,
+            last_periodic: Nanos::ZERO,
+            due: Nanos::NEVER,
+        }
+    }
+
+    pub fn add_file(&mut self) {
+        self.inodes.push(Inode { queued: false, dirtied_when: Nanos::ZERO, next_page: 0 });
+    }
+
+    /// A clean page of the file has become dirty (`__mark_inode_dirty`).
+    pub fn file_dirtied(&mut self, file: FileId, now: Nanos) {
+        let inode = &mut self.inodes[file.index()];
+        if inode.queued {
+            return;
+        }
+        inode.queued = true;
+        inode.dirtied_when = now;
+        self.dirty.push_back(file);
+        if self.interval > Nanos::ZERO {
+            self.due = self.due.min(now.saturating_add(self.interval));
+        }
+    }
+
+    /// Run now.
+    pub fn wake(&mut self, now: Nanos) {
+        self.due = self.due.min(now);
+    }
+
+    /// Memory is short: run at once and write everything.
+    pub fn write_everything(&mut self) {
+        self.everything = true;
+        self.due = Nanos::ZERO;
+    }
+
+    fn has_dirty_files(&self) -> bool {
+        !(self.dirty.is_empty() && self.io.is_empty() && self.more_io.is_empty())
+    }
+
+    /// `queue_io`: next are those that used up a slice, then all that are old enough.
+    fn queue_io(&mut self, dirtied_before: Option<Nanos>) {
+        self.io.append(&mut self.more_io);
+        let Some(before) = dirtied_before else { return };
+        while let Some(&file) = self.dirty.front() {
+            if self.inodes[file.index()].dirtied_when > before {
+                break;
+            }
+            self.dirty.pop_front();
+            self.io.push_back(file);
+        }
+    }
+
+    /// `redirty_tail`: back to the young end of the queue, and as young as that if need be.
+    fn redirty_tail(&mut self, file: FileId, now: Nanos) {
+        if let Some(&youngest) = self.dirty.back() {
+            if self.inodes[file.index()].dirtied_when < self.inodes[youngest.index()].dirtied_when {
+                self.inodes[file.index()].dirtied_when = now;
+            }
+        }
+        self.dirty.push_back(file);
+    }
+}
+
+impl PageCache {
+    /// When the flusher wants to run: then call [`next_writeback`](Self::next_writeback)
+    /// until it returns `None` (later if the disk's queue is full). May become earlier with
+    /// any read or write; a time in the past means now.
+    #[inline]
+    pub fn flusher_due(&self) -> Nanos {
+        self.flusher.due
+    }
+
+    /// The next range, of at most `max_pages` pages, that the flusher writes. It is under
+    /// write-back from now on: the caller submits it and reports
+    /// [`write_done`](Self::write_done). `None`: the flusher sleeps until
+    /// [`flusher_due`](Self::flusher_due).
+    pub fn next_writeback(&mut self, now: Nanos, max_pages: u32) -> Option<PageRange> {
+        loop {
+            if let Some(visit) = self.flusher.visit {
+                match self.visit_next(visit, max_pages) {
+                    Some(range) => return Some(range),
+                    None => self.end_visit(now),
+                }
+            }
+            if let Some(work) = self.flusher.work {
+                self.next_file(work, now);
+            } else if !self.next_work(now) {
+                let sleeps = self.flusher.has_dirty_files() && self.flusher.interval > Nanos::ZERO;
+                self.flusher.due =
+                    if sleeps { now.saturating_add(self.flusher.interval) } else { Nanos::NEVER };
+                return None;
+            }
+        }
+    }
+
+    /// The next range of the file that is being visited; `None` at the end of the slice or
+    /// of the file.
+    fn visit_next(&mut self, visit: Visit, max_pages: u32) -> Option<PageRange> {
+        let most = visit.left.min(u64::from(max_pages)) as u32;
+        let found =
+            if most == 0 { None } else { self.pages.next_to_write(visit.file, visit.page, u64::MAX, most) };
+        let inode = &mut self.flusher.inodes[visit.file.index()];
+        let Some(range) = found else {
+            // At the end of the file the next visit starts over, otherwise where this ended.
+            inode.next_page = if visit.left == 0 { visit.page } else { 0 };
+            return None;
+        };
+        self.pages.start_writeback(range);
+        let left = visit.left - u64::from(range.pages);
+        self.flusher.visit = Some(Visit { page: range.end(), left, ..visit });
+        if let Some(work) = &mut self.flusher.work {
+            work.pages = work.pages.saturating_sub(u64::from(range.pages));
+            work.progress = true;
+        }
+        Some(range)
+    }
+
+    /// `requeue_inode`, and whether the batch goes on.
+    fn end_visit(&mut self, now: Nanos) {
+        let (Some(visit), Some(mut work)) = (self.flusher.visit.take(), self.flusher.work) else {
+            unreachable!("a visit is part of a work");
+        };
+        self.throttle.writing(self.pages.writeback == 0, now);
+        let file = visit.file;
+        let too_young =
+            work.dirtied_before.is_none_or(|before| self.flusher.inodes[file.index()].dirtied_when > before);
+        if self.pages.dirty_of(file) == 0 {
+            self.flusher.inodes[file.index()].queued = false;
+            work.progress = true;
+        } else if visit.left == 0 && !too_young {
+            self.flusher.more_io.push_back(file);
+        } else {
+            self.flusher.redirty_tail(file, now);
+        }
+        self.flusher.work = Some(work);
+    }
+
+    /// Start on the next file of the current work, or end the work (`wb_writeback`).
+    fn next_file(&mut self, mut work: Work, now: Nanos) {
+        let batch_over = self.flusher.io.is_empty()
+            || work.pages == 0
+            || (work.progress && now.saturating_sub(work.batch_started) > BATCH);
+        if batch_over {
+            let satisfied = work.pages == 0
+                || (work.reason == Reason::Background && !self.throttle.over_background(self.pages.dirty))
+                || (work.queued && !work.progress);
+            if satisfied {
+                self.flusher.work = None;
+                return;
+            }
+            if self.flusher.io.is_empty() {
+                match work.reason {
+                    Reason::Periodic => {
+                        work.dirtied_before = now.0.checked_sub(self.flusher.expire.0).map(Nanos)
+                    }
+                    Reason::Background => work.dirtied_before = Some(now),
+                    Reason::Everything => {}
+                }
+                self.flusher.queue_io(work.dirtied_before);
+                work.queued = true;
+            }
+            work.progress = false;
+            work.batch_started = now;
+        }
+        if let Some(file) = self.flusher.io.pop_front() {
+            self.throttle.writing(self.pages.writeback == 0, now);
+            let left = self.throttle.chunk_pages(work.pages);
+            let page = self.flusher.inodes[file.index()].next_page;
+            self.flusher.visit = Some(Visit { file, page, left });
+        }
+        self.flusher.work = Some(work);
+    }
+
+    /// The next reason to write (`wb_do_writeback`); false if there is none.
+    fn next_work(&mut self, now: Nanos) -> bool {
+        while let Some(reason) = self.flusher.next_reason {
+            let flusher = &mut self.flusher;
+            let (next, pages) = match reason {
+                Reason::Everything => {
+                    let wanted = std::mem::take(&mut flusher.everything);
+                    (Some(Reason::Periodic), if wanted { self.pages.dirty } else { 0 })
+                }
+                Reason::Periodic => {
+                    let due = flusher.last_periodic.saturating_add(flusher.interval) <= now;
+                    let wanted = due && flusher.interval > Nanos::ZERO;
+                    if wanted {
+                        flusher.last_periodic = now;
+                    }
+                    (Some(Reason::Background), if wanted { self.pages.dirty } else { 0 })
+                }
+                Reason::Background => {
+                    let wanted = self.throttle.over_background(self.pages.dirty);
+                    (None, if wanted { u64::MAX } else { 0 })
+                }
+            };
+            flusher.next_reason = next;
+            if pages > 0 {
+                let dirtied_before = match reason {
+                    Reason::Periodic => now.0.checked_sub(flusher.expire.0).map(Nanos),
+                    Reason::Everything | Reason::Background => Some(now),
+                };
+                flusher.work = Some(Work {
+                    reason,
+                    pages,
+                    dirtied_before,
+                    batch_started: now,
+                    progress: false,
+                    queued: false,
+                });
+                return true;
+            }
+        }
+        self.flusher.next_reason = Some(Reason::Everything);
+        // Memory may have run short since this run began.
+        self.flusher.everything && self.pages.dirty > 0
+    }
+}
