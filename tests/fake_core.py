@@ -49,7 +49,7 @@ def check_scheduler(spec: str) -> str:
     return json.dumps({"name": name, "settings": defaults | changed, "changed": changed})
 
 
-def disk(text: str, path: str) -> str:
+def disk(text: str, path: str, overrides: Sequence[tuple[str, str]] = ()) -> str:
     if "rpm = -" in text:
         raise ValueError(f"{path}:3: rpm: -7200 is out of range (1 to 30000)")
     name = path.rpartition("/")[2].removesuffix(".toml")
@@ -70,7 +70,8 @@ def disk(text: str, path: str) -> str:
 def parse_job(text: str, path: str, env: Mapping[str, str], ignore_unsupported: bool) -> str:
     if "typo" in text and not ignore_unsupported:
         raise ValueError(f"{path}:3: no option 'typo'")
-    return json.dumps({"sections": [], "ignored": ["typo"] if "typo" in text else []})
+    ignored = [{"name": "typo", "value": "1", "why": "no such option"}] if "typo" in text else []
+    return json.dumps({"global": [["rw", "randrw"]], "jobs": [], "ignored": ignored})
 
 
 def simulate(
@@ -82,7 +83,7 @@ def simulate(
     disk_overrides: Sequence[tuple[str, str]],
     scheduler: str,
     seed: int,
-    host: Mapping[str, int | float],
+    host: Mapping[str, int],
     ignore_unsupported: bool,
     cancel: CancelToken | None,
 ) -> plausible.MadeRun:
@@ -93,7 +94,7 @@ def simulate(
         speed = 1.0
     mean_ns = (8e6 if rotational else 9e4) / speed
     writes = "write" in job_text
-    made = plausible.run(
+    return plausible.run(
         seed + zlib.crc32(job_path.encode()) % 1000,
         mean_ns=mean_ns,
         read_ios=0 if writes else 4000,
@@ -104,4 +105,3 @@ def simulate(
             4e9 / speed * (1.0 + zlib.crc32(f"{scheduler}{seed}".encode()) % 40 / 1e3)
         ),
     )
-    return made

@@ -23,6 +23,9 @@ class MadeRun:
     def summary(self) -> str:
         return json.dumps(self.document)
 
+    def columns(self) -> list[str]:
+        return list(self.data)
+
     def column(self, name: str) -> bytes:
         return self.data[name].astype("<i8").tobytes()
 
@@ -122,9 +125,12 @@ def run(
         "write_sectors": write_ios * jobs * 8,
         "write_ticks_ns": int(write_ios * jobs * mean_ns),
         "flush_ios": syncs,
+        "flush_ticks_ns": syncs * 1000,
         "discard_ios": 0,
+        "discard_ticks_ns": 0,
         "io_ticks_ns": duration_ns,
         "in_queue_ns": int(total * mean_ns),
+        "joined_ns": 0,
         "in_flight_ns": int(total * mean_ns * 0.7),
         "service_ns": int(total * mean_ns * 0.7),
         "disk_busy_ns": int(duration_ns * 0.9),
@@ -139,9 +145,9 @@ def _series(
     made: MadeRun, random: np.random.Generator, total: int, duration_ns: int, mean_ns: float
 ) -> None:
     intervals = 60
+    made.document["series_interval_ns"] = duration_ns // intervals
     ios = random.poisson(total / intervals / 2, (2, intervals))
     columns = {
-        "interval_ns": np.array([duration_ns // intervals]),
         "read_bytes": ios[0] * 4096,
         "write_bytes": ios[1] * 4096,
         "read_ios": ios[0],
@@ -164,11 +170,11 @@ def _traces(
     mean_ns: float,
     jobs: int,
 ) -> None:
+    made.document["overview_stride"] = 4
     for name, stride, span_ns in (("overview", 4, duration_ns), ("detail", 1, duration_ns // 10)):
         count = total // stride // (1 if name == "overview" else 10)
         issued = np.sort(random.integers(0, span_ns, count))
         columns = {
-            "stride": np.array([stride]),
             "queued_ns": issued - int(mean_ns / 3),
             "issued_ns": issued,
             "completed_ns": issued + int(mean_ns),

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from blklab import fio
 from blklab.fio import json_format
 from blklab.fio.status import report
+from blklab.result import Result
 from tests import plausible, real_fio
 
 JOBS = {
@@ -159,8 +160,8 @@ def test_group_reporting_is_as_if_one_process_had_done_it_all(
     _set_reads(whole, 0, latencies_ns)
     for index in range(jobs):
         _set_reads(parts, index, latencies_ns[index::jobs])
-    one = report(plausible.Result.from_run(whole), "hdd").jobs[0]
-    (merged,) = report(plausible.Result.from_run(parts), "hdd").jobs
+    one = report(Result.from_run(whole), "hdd").jobs[0]
+    (merged,) = report(Result.from_run(parts), "hdd").jobs
     assert merged.members == jobs
     assert merged.read.clat.count == one.read.clat.count
     assert merged.read.clat.min == one.read.clat.min
@@ -188,10 +189,10 @@ def test_trims_are_reported_as_trims() -> None:
     for column in ("value_ns", "count"):
         a, b = f"jobs.0.read.clat_hist.{column}", f"jobs.0.trim.clat_hist.{column}"
         made.data[a], made.data[b] = made.data[b], made.data[a]
-    rendered = json_format.document(report(plausible.Result.from_run(made), "ssd"), bins=False)
+    rendered = json_format.document(report(Result.from_run(made), "ssd"), bins=False)
     assert rendered["jobs"][0]["trim"]["total_ios"] == 400
     assert rendered["jobs"][0]["read"]["total_ios"] == 0
-    text = fio.render(report(plausible.Result.from_run(made), "ssd"), ("normal",))
+    text = fio.render(report(Result.from_run(made), "ssd"), ("normal",))
     assert "  trim: IOPS=" in text
     assert "   TRIM: bw=" in text
 
@@ -214,7 +215,7 @@ def test_fio_plot_draws_a_chart_from_our_json(tmp_path: Path, chart: list[str]) 
             ["iodepth", iodepth],
             ["numjobs", "1"],
         ]
-        status = report(plausible.Result.from_run(made), "hdd")
+        status = report(Result.from_run(made), "hdd")
         path = tmp_path / f"randread-{iodepth}-1.json"
         path.write_text(fio.render(status, ("json",)))
     picture = tmp_path / "chart.png"

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blklab.histogram import Histogram, fio_bucket, fio_bucket_value
+from blklab.result import Result
 from tests import plausible
 
 latencies = st.lists(st.integers(0, 2**50), min_size=1, max_size=300)
@@ -70,7 +71,7 @@ def test_an_empty_histogram_has_no_percentiles() -> None:
 
 def test_a_run_becomes_a_result_without_copying_columns() -> None:
     made = plausible.run()
-    result = plausible.Result.from_run(made)
+    result = Result.from_run(made)
     assert result.jobs[1].name == "writer"
     assert result.jobs[0].read.clat.count == 400
     assert result.jobs[0].read.clat_hist.total == 400

@@ -34,7 +34,7 @@ def _coverage(pairs: int, level: float, tail: str) -> float:
         else:
             noise = random.laplace(0.0, 0.05, pairs)
         other = np.exp(common)
-        interval = statistics.ratio(other * 1.1 * np.exp(noise), other, level)
+        interval = statistics.ratio((other * 1.1 * np.exp(noise)).tolist(), other.tolist(), level)
         hits += interval.low <= 1.1 <= interval.high
     return hits / trials
 

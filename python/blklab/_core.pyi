@@ -7,7 +7,10 @@ def schedulers() -> str:
     """[{"name", "summary", "follows", "tunables": [{"name", "unit", "default", "min", "max",
     "help"}]}]"""
 
-def disk(text: str, path: str) -> str:
+def environment() -> str:
+    """{"queue": [...], "page cache": [...], "host": [...]}: tables as those of schedulers."""
+
+def disk(text: str, path: str, overrides: Sequence[tuple[str, str]] = ()) -> str:
     """{"name", "summary", "kind", "transport", "limits": {...}, "parameters": [{"key", "value",
     "unit", "help", "source"}]}; ValueError if the file is not a disk."""
 
@@ -18,11 +21,12 @@ def validate_disk(text: str, path: str) -> str:
     """[{"figure", "unit", "model", "published", "tolerance", "met", "source"}]"""
 
 def workload_options() -> str:
-    """[{"name", "type", "default", "help", "status"}]"""
+    """[{"name", "aliases", "type", "default", "help", "status", "why"}]"""
 
 def parse_job(text: str, path: str, env: Mapping[str, str], ignore_unsupported: bool) -> str:
-    """The sections with their effective options, and what was ignored; ValueError with
-    ``file:line: ...`` if the file is not a job file that can be simulated."""
+    """{"path", "global": [[name, value]], "jobs": [{"name", "description", "line", "clones",
+    "options"}], "ignored": [{"path", "line", "name", "value", "why"}], "without_effect": [...]};
+    ValueError with ``file:line: ...`` if the file is not a job file that can be simulated."""
 
 def check_scheduler(spec: str) -> str:
     """{"name", "settings": {every tunable}, "changed": {those given}}; ValueError."""
@@ -32,6 +36,9 @@ class CancelToken:
 
     def __init__(self) -> None: ...
     def cancel(self) -> None: ...
+    @property
+    def now_ns(self) -> int:
+        """Virtual time reached."""
 
 class Run:
     """A finished run: `crates/blklab-core/src/result.rs` says what the fields mean."""
@@ -42,8 +49,8 @@ class Run:
 
     def columns(self) -> list[str]:
         """Names that `column` knows: ``series.read_bytes``, ``overview.sector``,
-        ``jobs.0.read.clat_hist.value_ns``, ``jobs.0.sync_hist.count`` and so on; and, with one
-        element each, ``series.interval_ns``, ``overview.stride`` and ``detail.stride``."""
+        ``jobs.0.read.clat_hist.value_ns``, ``jobs.0.sync_hist.count`` and so on. Empty
+        histograms are left out."""
 
     def column(self, name: str) -> bytes:
         """Little-endian 64-bit integers."""
@@ -57,7 +64,7 @@ def simulate(
     disk_overrides: Sequence[tuple[str, str]],
     scheduler: str,
     seed: int,
-    host: Mapping[str, int | float],
+    host: Mapping[str, int],
     ignore_unsupported: bool,
     cancel: CancelToken | None,
 ) -> Run:

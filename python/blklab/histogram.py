@@ -44,7 +44,8 @@ class Histogram(Table):
         running = np.cumsum(self.count)
         wanted = np.asarray(percent, dtype=np.float64) / 100.0 * running[-1]
         place = np.searchsorted(running, wanted, side="left")
-        return self.value_ns[np.minimum(place, len(running) - 1)]
+        found: Ints = self.value_ns[np.minimum(place, len(running) - 1)]
+        return found
 
     def percentile(self, percent: float) -> int:
         """One percentile, ns."""

@@ -26,6 +26,9 @@ class RunData(Protocol):
     def summary(self) -> str:
         """The scalars, as JSON."""
 
+    def columns(self) -> list[str]:
+        """Names of all columns; those of empty histograms are left out."""
+
     def column(self, name: str) -> bytes:
         """One column."""
 
@@ -111,9 +114,12 @@ class DiskCounters:
     write_sectors: int
     write_ticks_ns: int
     flush_ios: int
+    flush_ticks_ns: int
     discard_ios: int
+    discard_ticks_ns: int
     io_ticks_ns: int
     in_queue_ns: int
+    joined_ns: int
     in_flight_ns: int
     service_ns: int
     disk_busy_ns: int
@@ -222,9 +228,10 @@ class Result:
     def from_run(run: RunData) -> Result:
         """A rig's raw data as a result; the columns are views of the rig's bytes."""
         summary = json.loads(run.summary)
+        known = set(run.columns())
 
         def column(name: str) -> Ints:
-            return np.frombuffer(run.column(name), dtype="<i8")
+            return np.frombuffer(run.column(name) if name in known else b"", dtype="<i8")
 
         return Result(
             duration_ns=summary["duration_ns"],
@@ -233,9 +240,13 @@ class Result:
                 for index, fields_of in enumerate(summary["jobs"])
             ),
             disk=DiskCounters(**summary["disk"]),
-            series=Series(**_table_fields(Series, "series", "interval_ns", column)),
-            overview=Trace(**_table_fields(Trace, "overview", "stride", column)),
-            detail=Trace(**_table_fields(Trace, "detail", "stride", column)),
+            series=Series(
+                summary["series_interval_ns"], **_table(Series, "series", "interval_ns", column)
+            ),
+            overview=Trace(
+                summary["overview_stride"], **_table(Trace, "overview", "stride", column)
+            ),
+            detail=Trace(1, **_table(Trace, "detail", "stride", column)),
         )
 
 
@@ -247,10 +258,8 @@ def _columns(table: Any, skip: str) -> dict[str, Ints]:
     return {f.name: getattr(table, f.name) for f in fields(table) if f.name != skip}
 
 
-def _table_fields(kind: Any, prefix: str, scalar: str, column: _Column) -> dict[str, Any]:
-    read: dict[str, Any] = {f.name: column(f"{prefix}.{f.name}") for f in fields(kind)}
-    read[scalar] = int(read[scalar][0])
-    return read
+def _table(kind: Any, prefix: str, skip: str, column: _Column) -> dict[str, Ints]:
+    return {f.name: column(f"{prefix}.{f.name}") for f in fields(kind) if f.name != skip}
 
 
 def _histogram(prefix: str, column: _Column) -> Histogram:

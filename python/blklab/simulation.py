@@ -18,7 +18,7 @@ def simulate(
     disk: str | os.PathLike[str],
     scheduler: str = "none",
     seed: int = 1,
-    host: Mapping[str, int | float] | None = None,
+    host: Mapping[str, int] | None = None,
     ignore_unsupported: bool = False,
 ) -> Result:
     """Simulate a fio job and return what it measured.

@@ -156,7 +156,7 @@ def student_quantile(probability: float, degrees: int) -> float:
 def _student_cdf(t: float, degrees: int) -> float:
     """Abramowitz and Stegun, "Handbook of Mathematical Functions", 26.7.3 and 26.7.4."""
     angle = math.atan2(t, math.sqrt(degrees))
-    cos2 = math.cos(angle) ** 2
+    cos2 = math.cos(angle) * math.cos(angle)
     odd = degrees % 2 == 1
     term, total = (math.cos(angle) if odd else 1.0), 0.0
     for power in range(1 if odd else 0, degrees - 1, 2):
@@ -184,4 +184,4 @@ def _bootstrap(logs: Floats, level: float) -> tuple[float, float, float]:
 def _order_coverage(count: int, cut: int) -> float:
     """Chance that the median lies between the order statistics `cut` from either end."""
     outside = sum(math.comb(count, below) for below in range(cut + 1))
-    return 1.0 - 2.0 * outside / 2**count
+    return 1.0 - 2.0 * outside / float(1 << count)

@@ -15,22 +15,22 @@ def disks(
     from blklab import specs
     from blklab.cli import console
     from blklab.disks import DISKS
-    from blklab.rigs import sim
+    from blklab.rigs import Disk, sim
 
     if name is None:
-        known = [sim.describe_disk(DISKS.read(path)) for path in DISKS.paths().values()]
+        known = [sim.describe_disk(Disk(DISKS.read(path))) for path in DISKS.paths().values()]
         if as_json:
             console.print_json(known)
         else:
             console.print_names([(disk["name"], disk["summary"]) for disk in known])
         return
-    entry = specs.disk(name).file
-    disk = sim.describe_disk(entry)
+    model = specs.disk(name)
+    disk = sim.describe_disk(model)
     if as_json:
         console.print_json(disk)
         return
     print(f"{disk['name']}: {disk['summary']}")
-    print(f"{disk['kind']}, {disk['transport']}; {entry.path}\n")
+    print(f"{disk['kind']}, {disk['transport']}; {model.file.path}\n")
     out = console.console()
     parameters = console.table("parameter", "value", "unit", "meaning and source", right=[1])
     for row in disk["parameters"]:

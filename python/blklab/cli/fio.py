@@ -27,15 +27,16 @@ def fio(
     from blklab import specs
     from blklab.files import write_whole
     from blklab.fio.status import report
-    from blklab.rigs import Experiment
+    from blklab.rigs import Experiment, sim
     from blklab.rigs import rig as rig_of
 
     chosen = formats.formats(output_format)
     model = specs.disk(disk)
     entry = specs.workload(job)
     experiment = Experiment(entry, model, scheduler, seed, ignore_unsupported=ignore_unsupported)
+    shared = dict(sim.describe_job(entry, ignore_unsupported)["global"])
     result = rig_of(rig).run(experiment)
-    text = formats.render(report(result, model.file.name), chosen)
+    text = formats.render(report(result, model.file.name, shared), chosen)
     if output is None:
         print(text, end="")
     else:

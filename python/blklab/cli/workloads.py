@@ -31,5 +31,5 @@ def workloads(
         console.print_json(described)
         return
     print(f"# {entry.path}\n{entry.text.rstrip()}")
-    for ignored in described.get("ignored", []):
-        print(f"# not simulated: {ignored}")
+    for ignored in described["ignored"]:
+        print(f"# not simulated: {ignored['name']}={ignored['value']}: {ignored['why']}")

@@ -29,7 +29,7 @@ def describe(setup: Setup) -> dict[str, Any]:
                 "label": disk.label,
                 "overrides": [list(change) for change in disk.overrides],
                 "text": disk.file.text,
-                **sim.describe_disk(disk.file),
+                **sim.describe_disk(disk),
             }
             for disk in setup.disks
         ],
@@ -38,7 +38,10 @@ def describe(setup: Setup) -> dict[str, Any]:
                 "name": job.name,
                 "summary": summary(job.text),
                 "text": job.text,
-                "ignored": sim.describe_job(job, setup.ignore_unsupported).get("ignored", []),
+                "ignored": [
+                    f"{option['name']}={option['value']}: {option['why']}"
+                    for option in sim.describe_job(job, setup.ignore_unsupported)["ignored"]
+                ],
             }
             for job in setup.workloads
         ],

@@ -21,7 +21,7 @@ class Setup:
     repeats: int
     seed: int
     rig: str = "sim"
-    host: Mapping[str, int | float] = field(default_factory=dict)
+    host: Mapping[str, int] = field(default_factory=dict)
     ignore_unsupported: bool = False
 
     def __post_init__(self) -> None:

@@ -15,8 +15,8 @@ def short(verdict: Verdict | None) -> str:
         return "not measured"
     if verdict.winner:
         return verdict.winner
-    if not verdict.behind or set(verdict.leads) == {verdict.best, *verdict.behind}:
-        return _NO_DIFFERENCE if verdict.behind else verdict.best
+    if not verdict.behind or len(verdict.leads) > len(verdict.behind):
+        return "no difference" if verdict.behind else verdict.best
     return " or ".join(sorted(verdict.leads))
 
 

@@ -52,6 +52,18 @@ function endLabels(lines, range, height) {
   }));
 }
 
+// 1, 2 and 5 of each power of ten, in full; fewer where there is no room.
+function logTicks(values) {
+  const known = values.filter((value) => value > 0);
+  const low = Math.min(...known), high = Math.max(...known), powers = Math.log10(high / low);
+  const steps = powers > (narrow.matches ? 3 : 4) ? [1] : powers > 1.5 ? [1, 3] : [1, 2, 3, 5, 7];
+  const ticks = [];
+  for (let power = Math.floor(Math.log10(low)) - 1; power <= Math.log10(high) + 1; power++) {
+    for (const step of steps) ticks.push(step * 10 ** power);
+  }
+  return { tickvals: ticks, ticktext: ticks.map(seen) };
+}
+
 function widest(names) {
   return Math.min(narrow.matches ? 110 : 170, 20 + 7 * Math.max(...names.map((name) => name.length)));
 }
@@ -100,12 +112,12 @@ function cdf(cell) {
   });
   draw("cdf", `How long do ${cell.operation} take?`, "Further left is quicker; the top is one in ten thousand.", traces, {
     annotations,
-    xaxis: { type: "log", title: { text: `latency, ${cell.unit}` } },
+    xaxis: { type: "log", ...logTicks(names.flatMap((name) => cell.cdf[name].latency)), title: { text: `latency, ${cell.unit}` } },
     yaxis: {
       type: "log", range: [0, -4.05], tickvals: [0.9, ...NINES], ticktext: ["10 %", "50 %", "90 %", "99 %", "99.9 %", "99.99 %"],
       title: { text: "share that took less" },
     },
-  }, 340);
+  }, narrow.matches ? 340 : 660);
 }
 
 function overTime(cell, key, name, title, note, unit) {
@@ -155,8 +167,11 @@ function multiples(cell, make, x, y, each) {
   return [traces, extra, wide ? 330 : Math.max(1, names.length) * each];
 }
 
+// Not the colours of the first schedulers: a process is something else.
+const PROCESS_SLOTS = [3, 6, 5, 4, 1, 2, 0];
+
 function processColour(process) {
-  return process === KERNEL ? css("--quiet") : colour(process + 3);
+  return process === KERNEL ? css("--quiet") : colour(PROCESS_SLOTS[process % PROCESS_SLOTS.length]);
 }
 
 function processNote(cell) {

@@ -35,7 +35,7 @@ class Experiment:
     scheduler: str
     """As on the command line: ``mq-deadline:fifo_batch=1``."""
     seed: int
-    host: Mapping[str, int | float] = field(default_factory=dict)
+    host: Mapping[str, int] = field(default_factory=dict)
     """Costs and sizes of the modelled host; empty for the defaults."""
     ignore_unsupported: bool = False
 

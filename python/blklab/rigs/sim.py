@@ -13,7 +13,7 @@ from blklab import _core
 from blklab.catalogue import Entry
 from blklab.errors import InputError
 from blklab.result import Result
-from blklab.rigs import Experiment
+from blklab.rigs import Disk, Experiment
 
 
 class SimRig:
@@ -66,9 +66,15 @@ def check_scheduler(spec: str) -> dict[str, Any]:
     return _checked(_core.check_scheduler, spec)
 
 
-def describe_disk(entry: Entry) -> dict[str, Any]:
-    """What a disk file says, key by key. InputError if it is wrong."""
-    return _checked(_core.disk, entry.text, str(entry.path))
+def describe_disk(disk: Disk) -> dict[str, Any]:
+    """What a disk file says, key by key, with what was changed. InputError if it is wrong."""
+    return _checked(_core.disk, disk.file.text, str(disk.file.path), list(disk.overrides))
+
+
+def environment() -> dict[str, list[dict[str, Any]]]:
+    """The tunables of queue, page cache and host, by these names."""
+    tables: dict[str, list[dict[str, Any]]] = json.loads(_core.environment())
+    return tables
 
 
 def describe_job(entry: Entry, ignore_unsupported: bool) -> dict[str, Any]:
