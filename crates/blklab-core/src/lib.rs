@@ -4,6 +4,7 @@
 
 pub mod block;
 pub mod disk;
+pub mod engine;
 pub mod host;
 pub mod pagecache;
 pub mod recorder;

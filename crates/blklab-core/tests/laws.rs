@@ -27,7 +27,14 @@ fn direct_jobs() -> impl Strategy<Value = String> {
         prop::sample::select(vec!["psync", "libaio"]),
         1..40_u32,
         1..4_u32,
-        prop::sample::select(vec!["", "fsync=8", "prio=2\nprioclass=1", "prioclass=3", "rate_iops=500", "thinktime=200"]),
+        prop::sample::select(vec![
+            "",
+            "fsync=8",
+            "prio=2\nprioclass=1",
+            "prioclass=3",
+            "rate_iops=500",
+            "thinktime=200",
+        ]),
     );
     prop::collection::vec(job, 1..4).prop_map(|jobs| {
         let mut text = String::from("[global]\ndirect=1\nfilename=data\nsize=64m\nio_size=4m\n");
@@ -55,7 +62,14 @@ fn in_flight_max(trace: &DiskTrace) -> i64 {
     let ends = trace.completed_ns.iter().map(|&at| (at, -1));
     let mut changes: Vec<_> = begins.chain(ends).collect();
     changes.sort_unstable();
-    changes.iter().scan(0, |depth, (_, change)| { *depth += change; Some(*depth) }).max().unwrap_or(0)
+    changes
+        .iter()
+        .scan(0, |depth, (_, change)| {
+            *depth += change;
+            Some(*depth)
+        })
+        .max()
+        .unwrap_or(0)
 }
 
 proptest! {

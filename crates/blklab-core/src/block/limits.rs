@@ -7,6 +7,10 @@ use crate::tunable::{Settings, Tunable, Unit};
 /// Most requests per hardware queue without being asked (`BLKDEV_DEFAULT_RQ`).
 const DEFAULT_REQUESTS: u32 = 128;
 
+/// Tags of a SATA host adapter (`AHCI_MAX_CMDS`), whatever the disk behind it takes: with
+/// NCQ off its queue still holds as many requests, and one is with the disk.
+const HOST_ADAPTER_TAGS: u32 = 32;
+
 /// What an administrator can set in `queue/`.
 pub const QUEUE_TUNABLES: &[Tunable] = &[
     Tunable {
@@ -37,14 +41,15 @@ pub const QUEUE_TUNABLES: &[Tunable] = &[
 
 /// Limits of a queue under the scheduler `info` on a host with `cpus` CPUs.
 ///
-/// `nr_requests`: twice the disk's depth, at most 256, under a multi-queue scheduler
-/// (`blk_mq_init_sched`); the disk's depth under none; 128 in each direction for the
+/// `nr_requests`: twice the number of tags, at most 256, under a multi-queue scheduler
+/// (`blk_mq_init_sched`); the number of tags under none; 128 in each direction for the
 /// single-queue schedulers.
 pub fn queue_limits(disk: &DiskLimits, info: &Info, cpus: u16, queue: &Settings) -> QueueLimits {
+    let tags = if disk.hw_queues == 1 { disk.queue_depth.max(HOST_ADAPTER_TAGS) } else { disk.queue_depth };
     let kernels_choice = match (info.generation, info.name) {
         (Generation::SingleQueue, _) => DEFAULT_REQUESTS,
-        (Generation::MultiQueue, "none") => disk.queue_depth,
-        (Generation::MultiQueue, _) => 2 * disk.queue_depth.min(DEFAULT_REQUESTS),
+        (Generation::MultiQueue, "none") => tags,
+        (Generation::MultiQueue, _) => 2 * tags.min(DEFAULT_REQUESTS),
     };
     // The table's bounds keep every value within 32 bits.
     let max_sectors = queue.get("max_sectors_kb") as u32 * 2;

@@ -19,8 +19,13 @@ impl Flusher {
     /// Run until there is nothing to write back or no request to be had.
     pub fn run(&mut self, world: &mut World) {
         world.begin(ProcessId::KERNEL);
-        let who =
-            Submitter { process: ProcessId::KERNEL, prio: IoPrio::default(), cpu: 0, hw_queue: 0, waits: false };
+        let who = Submitter {
+            process: ProcessId::KERNEL,
+            prio: IoPrio::default(),
+            cpu: 0,
+            hw_queue: 0,
+            waits: false,
+        };
         while self.pages.hand_over(world, who).is_ok() {
             self.pages.begin(true);
             while self.pages.ranges.len() < RANGES_AT_ONCE {

@@ -106,8 +106,7 @@ impl Engine {
         let cpus = Cpus::new(&host, Nanos(lock));
         let block = Block::new(&disk, limits, elevator);
         let world = World::new(block, disk, cache, host, cpus, files, plan.processes.len());
-        let processes: Vec<_> =
-            plan.processes.iter().map(|spec| Process::new(spec, plan, seed, &world)).collect();
+        let processes: Vec<_> = plan.processes.iter().map(|spec| Process::new(spec, seed, &world)).collect();
         let living = processes.len();
         Engine { world, started: vec![false; living], processes, flusher: Flusher::default(), living }
     }
@@ -164,13 +163,9 @@ impl Engine {
     fn start_processes(&mut self) {
         for index in 0..self.processes.len() {
             let start = &self.processes[index].spec().start;
-            let ended = |mut range: std::ops::Range<u32>| {
-                range.all(|id| self.processes[id as usize].has_ended())
-            };
-            if self.started[index]
-                || !ended(0..start.barrier)
-                || !start.wait_for.clone().is_none_or(ended)
-            {
+            let ended =
+                |mut range: std::ops::Range<u32>| range.all(|id| self.processes[id as usize].has_ended());
+            if self.started[index] || !ended(0..start.barrier) || !start.wait_for.clone().is_none_or(ended) {
                 continue;
             }
             let at = start.not_before.max(self.world.now);

@@ -14,13 +14,13 @@ use super::tally::{IoTimes, Tally};
 use super::world::{Asleep, Owner, PageWork, Submitter, Wait, World};
 use crate::block::{BioStream, Submitted};
 use crate::pagecache::{self, Advice, Dirtier, FileId, ReadAhead};
-use crate::request::{Bio, IoPrio, Op, ProcessId};
+use crate::request::{Bio, IoPrio, ProcessId};
 use crate::result::JobResult;
 use crate::units::{Bytes, Nanos, Sector};
 use crate::workload::pattern::{IoUnit, Pattern};
-use crate::workload::plan::{Plan, ProcessSpec};
+use crate::workload::plan::ProcessSpec;
 use crate::workload::random::{self, Stream};
-use crate::workload::rate::Pacer;
+use crate::workload::rate::RateLimiter;
 use crate::workload::spec::{Direction, SyncMode, ThinkAfter};
 
 /// An I/O unit that fio has begun to work on (`struct io_u`).
@@ -40,6 +40,8 @@ enum Next {
     Think,
     /// Sleep until then: the rate limit allows no I/O before.
     Pace(Nanos),
+    /// Drop the cached pages of these regions' files.
+    Invalidate(u32, u32),
     Pass,
 }
 
@@ -56,17 +58,24 @@ enum State {
     /// Reap everything, then go on with this.
     Drain(Next),
     /// A buffered I/O, so many bytes of which are done.
-    Buffered { slot: u32, done: u64 },
+    Buffered {
+        slot: u32,
+        done: u64,
+    },
     /// The buffered I/O's pages are being handed over; then this is to be waited for.
-    BufferedPages { slot: u32, done: u64, wait: Option<pagecache::Wait> },
+    BufferedPages {
+        slot: u32,
+        done: u64,
+        wait: Option<pagecache::Wait>,
+    },
     /// The buffered I/O is done; O_SYNC may follow.
     BufferedDone(u32),
     /// Making a write of this slot durable.
     SyncWrite(u32),
     /// fsync, then `Top`.
     Sync,
-    /// Dropping the cached pages of file number `n`, then of the next.
-    Invalidate(u32),
+    /// Dropping the cached pages of these regions' files.
+    Invalidate(u32, u32),
     /// fsync of every file at the end.
     FinalSync,
     Ended,
@@ -88,7 +97,7 @@ pub struct Process {
     who: Submitter,
     state: State,
     pattern: Pattern,
-    pacer: Pacer,
+    rate: Option<RateLimiter>,
     rng: Xoshiro256PlusPlus,
     /// One per region of the specification.
     read_ahead: Vec<ReadAhead>,
@@ -114,7 +123,6 @@ pub struct Process {
     since_think: u32,
     think_end: Nanos,
     wrote: bool,
-    passes: u32,
     counting: bool,
     count_from: Nanos,
     end_by: Nanos,
@@ -129,7 +137,7 @@ pub struct Process {
 
 impl Process {
     /// A process that has not started.
-    pub fn new(spec: &ProcessSpec, plan: &Plan, seed: u64, world: &World) -> Process {
+    pub fn new(spec: &ProcessSpec, seed: u64, world: &World) -> Process {
         let job = &spec.job;
         let depth = job.queueing.depth();
         let cpu = (spec.id.0 % u32::from(world.host.cpus)) as u16;
@@ -143,13 +151,13 @@ impl Process {
         // fio tells the kernel what to expect (`fadvise_hint`).
         let advice = if job.access.rw.is_random() { Advice::Random } else { Advice::Sequential };
         let seed = job.access.randseed.unwrap_or(seed);
-        let unit = IoUnit { direction: Direction::Read, file: 0, offset: 0, bytes: 0 };
+        let unit = IoUnit { direction: Direction::Read, wrapped: false, file: 0, offset: 0, len: 0 };
         let slot = Slot { unit, start: Nanos::ZERO, issued: Nanos::ZERO, bios_left: 0 };
         Process {
             who,
             state: State::Top,
-            pattern: Pattern::new(spec, plan, seed),
-            pacer: Pacer::new(&job.rate, seed, spec.id),
+            pattern: Pattern::new(spec, seed),
+            rate: RateLimiter::new(spec, seed),
             rng: Xoshiro256PlusPlus::seed_from_u64(random::stream_seed(seed, spec.id, Stream::Priority)),
             read_ahead: spec.regions.iter().map(|_| world.cache.open(advice)).collect(),
             dirtier: world.cache.dirtier(),
@@ -168,7 +176,6 @@ impl Process {
             since_think: 0,
             think_end: Nanos::ZERO,
             wrote: false,
-            passes: 0,
             counting: false,
             count_from: Nanos::ZERO,
             end_by: Nanos::NEVER,
@@ -204,7 +211,6 @@ impl Process {
         self.started = now;
         self.count_from = now + timing.ramp_time;
         self.end_by = timing.runtime.map_or(Nanos::NEVER, |runtime| self.count_from.saturating_add(runtime));
-        self.pacer.start(now);
         self.think_end = now;
     }
 
@@ -256,7 +262,7 @@ impl Process {
                 State::BufferedDone(slot) => self.buffered_done(slot, world),
                 State::SyncWrite(slot) => self.sync_write(slot, world),
                 State::Sync => self.sync(world),
-                State::Invalidate(region) => self.invalidate(region, world),
+                State::Invalidate(region, end) => self.invalidate(region, end, world),
                 State::FinalSync => self.final_sync(world),
                 State::Ended => return,
             };
@@ -303,16 +309,22 @@ impl Process {
             Some(unit) => unit,
             None => match self.pattern.next() {
                 None => return self.go(State::Drain(Next::Pass)),
-                Some(unit) => {
-                    let due = self.pacer.due(unit.direction, unit.bytes, now);
-                    if due > now {
-                        self.put_off = Some(unit);
-                        return self.go(State::Drain(Next::Pace(due.min(self.end_by))));
-                    }
-                    unit
-                }
+                Some(unit) => unit,
             },
         };
+        if unit.wrapped && self.drops_pages() {
+            self.put_off = Some(IoUnit { wrapped: false, ..unit });
+            let region = self.region(unit.file);
+            return self.go(State::Drain(Next::Invalidate(region, region + 1)));
+        }
+        if let Some(rate) = &mut self.rate {
+            let due = self.started + rate.due(unit.direction);
+            if due > now {
+                self.put_off = Some(unit);
+                return self.go(State::Drain(Next::Pace(due.min(self.end_by))));
+            }
+            rate.issued(unit.direction, unit.len);
+        }
         self.begin_io(unit, world)
     }
 
@@ -395,7 +407,7 @@ impl Process {
         let io = &mut self.slots[slot as usize];
         let unit = io.unit;
         let file = &world.files[unit.file as usize];
-        let sectors = Bytes(u64::from(unit.bytes)).sectors() as u32;
+        let sectors = Bytes(u64::from(unit.len)).sectors() as u32;
         io.bios_left = BioStream::parts(sectors, world.block.limits().max_sectors);
         let prio = prio(&mut self.rng, &job.priorities, unit.direction);
         BioStream::new(Bio {
@@ -449,7 +461,7 @@ impl Process {
         let Slot { unit, start, issued, .. } = self.slots[slot as usize];
         self.free.push(slot);
         let queued = self.spec.job.queueing.engine.is_queued();
-        let bytes = u64::from(unit.bytes);
+        let bytes = u64::from(unit.len);
         self.tally.io(unit.direction as usize, bytes, IoTimes { start, issued, reaped: now }, queued);
         let write = unit.direction != Direction::Read;
         world.block.series.completed(now, write, bytes, now.saturating_sub(issued));
@@ -475,6 +487,7 @@ impl Process {
                 Flow::At(until)
             }
             Next::Pass => self.pass_done(),
+            Next::Invalidate(region, end) => self.go(State::Invalidate(region, end)),
         }
     }
 
@@ -490,31 +503,33 @@ impl Process {
         let spun = world.cpus.work(self.who.cpu, world.now, think.spin.min(think.time));
         self.user += think.spin.min(think.time);
         self.think_end = (world.now + think.time).max(spun).min(self.end_by.max(world.now));
-        self.pacer.paused(world.now, self.think_end);
+        if let Some(rate) = &mut self.rate {
+            for direction in Direction::ALL {
+                rate.paused(direction, self.think_end - world.now);
+            }
+        }
         self.state = State::Top;
         Flow::At(self.think_end)
     }
 
     fn pass_done(&mut self) -> Flow {
-        let timing = &self.spec.job.timing;
-        self.passes += 1;
-        if timing.time_based || self.passes < timing.loops {
-            self.pattern.restart();
-            self.go(State::Invalidate(0))
-        } else {
-            self.go(State::FinalSync)
+        if !self.pattern.begin_pass() {
+            return self.go(State::FinalSync);
         }
+        let regions = if self.drops_pages() { self.spec.regions.len() as u32 } else { 0 };
+        self.go(State::Invalidate(0, regions))
     }
 
     /// A buffered read or write goes on at byte `done`.
     #[inline]
     fn buffered(&mut self, slot: u32, done: u64, world: &mut World) -> Flow {
         let unit = self.slots[slot as usize].unit;
-        let (offset, left) = (unit.offset + done, u64::from(unit.bytes) - done);
+        let (offset, left) = (unit.offset + done, u64::from(unit.len) - done);
         let file = FileId(unit.file);
         self.pages.begin(false);
         let step = if unit.direction == Direction::Read {
-            let ra = &mut self.read_ahead[unit.region as usize];
+            let region = self.region(unit.file);
+            let ra = &mut self.read_ahead[region as usize];
             world.cache.read(file, offset, left, ra, &mut self.pages.ranges)
         } else {
             let (dirtier, out) = (&mut self.dirtier, &mut self.pages.ranges);
@@ -560,7 +575,7 @@ impl Process {
                 Flow::Sleep
             }
             Some(pagecache::Wait::Pause(pause)) => {
-                self.state = if done == u64::from(self.slots[slot as usize].unit.bytes) {
+                self.state = if done == u64::from(self.slots[slot as usize].unit.len) {
                     State::BufferedDone(slot)
                 } else {
                     State::Buffered { slot, done }
@@ -643,11 +658,28 @@ impl Process {
         Flow::Go
     }
 
-    /// `posix_fadvise(POSIX_FADV_DONTNEED)` on each file before a new pass, as fio does
-    /// with `invalidate=1`: dirty pages are handed to the disk, clean ones dropped.
-    fn invalidate(&mut self, region: u32, world: &mut World) -> Flow {
-        let job = &self.spec.job;
-        if job.queueing.direct || !job.invalidate || region as usize == self.spec.regions.len() {
+    /// fio drops its files' pages when it begins them anew.
+    fn drops_pages(&self) -> bool {
+        self.spec.job.invalidate && !self.spec.job.queueing.direct
+    }
+
+    /// Which of the process's regions lies in that file.
+    #[inline]
+    fn region(&self, file: u32) -> u32 {
+        let regions = &self.spec.regions;
+        // A process's files mostly follow one another.
+        let guess = file.wrapping_sub(regions[0].file) as usize;
+        if regions.get(guess).is_some_and(|region| region.file == file) {
+            return guess as u32;
+        }
+        regions.iter().position(|region| region.file == file).expect("the pattern keeps to the regions")
+            as u32
+    }
+
+    /// `posix_fadvise(POSIX_FADV_DONTNEED)`: dirty pages are handed to the disk, clean
+    /// ones dropped.
+    fn invalidate(&mut self, region: u32, end: u32, world: &mut World) -> Flow {
+        if region == end {
             return self.go(State::Top);
         }
         let file = FileId(self.spec.regions[region as usize].file);
@@ -658,7 +690,7 @@ impl Process {
             return Flow::Sleep;
         }
         world.cache.invalidate(file, 0, u64::MAX);
-        self.go(State::Invalidate(region + 1))
+        self.go(State::Invalidate(region + 1, end))
     }
 
     /// What it measured.

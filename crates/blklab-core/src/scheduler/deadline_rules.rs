@@ -160,14 +160,14 @@ fn a_joined_request_keeps_the_earlier_deadline_and_place() {
         rig.submit(bio(Read, 5000));
         rig.submit(bio(Read, 116));
         rig.advance(Nanos::from_millis(50));
-        rig.submit(bio(Read, 3000));
+        rig.submit(bio(Read, 6000));
         rig.submit(bio(Read, 100));
-        // Fills the gap: 100 grows to reach 116, which is older than 3000.
+        // Fills the gap: 100 grows to reach 116, which is older than 6000.
         rig.submit(bio(Read, 108));
         assert_eq!(rig.waiting.len(), 3, "{name}");
         rig.advance(Nanos::from_millis(60));
-        let order = serve(&mut rig, 3);
-        assert_eq!(order[..2], [5000, 100], "{name}: {order:?}");
+        // Without 116's place 6000 would be older, without its deadline 6000 be on the way.
+        assert_eq!(serve(&mut rig, 3), [5000, 100, 6000], "{name}");
     }
 }
 
@@ -200,15 +200,26 @@ fn mq_deadline_keeps_lower_classes_waiting_while_a_higher_one_is_with_the_disk()
 
 #[test]
 fn prio_aging_expire_lets_an_old_request_of_a_lower_class_go_first() {
-    let first_after_1_s = |prio_aging_expire| {
-        let mut rig = Rig::new("mq-deadline", &[("prio_aging_expire", prio_aging_expire)]);
-        rig.submit(bio_of(PrioClass::Idle, Read, 100));
-        rig.submit(bio_of(PrioClass::RealTime, Read, 900));
-        rig.advance(Nanos::from_secs(1));
-        serve(&mut rig, 1)[0]
-    };
-    assert_eq!(first_after_1_s(1000), 100);
-    assert_eq!(first_after_1_s(1001), 900);
+    for class in [PrioClass::BestEffort, PrioClass::Idle] {
+        let first_after = |wait| {
+            let mut rig = Rig::new("mq-deadline", &[("prio_aging_expire", 1000)]);
+            rig.submit(bio_of(class, Read, 100));
+            rig.submit(bio_of(PrioClass::RealTime, Read, 900));
+            rig.advance(wait);
+            serve(&mut rig, 1)[0]
+        };
+        assert_eq!(first_after(Nanos::from_secs(1)), 100, "{class:?}");
+        assert_eq!(first_after(Nanos(999_999_999)), 900, "{class:?}");
+    }
+}
+
+#[test]
+fn of_two_aged_classes_best_effort_goes_before_idle() {
+    let mut rig = Rig::new("mq-deadline", &[("prio_aging_expire", 0)]);
+    rig.submit(bio_of(PrioClass::Idle, Read, 100));
+    rig.submit(bio_of(PrioClass::BestEffort, Read, 200));
+    rig.submit(bio_of(PrioClass::RealTime, Read, 300));
+    assert_eq!(serve(&mut rig, 3), [200, 100, 300]);
 }
 
 #[test]

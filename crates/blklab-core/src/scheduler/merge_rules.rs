@@ -70,6 +70,64 @@ fn a_request_once_refused_for_its_size_takes_no_more() {
 }
 
 #[test]
+fn a_request_once_refused_for_its_size_takes_no_more_in_front() {
+    for name in ELEVATORS {
+        let mut rig = Rig::new(name, &[]);
+        rig.submit(sized(100, 60));
+        assert!(matches!(rig.submit(sized(92, 8)), Submitted::Waits(_)), "{name}");
+        assert!(matches!(rig.submit(sized(96, 4)), Submitted::Waits(_)), "{name}");
+    }
+}
+
+#[test]
+fn a_refusal_dies_with_its_request() {
+    for name in ["deadline", "mq-deadline"] {
+        let mut rig = Rig::new(name, &[]);
+        rig.submit(sized(100, 60));
+        rig.submit(sized(92, 8));
+        rig.dispatch_all();
+        rig.complete_all();
+        // New requests in the old ones' places in the slab.
+        let places = [1000, 2000, 3000];
+        for place in places {
+            rig.submit(bio(Read, place));
+        }
+        for place in places {
+            let front = rig.submit(bio(Read, place - 8));
+            assert!(matches!(front, Submitted::Merged(Merge::Front(_))), "{name}: {place}");
+        }
+    }
+}
+
+#[test]
+fn in_a_list_the_first_request_that_adjoins_decides() {
+    for name in ["none", "kyber"] {
+        let mut rig = Rig::new(name, &[]);
+        // Both end at 160; the later one cannot take eight sectors more.
+        rig.submit(sized(152, 8));
+        rig.submit(sized(100, 60));
+        assert!(matches!(rig.submit(sized(160, 8)), Submitted::Waits(_)), "{name}");
+    }
+}
+
+#[test]
+fn a_request_once_refused_for_its_size_is_not_joined_either() {
+    for name in ["deadline", "mq-deadline"] {
+        for refused in [false, true] {
+            let mut rig = Rig::new(name, &[]);
+            rig.submit(sized(100, 60));
+            if refused {
+                assert!(matches!(rig.submit(sized(92, 8)), Submitted::Waits(_)), "{name}");
+            }
+            rig.submit(sized(162, 2));
+            let before = rig.waiting.len();
+            assert!(matches!(rig.submit(sized(160, 2)), Submitted::Merged(_)), "{name}");
+            assert_eq!(rig.waiting.len() < before, !refused, "{name}: 60 and 4 sectors would fit");
+        }
+    }
+}
+
+#[test]
 fn filling_a_gap_joins_the_requests_on_both_sides() {
     for name in ["deadline", "mq-deadline"] {
         let mut rig = Rig::new(name, &[]);

@@ -282,3 +282,17 @@ fn every_default_is_within_its_bounds_and_every_table_builds_its_scheduler() {
         assert_eq!(Rig::with_limits(info.name, &[], limits).scheduler.waiting(), 0);
     }
 }
+
+#[test]
+fn of_two_requests_put_back_the_later_goes_first_and_both_before_a_new_one() {
+    for info in registry::ALL {
+        let mut rig = Rig::new(info.name, &[]);
+        rig.submit(bio(Op::Read, 100));
+        rig.submit(bio(Op::Read, 200));
+        assert_eq!(rig.dispatch_all(), [100, 200]);
+        rig.submit(bio(Op::Read, 50));
+        rig.requeue(0);
+        rig.requeue(0);
+        assert_eq!(rig.dispatch_all(), [200, 100, 50], "{}", info.name);
+    }
+}

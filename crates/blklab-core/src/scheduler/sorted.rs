@@ -83,30 +83,37 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
+        /// Interleaved, because every search leaves a hint for the next.
         #[test]
         fn lookups_agree_with_a_search_through_everything(
-            sectors in prop::collection::vec(0u64..40, 1..60), gone in prop::collection::vec(any::<bool>(), 60), probe in 0u64..41
+            steps in prop::collection::vec((0u8..6, 0u64..40), 1..200)
         ) {
             let mut sorted = Sorted::default();
-            for (id, &sector) in sectors.iter().enumerate() {
-                sorted.insert(Sector(sector), RequestId(id as u32));
-            }
-            let mut left: Vec<(u64, u32)> = Vec::new();
-            for (id, &sector) in sectors.iter().enumerate() {
-                if gone[id] {
-                    sorted.remove(Sector(sector), RequestId(id as u32));
-                } else {
-                    left.push((sector, id as u32));
+            let mut model: Vec<(u64, u32)> = Vec::new();
+            for (turn, &(step, sector)) in steps.iter().enumerate() {
+                let first = |keep: &dyn Fn(u64) -> bool| {
+                    model.iter().find(|entry| keep(entry.0)).map(|entry| RequestId(entry.1))
+                };
+                match step {
+                    0..=2 => {
+                        sorted.insert(Sector(sector), RequestId(turn as u32));
+                        model.push((sector, turn as u32));
+                        model.sort_unstable();
+                    }
+                    3 if !model.is_empty() => {
+                        let (sector, id) = model.remove(sector as usize % model.len());
+                        sorted.remove(Sector(sector), RequestId(id));
+                    }
+                    4 => prop_assert_eq!(sorted.at_or_above(Sector(sector)), first(&|s| s >= sector)),
+                    5 => prop_assert_eq!(sorted.starting_at(Sector(sector)), first(&|s| s == sector)),
+                    _ => {}
                 }
             }
-            left.sort_unstable();
-            let first = |keep: &dyn Fn(u64) -> bool| left.iter().find(|e| keep(e.0)).map(|e| RequestId(e.1));
-            prop_assert_eq!(sorted.at_or_above(Sector(probe)), first(&|s| s >= probe));
-            prop_assert_eq!(sorted.starting_at(Sector(probe)), first(&|s| s == probe));
-            for (place, &(sector, id)) in left.iter().enumerate() {
-                let at = |i: usize| left.get(i).map(|e| RequestId(e.1));
+            for (place, &(sector, id)) in model.iter().enumerate() {
+                let at = |i: usize| model.get(i).map(|entry| RequestId(entry.1));
                 prop_assert_eq!(sorted.above(Sector(sector), RequestId(id)), at(place + 1));
-                prop_assert_eq!(sorted.below(Sector(sector), RequestId(id)), place.checked_sub(1).and_then(at));
+                let below = place.checked_sub(1).and_then(at);
+                prop_assert_eq!(sorted.below(Sector(sector), RequestId(id)), below);
             }
         }
     }

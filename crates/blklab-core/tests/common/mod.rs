@@ -56,7 +56,14 @@ pub struct Experiment<'a> {
 
 impl<'a> Experiment<'a> {
     pub fn new(job: &'a str, disk: &'a str, scheduler: &'a str) -> Experiment<'a> {
-        Experiment { job, disk, scheduler, seed: 1, host: Host::new(&Host::settings()), memory: BTreeMap::new() }
+        Experiment {
+            job,
+            disk,
+            scheduler,
+            seed: 1,
+            host: Host::new(&Host::settings()),
+            memory: BTreeMap::new(),
+        }
     }
 
     /// CPU work that takes no time.

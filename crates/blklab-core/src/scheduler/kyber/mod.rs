@@ -8,7 +8,7 @@
 //!
 //! * Requests fall into **domains**: reads, writes, discards, others. Each has a pool of
 //!   tokens for the whole disk (256, 128, 64, 16 at first); a request goes to the disk
-//!   with a token of its domain and gives it back when it ends. See [`tokens`].
+//!   with a token of its domain and gives it back when it ends. See `tokens.rs`.
 //! * Each hardware queue goes round the domains in **batches** of at most 16 reads, 8 writes,
 //!   1 discard, 1 other, and moves on when the domain is out of requests or tokens.
 //! * Requests wait in per-CPU lists, where bios may still be merged into the latest eight,
@@ -17,7 +17,7 @@
 //! * Every 100 ms in which something completed, **latencies** are judged against
 //!   `read_lat_nsec` and `write_lat_nsec`: if some domain's time in the disk was too long
 //!   (p90), domains that are well off get fewer tokens; a domain whose total time is too
-//!   long (p99) gets more. See [`latency`].
+//!   long (p99) gets more. See `latency.rs`.
 //! * Of a hardware queue's requests, asynchronous ones may use three quarters.
 //!
 //! A hardware queue that found no token is run again when tokens come back, some at a time
