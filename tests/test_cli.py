@@ -103,7 +103,10 @@ def test_tunables_and_disk_overrides_reach_the_report(fake: Path) -> None:
         (["compare", "--rig", "real"], "no rig 'real'; there is: sim"),
         (["compare", "--disk", "950pro-256gb:dies"], "expected key=value behind ':'"),
         (["fio", "randread", "--disk", "950pro-256gb", "--output-format", "xml"], "no format"),
-        (["report", "."], "No such file or directory"),
+        (["report", "."], "results.json: No such file or directory"),
+        (["compare", "--repeat", "3"], "No such option: --repeat"),
+        (["compare", "--repeats", "0"], "Invalid value for '--repeats'"),
+        (["compair"], "No such command 'compair'"),
         (["disks", "nothing"], "no disk 'nothing'"),
     ],
 )
@@ -136,7 +139,7 @@ def test_a_bad_job_file_is_refused_before_anything_runs(
     [
         (KeyboardInterrupt(), 130, "interrupted"),
         (MemoryError(), 1, "out of memory"),
-        (OSError(28, "No space left on device", "x"), 1, "x: No space left on device"),
+        (OSError(28, "No space left on device"), 1, "results.json: not written: No space left"),
     ],
 )
 def test_failures_are_one_line_and_leave_nothing_behind(
@@ -178,6 +181,12 @@ def test_lists_have_a_line_each_and_names_tell_everything(fake: Path) -> None:
     assert "[randread]" in run("workloads", "randread").stdout
     for command in ("schedulers", "disks", "workloads"):
         assert json.loads(run(command, "--json").stdout)
+
+
+def test_no_command_at_all_prints_the_help() -> None:
+    done = run()
+    assert done.exit_code == 0
+    assert "compare " in done.stdout
 
 
 def test_help_comes_fast_and_needs_no_core() -> None:

@@ -17,7 +17,7 @@ def disk(spec: str | os.PathLike[str]) -> Disk:
     text = os.fspath(spec)
     if Path(text).is_file():
         return Disk(DISKS.read(Path(text)))
-    what, colon, changes = text.rpartition(":") if "=" in text else (text, "", "")
+    what, colon, changes = text.rpartition(":") if ":" in text else (text, "", "")
     overrides = []
     for change in changes.split(",") if colon else []:
         key, equals, value = change.partition("=")

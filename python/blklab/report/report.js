@@ -156,8 +156,8 @@ function multiples(cell, make, x, y, each) {
     const top = 1 - index * (row + rowGap);
     const up = wide ? [0, 1] : [Math.max(0, top - row), top];
     const lastRow = wide || index === names.length - 1;
-    extra[`xaxis${id}`] = { domain: across, anchor: `y${id}`, matches: "x", ...x, title: lastRow ? x.title : undefined };
-    extra[`yaxis${id}`] = { domain: up, anchor: `x${id}`, matches: "y", ...y, title: index && wide ? undefined : y.title, showticklabels: !(index && wide) };
+    extra[`xaxis${id}`] = { domain: across, anchor: `y${id}`, ...(index && { matches: "x" }), ...x, title: lastRow ? x.title : undefined };
+    extra[`yaxis${id}`] = { domain: up, anchor: `x${id}`, ...(index && { matches: "y" }), ...y, title: index && wide ? undefined : y.title, showticklabels: !(index && wide) };
     extra.annotations.push({
       xref: "paper", yref: "paper", x: across[0], y: up[1], xanchor: "left", yanchor: "bottom", showarrow: false,
       text: `<b>${plain(name)}</b>`, font: { color: ofScheduler(name) },
