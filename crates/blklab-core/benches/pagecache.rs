@@ -3,10 +3,7 @@
 
 use std::hint::black_box;
 
-use blklab_core::pagecache::{
-    Advice, Dirtier, FileId, INFO, MemoryConfig, PageCache, ReadAhead, Step, SyncStep,
-};
-use blklab_core::scheduler::Settings;
+use blklab_core::pagecache::{Advice, Dirtier, FileId, MemoryConfig, PageCache, ReadAhead, Step, SyncStep};
 use blklab_core::units::{Bytes, Nanos};
 use divan::Bencher;
 
@@ -19,10 +16,13 @@ fn main() {
     divan::main();
 }
 
+fn config() -> MemoryConfig {
+    MemoryConfig::new(&MemoryConfig::settings(), Bytes::from_kib(128), Bytes::from_kib(1280))
+}
+
 /// A file that is cached as a whole, dirty at first and then written back if `clean`.
 fn cached_file(clean: bool) -> (PageCache, FileId, ReadAhead, Dirtier) {
-    let settings = Settings::defaults(&INFO);
-    let mut cache = PageCache::new(&MemoryConfig::new(&settings, Bytes::from_kib(1280)));
+    let mut cache = PageCache::new(&config());
     let file = cache.add_file(FILE_BYTES);
     let mut dirtier = cache.dirtier();
     let step = cache.write(Nanos::ZERO, file, 0, FILE_BYTES, &mut dirtier, &mut Vec::new());
@@ -90,7 +90,7 @@ fn write_and_write_back_1_mib(bencher: Bencher) {
 /// A reader of 4 KiB blocks of a file larger than memory, on a disk that takes no time:
 /// read-ahead, completion and reclaim.
 fn read_through_full_memory(bencher: Bencher, next: impl Fn(u64) -> u64) {
-    let mut config = MemoryConfig::new(&Settings::defaults(&INFO), Bytes::from_kib(1280));
+    let mut config = config();
     config.memory = Bytes::from_mib(256);
     let mut cache = PageCache::new(&config);
     let file = cache.add_file(FILE_BYTES);

@@ -2,10 +2,17 @@
 //!
 //! Pure Rust: no I/O, no real clock, no global state.
 
+pub mod block;
 pub mod disk;
+pub mod engine;
+pub mod host;
 pub mod pagecache;
+pub mod recorder;
 pub mod request;
 pub mod result;
 pub mod scheduler;
+pub mod stats;
 pub mod text;
+pub mod tunable;
 pub mod units;
+pub mod workload;

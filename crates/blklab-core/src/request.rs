@@ -3,9 +3,10 @@
 use crate::units::{Nanos, Sector};
 
 /// What is asked of the disk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Op {
     /// Read data.
+    #[default]
     Read,
     /// Write data.
     Write,
@@ -50,6 +51,11 @@ pub struct IoPrio {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ProcessId(pub u32);
 
+impl ProcessId {
+    /// The kernel itself: the flusher thread.
+    pub const KERNEL: ProcessId = ProcessId(u32::MAX);
+}
+
 /// A request's place in the [`RequestSlab`]; reused after the request has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RequestId(pub u32);
@@ -78,14 +84,16 @@ pub struct Bio {
     pub process: ProcessId,
     /// With which priority.
     pub prio: IoPrio,
-    /// Hardware queue of the CPU it is submitted on.
+    /// CPU it is submitted on: its software queue.
+    pub cpu: u16,
+    /// Hardware queue of that CPU.
     pub hw_queue: u16,
     /// Whom to tell when it is done; meaning is the submitter's own.
     pub owner: u64,
 }
 
 /// One or more bios that the disk will serve as one command.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Request {
     /// What to do.
     pub op: Op,
@@ -101,11 +109,11 @@ pub struct Request {
     pub process: ProcessId,
     /// Priority of its first bio.
     pub prio: IoPrio,
+    /// CPU that its first bio was submitted on.
+    pub cpu: u16,
     /// Hardware queue it is bound to.
     pub hw_queue: u16,
-    /// When it was made (`start_time_ns`).
-    pub created: Nanos,
-    /// When it went into the scheduler.
+    /// When it was made and went into the scheduler (`start_time_ns`; a plug takes no time).
     pub inserted: Nanos,
     /// When it was handed to the disk (`io_start_time_ns`).
     pub issued: Nanos,

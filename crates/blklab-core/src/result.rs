@@ -14,6 +14,10 @@ pub struct RunResult {
     pub jobs: Vec<JobResult>,
     /// What the block layer counted, as in `/proc/diskstats`.
     pub disk: DiskCounters,
+    /// Width of an interval of `series`, ns.
+    pub series_interval_ns: u64,
+    /// Every how many-th command `overview` has.
+    pub overview_stride: u64,
     /// Throughput, latency and depth over time. Equal intervals over the whole run.
     #[serde(skip)]
     pub series: Series,
@@ -167,11 +171,10 @@ pub struct HistogramColumns {
     pub count: Vec<i64>,
 }
 
-/// Counters over equal intervals; row `i` covers `[i * interval_ns, (i + 1) * interval_ns)`.
+/// Counters over equal intervals; row `i` covers `series_interval_ns` from
+/// `i * series_interval_ns` on.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Series {
-    /// Width of an interval.
-    pub interval_ns: u64,
     /// Bytes completed to processes, reads.
     pub read_bytes: Vec<i64>,
     /// The same, writes.
@@ -197,8 +200,6 @@ pub struct Series {
 /// Commands as the disk saw them, in order of issue. Columns of equal length.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DiskTrace {
-    /// Every `stride`-th command was kept.
-    pub stride: u64,
     /// Inserted into the scheduler, ns.
     pub queued_ns: Vec<i64>,
     /// Handed to the disk, ns.
@@ -213,6 +214,60 @@ pub struct DiskTrace {
     pub op: Vec<i64>,
     /// Index into `jobs`; -1 for the kernel's write-back.
     pub process: Vec<i64>,
+}
+
+macro_rules! columns {
+    ($table:expr, $prefix:expr, $($name:ident),+) => {
+        [$((concat!($prefix, ".", stringify!($name)), $table.$name.as_slice())),+]
+    };
+}
+
+impl HistogramColumns {
+    fn columns(&self) -> [(&'static str, &[i64]); 2] {
+        [("value_ns", &self.value_ns), ("count", &self.count)]
+    }
+}
+
+impl RunResult {
+    /// All bulk data by name: `series.read_bytes`, `overview.sector`,
+    /// `jobs.0.read.clat_hist.value_ns`, `jobs.0.sync_hist.count` and so on. Empty
+    /// histograms are left out.
+    pub fn columns(&self) -> Vec<(String, &[i64])> {
+        let mut all: Vec<(String, &[i64])> = Vec::new();
+        let series = &self.series;
+        let rows = columns!(
+            series,
+            "series",
+            read_bytes,
+            write_bytes,
+            read_ios,
+            write_ios,
+            read_clat_sum_ns,
+            write_clat_sum_ns,
+            read_clat_max_ns,
+            write_clat_max_ns,
+            waiting_milli,
+            in_flight_milli
+        );
+        all.extend(rows.map(|(name, column)| (name.to_owned(), column)));
+        for (trace, prefix) in [(&self.overview, "overview"), (&self.detail, "detail")] {
+            let rows = columns!(trace, "", queued_ns, issued_ns, completed_ns, sector, sectors, op, process);
+            all.extend(rows.map(|(name, column)| (format!("{prefix}{name}"), column)));
+        }
+        for (index, job) in self.jobs.iter().enumerate() {
+            let histograms = [
+                ("read.clat_hist", &job.read.clat_hist),
+                ("write.clat_hist", &job.write.clat_hist),
+                ("trim.clat_hist", &job.trim.clat_hist),
+                ("sync_hist", &job.sync_hist),
+            ];
+            for (owner, histogram) in histograms.into_iter().filter(|(_, h)| !h.count.is_empty()) {
+                let rows = histogram.columns();
+                all.extend(rows.map(|(name, column)| (format!("jobs.{index}.{owner}.{name}"), column)));
+            }
+        }
+        all
+    }
 }
 
 /// The block layer's counters (`Documentation/admin-guide/iostats.rst`).
@@ -236,12 +291,18 @@ pub struct DiskCounters {
     pub write_ticks_ns: u64,
     /// Flush commands completed.
     pub flush_ios: u64,
+    /// Sum over flushes of the time from issue to completion, ns.
+    pub flush_ticks_ns: u64,
     /// Discards completed.
     pub discard_ios: u64,
+    /// Sum over discards of the time from insertion to completion, ns.
+    pub discard_ticks_ns: u64,
     /// Time during which at least one request was waiting or under way, ns.
     pub io_ticks_ns: u64,
     /// Integral over time of the requests waiting or under way, ns.
     pub in_queue_ns: u64,
+    /// Time for which two requests were counted that then became one, ns.
+    pub joined_ns: u64,
     /// Integral over time of the commands that the disk had, ns.
     pub in_flight_ns: u64,
     /// Sum over commands of the time from issue to completion, ns.

@@ -4,8 +4,26 @@
 //! asks when the next thing happens and collects completions; under the simulator
 //! that someone is the event loop, under a real kernel it is a ublk server.
 
+mod any;
+mod hdd;
+mod keys;
+mod model;
+mod published;
+mod ssd;
+#[cfg(test)]
+mod testing;
+mod timeline;
+mod validate;
+
 use crate::units::{Nanos, Sector};
 
+pub use self::any::AnyDisk;
+pub use self::hdd::Hdd;
+pub use self::keys::{Absent, Allowed, HDD_KEYS, Key, SSD_KEYS, Value};
+pub use self::model::{DiskFileError, DiskModel, Parameter};
+pub use self::published::Published;
+pub use self::ssd::Ssd;
+pub use self::validate::{Check, FIGURES, Figure, validate};
 pub use crate::request::Op;
 
 /// Number by which a command is known while the disk has it.

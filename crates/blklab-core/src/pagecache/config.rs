@@ -2,81 +2,68 @@
 //! memory.
 
 use super::PAGE_BYTES;
-use crate::scheduler::{Info, Settings, Tunable, Unit};
+use crate::tunable::{Settings, Tunable, Unit};
 use crate::units::{Bytes, Nanos};
 
-/// The page cache's description and table of settings, for parsers, help and docs.
-pub const INFO: Info = Info {
-    name: "pagecache",
-    summary: "buffered I/O: read-ahead, dirty limits, write-back",
-    follows: "Linux 6.12, mm/readahead.c, mm/page-writeback.c and fs/fs-writeback.c, 4 KiB pages",
-    tunables: &[
-        Tunable {
-            name: "memory_kb",
-            unit: Unit::Kibibytes,
-            default: 8 * 1024 * 1024,
-            min: 16 * 1024,
-            max: 16 * 1024 * 1024 * 1024,
-            help: "memory that the page cache may fill (MemAvailable of an idle machine)",
-        },
-        Tunable {
-            name: "dirty_background_ratio",
-            unit: Unit::Percent,
-            default: 10,
-            min: 0,
-            max: 100,
-            help: "part of that memory that may be dirty before the flusher starts to write",
-        },
-        Tunable {
-            name: "dirty_background_bytes",
-            unit: Unit::Bytes,
-            default: 0,
-            min: 0,
-            max: i64::MAX,
-            help: "the same as a size; 0: use dirty_background_ratio",
-        },
-        Tunable {
-            name: "dirty_ratio",
-            unit: Unit::Percent,
-            default: 20,
-            min: 0,
-            max: 100,
-            help: "part of that memory that may be dirty or being written before writers are blocked",
-        },
-        Tunable {
-            name: "dirty_bytes",
-            unit: Unit::Bytes,
-            default: 0,
-            min: 0,
-            max: i64::MAX,
-            help: "the same as a size; 0: use dirty_ratio",
-        },
-        Tunable {
-            name: "dirty_expire_centisecs",
-            unit: Unit::Centiseconds,
-            default: 3000,
-            min: 0,
-            max: i32::MAX as i64,
-            help: "a file that has been dirty for longer is written back",
-        },
-        Tunable {
-            name: "dirty_writeback_centisecs",
-            unit: Unit::Centiseconds,
-            default: 500,
-            min: 0,
-            max: i32::MAX as i64,
-            help: "how often the flusher looks for such files; 0: never",
-        },
-        Tunable {
-            name: "read_ahead_kb",
-            unit: Unit::Kibibytes,
-            default: 128,
-            min: 0,
-            max: 1024 * 1024,
-            help: "largest read-ahead window; 0: no read-ahead",
-        },
-    ],
-};
+/// The page cache's settings.
+pub const TUNABLES: &[Tunable] = &[
+    Tunable {
+        name: "memory_kb",
+        unit: Unit::Kibibytes,
+        default: 8 * 1024 * 1024,
+        min: 16 * 1024,
+        max: 16 * 1024 * 1024 * 1024,
+        help: "memory that the page cache may fill (MemAvailable of an idle machine)",
+    },
+    Tunable {
+        name: "dirty_background_ratio",
+        unit: Unit::Percent,
+        default: 10,
+        min: 0,
+        max: 100,
+        help: "part of that memory that may be dirty before the flusher starts to write",
+    },
+    Tunable {
+        name: "dirty_background_bytes",
+        unit: Unit::Bytes,
+        default: 0,
+        min: 0,
+        max: i64::MAX,
+        help: "the same as a size; 0: use dirty_background_ratio",
+    },
+    Tunable {
+        name: "dirty_ratio",
+        unit: Unit::Percent,
+        default: 20,
+        min: 0,
+        max: 100,
+        help: "part of that memory that may be dirty or being written before writers are blocked",
+    },
+    Tunable {
+        name: "dirty_bytes",
+        unit: Unit::Bytes,
+        default: 0,
+        min: 0,
+        max: i64::MAX,
+        help: "the same as a size; 0: use dirty_ratio",
+    },
+    Tunable {
+        name: "dirty_expire_centisecs",
+        unit: Unit::Centiseconds,
+        default: 3000,
+        min: 0,
+        max: i32::MAX as i64,
+        help: "a file that has been dirty for longer is written back",
+    },
+    Tunable {
+        name: "dirty_writeback_centisecs",
+        unit: Unit::Centiseconds,
+        default: 500,
+        min: 0,
+        max: i32::MAX as i64,
+        help: "how often the flusher looks for such files; 0: never",
+    },
+];
 
 /// What the page cache needs to know about memory and about the disk behind it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -103,8 +90,14 @@ pub struct MemoryConfig {
 }
 
 impl MemoryConfig {
-    /// From settings of the table in [`INFO`]; `max_io` is the queue's `max_sectors_kb`.
-    pub fn new(settings: &Settings, max_io: Bytes) -> MemoryConfig {
+    /// The table at its defaults.
+    pub fn settings() -> Settings {
+        Settings::defaults("page cache", TUNABLES)
+    }
+
+    /// From settings of the table in [`TUNABLES`]; `read_ahead` and `max_io`
+    /// are the queue's `read_ahead_kb` and `max_sectors_kb`.
+    pub fn new(settings: &Settings, read_ahead: Bytes, max_io: Bytes) -> MemoryConfig {
         // The table's bounds keep every value non-negative.
         let get = |name| settings.get(name).unsigned_abs();
         let centiseconds = |name| Nanos::from_millis(get(name) * 10);
@@ -116,7 +109,7 @@ impl MemoryConfig {
             dirty: Bytes(get("dirty_bytes")),
             dirty_expire: centiseconds("dirty_expire_centisecs"),
             dirty_writeback: centiseconds("dirty_writeback_centisecs"),
-            read_ahead: Bytes::from_kib(get("read_ahead_kb")),
+            read_ahead,
             max_io,
         }
     }
@@ -141,17 +134,18 @@ mod tests {
 
     #[test]
     fn defaults_are_the_kernels() {
-        let config = MemoryConfig::new(&Settings::defaults(&INFO), Bytes::from_kib(1280));
+        let config =
+            MemoryConfig::new(&MemoryConfig::settings(), Bytes::from_kib(128), Bytes::from_kib(1280));
         assert_eq!(config.dirty_expire, Nanos::from_secs(30));
         assert_eq!(config.dirty_writeback, Nanos::from_secs(5));
-        assert_eq!(config.read_ahead, Bytes::from_kib(128));
         // 8 GiB are 2,097,152 pages (+ 1); 10 % are 409/4096 of them, 20 % 819/4096.
         assert_eq!(config.dirty_limits(), (209_408, 419_328));
     }
 
     #[test]
     fn sizes_replace_ratios_and_the_background_stays_below_the_limit() {
-        let mut config = MemoryConfig::new(&Settings::defaults(&INFO), Bytes::from_kib(1280));
+        let mut config =
+            MemoryConfig::new(&MemoryConfig::settings(), Bytes::from_kib(128), Bytes::from_kib(1280));
         config.dirty = Bytes::from_mib(4);
         assert_eq!(config.dirty_limits(), (512, 1024));
         config.dirty_background = Bytes::from_mib(1);

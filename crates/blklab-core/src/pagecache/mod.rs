@@ -25,7 +25,7 @@ mod writeback;
 #[cfg(test)]
 mod tests;
 
-pub use config::{INFO, MemoryConfig};
+pub use config::{MemoryConfig, TUNABLES};
 pub use readahead::{Advice, ReadAhead};
 pub use sync::{SyncCursor, SyncStep};
 pub use throttle::Dirtier;

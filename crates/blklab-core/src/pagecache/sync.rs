@@ -13,6 +13,8 @@ pub struct SyncCursor {
     next: u64,
     end: u64,
     waiting: bool,
+    /// Only writes, and leaves alone what is under write-back (`WB_SYNC_NONE`).
+    only_writes: bool,
 }
 
 /// What an fsync does next.
@@ -40,7 +42,12 @@ impl PageCache {
     pub fn sync_start_range(&self, file: FileId, offset: u64, bytes: u64) -> SyncCursor {
         let first = offset / PAGE_BYTES;
         let end = offset.saturating_add(bytes).div_ceil(PAGE_BYTES);
-        SyncCursor { file, first, next: first, end, waiting: false }
+        SyncCursor { file, first, next: first, end, waiting: false, only_writes: false }
+    }
+
+    /// Start to write a whole file without waiting for it, as `POSIX_FADV_DONTNEED` does.
+    pub fn write_out_start(&self, file: FileId) -> SyncCursor {
+        SyncCursor { only_writes: true, ..self.sync_start(file) }
     }
 
     /// The next step of a sync, of at most `max_pages` pages. Goes through the file once:
@@ -48,10 +55,15 @@ impl PageCache {
     /// at the start and leaves the others).
     pub fn sync_next(&mut self, cursor: &mut SyncCursor, max_pages: u32) -> SyncStep {
         if !cursor.waiting {
-            let dirty = self.pages.next_tagged(cursor.file, cursor.next, Tag::Dirty);
-            if let Some(page) = dirty.filter(|&page| page < cursor.end) {
+            while let Some(page) =
+                self.pages.next_tagged(cursor.file, cursor.next, Tag::Dirty).filter(|&page| page < cursor.end)
+            {
                 cursor.next = page;
                 if self.is_writeback(cursor.file, page) {
+                    if cursor.only_writes {
+                        cursor.next += 1;
+                        continue;
+                    }
                     return SyncStep::Wait(page);
                 }
                 let range = self
@@ -61,6 +73,9 @@ impl PageCache {
                 self.pages.start_writeback(range);
                 cursor.next = range.end();
                 return SyncStep::Write(range);
+            }
+            if cursor.only_writes {
+                return SyncStep::Done;
             }
             cursor.waiting = true;
             cursor.next = cursor.first;
@@ -87,8 +102,8 @@ impl PageCache {
 
     /// Drop the clean pages that these bytes touch: after a direct write, or for
     /// `POSIX_FADV_DONTNEED` (fio's `invalidate=1`; that writes dirty pages first, see
-    /// [`sync_start_range`](Self::sync_start_range), without waiting). Pages that are dirty
-    /// or on their way from or to the disk stay.
+    /// [`write_out_start`](Self::write_out_start)). Pages that are dirty or on their way from
+    /// or to the disk stay.
     pub fn invalidate(&mut self, file: FileId, offset: u64, bytes: u64) {
         let end = offset.saturating_add(bytes).div_ceil(PAGE_BYTES);
         self.pages.drop_clean(file, offset / PAGE_BYTES, end);

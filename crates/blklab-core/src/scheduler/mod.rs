@@ -4,15 +4,35 @@
 //! [`schedulers!`](registry). A scheduler owns which request goes next; the block
 //! layer owns the requests, their tags and the disk.
 
-pub mod none;
-pub mod registry;
-pub mod tunable;
+mod info;
+mod lanes;
+mod lists;
+mod merge;
+mod sorted;
 
-use crate::request::{Bio, Op, RequestId, RequestSlab};
+pub mod deadline;
+pub mod kyber;
+pub mod mq_deadline;
+pub mod none;
+pub mod noop;
+pub mod registry;
+pub mod spec;
+
+#[cfg(test)]
+mod deadline_rules;
+#[cfg(test)]
+mod merge_rules;
+#[cfg(test)]
+mod properties;
+#[cfg(test)]
+mod testing;
+
+use crate::request::{Bio, Op, Request, RequestId, RequestSlab};
 use crate::units::Nanos;
 
+pub use crate::tunable::{Settings, Tunable, Unit};
+pub use info::{Generation, Info};
 pub use registry::AnyScheduler;
-pub use tunable::{Info, Settings, Tunable, Unit};
 
 /// What a scheduler may see of the queue it serves, at one moment.
 pub struct Queue<'a> {
@@ -86,8 +106,17 @@ pub trait Scheduler: Sized {
     fn neighbour(&self, queue: &Queue<'_>, id: RequestId, after: bool) -> Option<RequestId>;
 
     /// `gone` was appended to `kept`; forget it. Both are still in the slab, `kept`
-    /// not yet grown. `kept` inherits the earlier deadline.
+    /// not yet grown. `kept` inherits the earlier deadline. After
+    /// [`Scheduler::find_join`], `gone` was never inserted.
     fn requests_merged(&mut self, queue: &Queue<'_>, kept: RequestId, gone: RequestId);
+
+    /// A waiting request that the new `id` could be appended to instead of being inserted
+    /// (`blk_mq_sched_try_insert_merge`); `id` must not wait here yet. The caller then calls
+    /// `requests_merged` with it, and may ask again for the request that has grown.
+    fn find_join(&mut self, queue: &Queue<'_>, id: RequestId) -> Option<RequestId> {
+        let _ = (queue, id);
+        None
+    }
 
     /// A request enters.
     fn insert(&mut self, queue: &Queue<'_>, id: RequestId, at: InsertAt);
@@ -99,6 +128,13 @@ pub trait Scheduler: Sized {
 
     /// The disk has ended the request. `id` is still in the slab.
     fn completed(&mut self, queue: &Queue<'_>, id: RequestId);
+
+    /// A hardware queue, not necessarily the completed request's, that was held back and
+    /// may now go on. Asked after `completed` until it returns `None`; each answer is
+    /// given once.
+    fn woken(&mut self) -> Option<u16> {
+        None
+    }
 
     /// How many of the queue's `nr_requests` a request of this kind may use
     /// (the kernel's `limit_depth`); `u32::MAX` for no limit of its own.
@@ -130,30 +166,41 @@ pub trait Scheduler: Sized {
     }
 }
 
+/// An operation that may be merged at all (`rq_mergeable`, `bio_mergeable`): the kernel
+/// keeps flushes and FUA writes apart.
+pub(crate) const fn mergeable(op: Op, fua: bool) -> bool {
+    !fua && !matches!(op, Op::Flush)
+}
+
+/// Whether `bio` is of the request's kind (`blk_rq_merge_ok`): both may be merged, same
+/// operation, same priority. Whether somebody waits for it (`sync`) does not count.
+pub(crate) fn same_kind(request: &Request, bio: &Bio) -> bool {
+    request.op == bio.op
+        && request.prio == bio.prio
+        && mergeable(request.op, request.fua)
+        && mergeable(bio.op, bio.fua)
+}
+
 /// The block layer's own conditions for adding `bio` to `id` at that end
-/// (`elv_bio_merge_ok` and `ll_back_merge_fn`): same operation and kind of wait, same
-/// priority, adjoining, and not above `max_sectors`.
+/// (`elv_bio_merge_ok` and `ll_back_merge_fn`): of one kind, adjoining, and together not
+/// above `max_sectors`.
 pub fn can_merge(queue: &Queue<'_>, bio: &Bio, merge: Merge) -> bool {
     let (id, adjoins) = match merge {
         Merge::Back(id) => (id, queue.requests[id].end() == bio.sector),
         Merge::Front(id) => (id, bio.sector.offset(bio.sectors) == queue.requests[id].sector),
     };
     let request = &queue.requests[id];
-    adjoins
-        && request.op == bio.op
-        && request.fua == bio.fua
-        && request.prio == bio.prio
-        && request.sectors + bio.sectors <= queue.limits.max_sectors
+    adjoins && same_kind(request, bio) && request.sectors + bio.sectors <= queue.limits.max_sectors
 }
 
-/// The same for joining two requests, `next` directly behind `first`
-/// (`attempt_merge`).
+/// The same for joining two requests, `next` directly behind `first` (`attempt_merge`).
+/// They may be bound to different hardware queues.
 pub fn can_join(queue: &Queue<'_>, first: RequestId, next: RequestId) -> bool {
     let (first, next) = (&queue.requests[first], &queue.requests[next]);
     first.end() == next.sector
         && first.op == next.op
-        && first.fua == next.fua
         && first.prio == next.prio
-        && first.hw_queue == next.hw_queue
+        && mergeable(first.op, first.fua)
+        && mergeable(next.op, next.fua)
         && first.sectors + next.sectors <= queue.limits.max_sectors
 }

@@ -1,17 +1,23 @@
 //! `none`: requests go to the disk in the order in which they came.
 //!
-//! Follows Linux 6.12 (`blk-mq.c` with no elevator): a software queue per CPU, emptied
-//! in order of arrival; a bio may still be merged into one of the last eight requests
-//! that wait there (`blk_bio_list_merge`).
+//! Follows Linux 6.12 (`blk-mq.c` with no elevator). There is hardly anything to schedule:
+//! without an elevator a request is only made when it has one of the disk's own tags, so
+//! it goes straight to the driver, and whoever finds no tag sleeps until one is free. The
+//! order among those sleepers, and the merging that matters (in the submitter's plug), are
+//! the block layer's. What remains is a queue for requests that the driver could not take
+//! at once. A bio may still be merged into one of the latest eight that wait there
+//! (`blk_bio_list_merge`).
+//!
+//! Left out: the kernel keeps these per CPU and empties them in turn; here one FIFO per
+//! hardware queue keeps the order of arrival among its CPUs. It shows only where several
+//! CPUs share a hardware queue whose driver refuses requests although tags are free.
 
 use std::collections::VecDeque;
 
-use super::{Info, InsertAt, Merge, Queue, QueueLimits, Scheduler, Settings, can_merge};
+use super::merge::find_in_list;
+use super::{Generation, Info, InsertAt, Merge, Queue, QueueLimits, Scheduler, Settings};
 use crate::request::{Bio, RequestId};
 use crate::units::Sector;
-
-/// How many of the latest requests are tried for a merge (`blk_bio_list_merge`).
-const MERGE_TRIES: usize = 8;
 
 /// The state of `none`: one FIFO per hardware queue.
 pub struct NoScheduler {
@@ -21,8 +27,11 @@ pub struct NoScheduler {
 impl Scheduler for NoScheduler {
     const INFO: Info = Info {
         name: "none",
+        generation: Generation::MultiQueue,
         summary: "no scheduling: requests go to the disk in order of arrival (multi-queue)",
         follows: "Linux 6.12, blk-mq without an elevator",
+        // No lock is shared: software queues belong to one CPU each.
+        lock_ns: 0,
         tunables: &[],
     };
 
@@ -31,12 +40,8 @@ impl Scheduler for NoScheduler {
     }
 
     fn find_merge(&mut self, queue: &Queue<'_>, bio: &Bio) -> Option<Merge> {
-        self.fifos[usize::from(bio.hw_queue)]
-            .iter()
-            .rev()
-            .take(MERGE_TRIES)
-            .flat_map(|&id| [Merge::Back(id), Merge::Front(id)])
-            .find(|&merge| can_merge(queue, bio, merge))
+        let newest_first = self.fifos[usize::from(bio.hw_queue)].iter().rev().copied();
+        find_in_list(queue, bio, newest_first)
     }
 
     fn bio_merged(&mut self, _: &Queue<'_>, _: Merge, _: Sector) {}

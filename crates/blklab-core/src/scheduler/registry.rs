@@ -35,6 +35,10 @@ macro_rules! schedulers {
 
 schedulers! {
     None => super::none::NoScheduler,
+    Noop => super::noop::Noop,
+    Deadline => super::deadline::Deadline,
+    MqDeadline => super::mq_deadline::MqDeadline,
+    Kyber => super::kyber::Kyber,
 }
 
 /// The description of the scheduler called `name`.
@@ -43,6 +47,14 @@ pub fn info(name: &str) -> Option<&'static Info> {
 }
 
 impl AnyScheduler {
+    /// The scheduler's own description.
+    pub fn info(&self) -> &'static Info {
+        fn of<S: Scheduler>(_: &S) -> &'static Info {
+            const { &S::INFO }
+        }
+        each!(self, s => of(s))
+    }
+
     /// See [`Scheduler::find_merge`].
     #[inline]
     pub fn find_merge(&mut self, queue: &Queue<'_>, bio: &Bio) -> Option<Merge> {
@@ -67,6 +79,12 @@ impl AnyScheduler {
         each!(self, s => s.requests_merged(queue, kept, gone));
     }
 
+    /// See [`Scheduler::find_join`].
+    #[inline]
+    pub fn find_join(&mut self, queue: &Queue<'_>, id: RequestId) -> Option<RequestId> {
+        each!(self, s => s.find_join(queue, id))
+    }
+
     /// See [`Scheduler::insert`].
     #[inline]
     pub fn insert(&mut self, queue: &Queue<'_>, id: RequestId, at: InsertAt) {
@@ -83,6 +101,12 @@ impl AnyScheduler {
     #[inline]
     pub fn completed(&mut self, queue: &Queue<'_>, id: RequestId) {
         each!(self, s => s.completed(queue, id));
+    }
+
+    /// See [`Scheduler::woken`].
+    #[inline]
+    pub fn woken(&mut self) -> Option<u16> {
+        each!(self, s => s.woken())
     }
 
     /// See [`Scheduler::depth_limit`].

@@ -6,7 +6,6 @@ mod reclaim;
 mod writeback;
 
 use super::*;
-use crate::scheduler::Settings;
 use crate::units::Bytes;
 
 const KIB: u64 = 1024;
@@ -14,5 +13,5 @@ const MIB: u64 = 1024 * KIB;
 
 /// Defaults, in front of a disk with that `max_sectors_kb`.
 fn config(max_sectors_kb: u64) -> MemoryConfig {
-    MemoryConfig::new(&Settings::defaults(&INFO), Bytes::from_kib(max_sectors_kb))
+    MemoryConfig::new(&MemoryConfig::settings(), Bytes::from_kib(128), Bytes::from_kib(max_sectors_kb))
 }

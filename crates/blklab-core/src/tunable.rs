@@ -1,4 +1,5 @@
-//! One table per scheduler: parser, `--help`, docs and error messages come from it.
+//! One table per scheduler, and for the page cache and the host: parser, `--help`, docs and
+//! error messages come from it.
 
 use thiserror::Error;
 
@@ -17,6 +18,8 @@ pub enum Unit {
     Kibibytes,
     /// Bytes.
     Bytes,
+    /// MB (1,000,000 bytes) per second.
+    MegabytesPerSecond,
     /// Sectors of 512 bytes.
     Sectors,
     /// Hundredths of a second, as the `vm.dirty_*_centisecs` sysctls have it.
@@ -37,6 +40,7 @@ impl Unit {
             Unit::Nanoseconds => "ns",
             Unit::Kibibytes => "KiB",
             Unit::Bytes => "bytes",
+            Unit::MegabytesPerSecond => "MB/s",
             Unit::Sectors => "sectors",
             Unit::Centiseconds => "cs",
             Unit::Percent => "%",
@@ -62,22 +66,10 @@ pub struct Tunable {
     pub help: &'static str,
 }
 
-/// What there is to say about a scheduler.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Info {
-    /// As in `queue/scheduler`.
-    pub name: &'static str,
-    /// One line for lists.
-    pub summary: &'static str,
-    /// Whose behaviour it follows, and what it leaves out.
-    pub follows: &'static str,
-    /// Its tunables.
-    pub tunables: &'static [Tunable],
-}
-
-/// Values for a scheduler's tunables, all within bounds.
+/// Values for all tunables of one table, all within bounds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
+    owner: &'static str,
     table: &'static [Tunable],
     values: Vec<i64>,
 }
@@ -86,20 +78,20 @@ pub struct Settings {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum SettingError {
     /// No such tunable.
-    #[error("{scheduler} has no tunable '{name}'{hint}")]
+    #[error("{owner} has no tunable '{name}'{hint}")]
     Unknown {
-        /// The scheduler's name.
-        scheduler: &'static str,
+        /// Whose table it is.
+        owner: &'static str,
         /// What was asked for.
         name: String,
         /// `; it has a, b` or the nearest name.
         hint: String,
     },
     /// Not a whole number.
-    #[error("{scheduler}:{name}: '{found}' is not a whole number ({min} to {max}{unit})")]
+    #[error("{owner}:{name}: '{found}' is not a whole number ({min} to {max}{unit})")]
     NotANumber {
-        /// The scheduler's name.
-        scheduler: &'static str,
+        /// Whose table it is.
+        owner: &'static str,
         /// The tunable.
         name: &'static str,
         /// What was given.
@@ -112,10 +104,10 @@ pub enum SettingError {
         unit: String,
     },
     /// Outside the bounds.
-    #[error("{scheduler}:{name}: {found} is out of range ({min} to {max}{unit})")]
+    #[error("{owner}:{name}: {found} is out of range ({min} to {max}{unit})")]
     OutOfRange {
-        /// The scheduler's name.
-        scheduler: &'static str,
+        /// Whose table it is.
+        owner: &'static str,
         /// The tunable.
         name: &'static str,
         /// What was given.
@@ -131,20 +123,25 @@ pub enum SettingError {
 
 impl Settings {
     /// Every tunable at its default.
-    pub fn defaults(info: &Info) -> Settings {
-        Settings { table: info.tunables, values: info.tunables.iter().map(|t| t.default).collect() }
+    pub fn defaults(owner: &'static str, table: &'static [Tunable]) -> Settings {
+        Settings { owner, table, values: table.iter().map(|t| t.default).collect() }
+    }
+
+    /// Whose they are.
+    pub fn owner(&self) -> &'static str {
+        self.owner
     }
 
     /// Set one tunable from text.
     ///
     /// # Errors
     /// An unknown name, text that is no whole number, a value outside its bounds.
-    pub fn set(&mut self, info: &Info, name: &str, value: &str) -> Result<(), SettingError> {
-        let scheduler = info.name;
+    pub fn set(&mut self, name: &str, value: &str) -> Result<(), SettingError> {
+        let owner = self.owner;
         let Some(index) = self.table.iter().position(|t| t.name == name) else {
             let names: Vec<_> = self.table.iter().map(|t| t.name).collect();
             return Err(SettingError::Unknown {
-                scheduler,
+                owner,
                 name: name.to_owned(),
                 hint: crate::text::hint(name, &names),
             });
@@ -156,17 +153,10 @@ impl Settings {
             symbol => format!(" {symbol}"),
         };
         let Ok(found) = value.trim().parse::<i64>() else {
-            return Err(SettingError::NotANumber {
-                scheduler,
-                name,
-                found: value.to_owned(),
-                min,
-                max,
-                unit,
-            });
+            return Err(SettingError::NotANumber { owner, name, found: value.to_owned(), min, max, unit });
         };
         if found < min || found > max {
-            return Err(SettingError::OutOfRange { scheduler, name, found, min, max, unit });
+            return Err(SettingError::OutOfRange { owner, name, found, min, max, unit });
         }
         self.values[index] = found;
         Ok(())

@@ -1,0 +1,78 @@
+# Everything that README promises. No target installs anything outside this checkout, but
+# `make test` as root, which installs the Debian packages that some tests need.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
+# Real fio as the reference for job files and output; Chromium to look at the report.
+TEST_PACKAGES := fio chromium
+
+.PHONY: help compare setup test test-packages check test-rust test-python docs bench wheel clean
+
+help:  ## This list
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | column -t -s "$$(printf '\t')"
+
+compare: setup  ## Set up, then compare schedulers on two modelled disks
+	$(BIN)/blklab compare
+
+setup: $(VENV)/.built  ## Virtual environment in .venv, Rust core built into it
+
+$(VENV)/.created: pyproject.toml
+	@command -v cargo >/dev/null || { echo "blklab needs Rust 1.88 or newer; install it: https://rustup.rs (or: apt-get install rustup && rustup default stable)" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { echo "blklab needs Python 3.11 or newer as $(PYTHON); set PYTHON=..." >&2; exit 1; }
+	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { echo "Python's venv module is missing: apt-get install python3-venv" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check 'maturin==1.16.0'
+	@touch $@
+
+$(VENV)/.built: $(VENV)/.created $(RUST_SOURCES)
+	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --quiet
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.built
+	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --quiet --extras dev
+	@touch $@
+
+test: test-packages check test-rust test-python docs  ## Formatting, lints, types, all tests, docs
+
+test-packages:
+	@missing=""; for p in $(TEST_PACKAGES); do command -v $$p >/dev/null || missing="$$missing $$p"; done; \
+	if [ -n "$$missing" ]; then \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing >/dev/null; \
+	  else \
+	    echo "some tests will be skipped; to run them: apt-get install$$missing"; \
+	  fi; \
+	fi
+
+check: $(VENV)/.dev  ## Formatting, lints, types
+	cargo fmt --check
+	cargo clippy --quiet --all-targets -- -D warnings
+	$(BIN)/ruff format --check --quiet .
+	$(BIN)/ruff check --quiet .
+	$(BIN)/mypy
+
+test-rust:  ## The Rust tests
+	cargo test --quiet
+
+test-python: $(VENV)/.dev  ## The Python tests
+	$(BIN)/pytest
+
+docs: $(VENV)/.dev  ## The documentation, links checked, in site/
+	$(BIN)/mkdocs build --strict --quiet
+
+bench: $(VENV)/.built  ## How fast and how big: core, then whole processes
+	cargo bench --quiet
+	$(BIN)/python benches/whole_process.py
+
+wheel:  ## An installable wheel in dist/, tried in a clean environment
+	@test -x $(BIN)/maturin || $(MAKE) $(VENV)/.created
+	$(BIN)/maturin build --release --quiet --out dist
+	rm -rf dist/.try && $(PYTHON) -m venv dist/.try
+	dist/.try/bin/pip install --quiet --disable-pip-version-check dist/blklab-*.whl
+	dist/.try/bin/blklab schedulers
+	rm -rf dist/.try
+
+clean:  ## Remove what was built
+	rm -rf $(VENV) target dist site

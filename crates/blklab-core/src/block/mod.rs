@@ -1,0 +1,530 @@
+//! The block layer: bios in, requests through plug and scheduler, commands out.
+//!
+//! Follows `blk-mq.c`, `blk-merge.c` and `blk-flush.c` of Linux 6.12: a bio first tries
+//! to grow the request plugged last, then one that waits in the scheduler; otherwise it
+//! needs a tag, and where there is none its process sleeps. Single-queue schedulers
+//! (noop, deadline) get the request pool of 4.12: `nr_requests` for synchronous and as
+//! many for asynchronous requests.
+//!
+//! Left out: requeueing after errors, writeback throttling (`wbt`), I/O cost and latency
+//! controllers, zoned disks. A plug takes no time, since the process that fills it does
+//! not sleep before it is flushed.
+
+mod limits;
+
+use crate::disk::{AnyDisk, Command, Completion, Disk, Tag};
+use crate::recorder::{SeriesRecorder, TraceRecorder};
+use crate::request::{Bio, Op, ProcessId, Request, RequestId, RequestSlab};
+use crate::result::DiskCounters;
+use crate::scheduler::{AnyScheduler, Generation, InsertAt, Merge, Queue, QueueLimits, can_join, can_merge};
+use crate::units::Nanos;
+
+pub use limits::{QUEUE_TUNABLES, queue_limits};
+
+/// A plug holds at most this many requests (`BLK_MAX_REQUEST_COUNT`).
+const PLUG_REQUESTS: usize = 32;
+
+/// A plug whose last request has grown to 128 KiB is flushed (`BLK_PLUG_FLUSH_SIZE`).
+const PLUG_SECTORS: u32 = 128 * 1024 / 512;
+
+/// End of a chain of bios.
+const NO_BIO: u32 = u32::MAX;
+
+/// What became of a bio.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Submitted {
+    /// In a request of its own or in another's.
+    Taken,
+    /// Every request this bio may use is taken: submit it again when one has ended.
+    NoRequest,
+}
+
+/// A bio's place in its request's chain.
+#[derive(Clone, Copy, Debug)]
+struct BioNode {
+    owner: u64,
+    next: u32,
+}
+
+/// Requests in use and with the disk, of one hardware queue.
+#[derive(Clone, Copy, Debug, Default)]
+struct HwQueue {
+    /// Made and not ended, async and sync.
+    allocated: [u32; 2],
+    /// With the disk.
+    in_flight: u32,
+    /// Stands in [`Block::to_run`].
+    to_run: bool,
+}
+
+/// Flushes: one is with the disk at a time; those that come meanwhile share the next.
+#[derive(Debug, Default)]
+struct Flushes {
+    waiting: Vec<u64>,
+    running: Vec<u64>,
+    /// The request that carries `running`.
+    request: Option<RequestId>,
+}
+
+/// The queue of one disk.
+pub struct Block {
+    limits: QueueLimits,
+    scheduler: AnyScheduler,
+    generation: Generation,
+    /// A write with FUA must be followed by a flush.
+    flush_after_fua: bool,
+    volatile_write_cache: bool,
+    requests: RequestSlab,
+    bios: slab::Slab<BioNode>,
+    hw_queues: Vec<HwQueue>,
+    /// Hardware queues that may have something to dispatch, in order.
+    to_run: Vec<u16>,
+    plug: Vec<RequestId>,
+    flushes: Flushes,
+    in_flight: u32,
+    waiting: u32,
+    changed: Nanos,
+    counters: DiskCounters,
+    /// Depth and throughput over time.
+    pub series: SeriesRecorder,
+    trace: TraceRecorder,
+}
+
+/// What the scheduler sees. A macro, since it borrows fields beside the scheduler's.
+macro_rules! queue {
+    ($block:expr, $now:expr) => {
+        Queue { now: $now, requests: &$block.requests, in_flight: $block.in_flight, limits: &$block.limits }
+    };
+}
+
+impl Block {
+    /// An empty queue before `disk`.
+    pub fn new(disk: &AnyDisk, limits: QueueLimits, scheduler: AnyScheduler) -> Block {
+        let found = disk.limits();
+        Block {
+            flush_after_fua: found.volatile_write_cache && !found.fua,
+            volatile_write_cache: found.volatile_write_cache,
+            generation: scheduler.info().generation,
+            requests: RequestSlab::with_capacity(limits.nr_requests as usize),
+            bios: slab::Slab::with_capacity(limits.nr_requests as usize),
+            hw_queues: vec![HwQueue::default(); usize::from(limits.hw_queues)],
+            to_run: Vec::with_capacity(usize::from(limits.hw_queues)),
+            plug: Vec::with_capacity(PLUG_REQUESTS),
+            flushes: Flushes::default(),
+            in_flight: 0,
+            waiting: 0,
+            changed: Nanos::ZERO,
+            counters: DiskCounters::default(),
+            series: SeriesRecorder::default(),
+            trace: TraceRecorder::default(),
+            limits,
+            scheduler,
+        }
+    }
+
+    /// Fixed properties.
+    pub fn limits(&self) -> &QueueLimits {
+        &self.limits
+    }
+
+    /// A completed write may be lost without a flush.
+    pub fn has_volatile_write_cache(&self) -> bool {
+        self.volatile_write_cache
+    }
+
+    /// When the scheduler wants to be woken.
+    #[inline]
+    pub fn next_timer(&self) -> Nanos {
+        self.scheduler.next_timer()
+    }
+
+    /// The scheduler's time has come. Call [`Block::run`] next.
+    pub fn timer(&mut self, now: Nanos) {
+        if self.scheduler.timer(&queue!(self, now)) {
+            (0..self.limits.hw_queues).for_each(|hw_queue| self.mark(hw_queue));
+        }
+    }
+
+    /// Tell the scheduler that a process has ended.
+    pub fn process_exited(&mut self, now: Nanos, process: ProcessId) {
+        self.scheduler.process_exited(&queue!(self, now), process);
+    }
+
+    /// A process hands over a bio of at most `max_sectors`. It reaches the scheduler at
+    /// the latest with [`Block::unplug`].
+    #[inline]
+    pub fn submit(&mut self, now: Nanos, mut bio: Bio) -> Submitted {
+        if bio.op == Op::Flush {
+            self.flushes.waiting.push(bio.owner);
+            return Submitted::Taken;
+        }
+        bio.fua &= self.volatile_write_cache;
+        if self.merge_into_plug(now, &bio) || self.merge_into_waiting(now, &bio) {
+            return Submitted::Taken;
+        }
+        if !self.may_allocate(bio.hw_queue, bio.op, bio.sync) {
+            return Submitted::NoRequest;
+        }
+        let id = self.allocate(now, &bio);
+        let last_is_large = self.plug.last().is_some_and(|&last| self.requests[last].sectors >= PLUG_SECTORS);
+        if self.plug.len() >= PLUG_REQUESTS || last_is_large {
+            self.unplug(now);
+        }
+        self.plug.push(id);
+        Submitted::Taken
+    }
+
+    /// True if a bio of this kind would get a request now.
+    #[inline]
+    pub fn may_allocate(&self, hw_queue: u16, op: Op, sync: bool) -> bool {
+        let allocated = self.hw_queues[usize::from(hw_queue)].allocated;
+        match self.generation {
+            Generation::SingleQueue => allocated[usize::from(sync)] < self.limits.nr_requests,
+            Generation::MultiQueue => {
+                let depth = self.limits.nr_requests.min(self.scheduler.depth_limit(op, sync));
+                allocated[0] + allocated[1] < depth
+            }
+        }
+    }
+
+    fn allocate(&mut self, now: Nanos, bio: &Bio) -> RequestId {
+        self.account(now);
+        self.waiting += 1;
+        self.hw_queues[usize::from(bio.hw_queue)].allocated[usize::from(bio.sync)] += 1;
+        let node = self.bios.insert(BioNode { owner: bio.owner, next: NO_BIO }) as u32;
+        self.requests.insert(Request {
+            op: bio.op,
+            sector: bio.sector,
+            sectors: bio.sectors,
+            sync: bio.sync,
+            fua: bio.fua,
+            process: bio.process,
+            prio: bio.prio,
+            cpu: bio.cpu,
+            hw_queue: bio.hw_queue,
+            inserted: now,
+            issued: Nanos::ZERO,
+            bios_head: node,
+            bios_tail: node,
+        })
+    }
+
+    /// The plug's last request only: requests before it are as good as inserted.
+    #[inline]
+    fn merge_into_plug(&mut self, now: Nanos, bio: &Bio) -> bool {
+        let Some(&last) = self.plug.last() else { return false };
+        let queue = queue!(self, now);
+        let Some(merge) =
+            [Merge::Back(last), Merge::Front(last)].into_iter().find(|&merge| can_merge(&queue, bio, merge))
+        else {
+            return false;
+        };
+        self.grow(merge, bio);
+        true
+    }
+
+    #[inline]
+    fn merge_into_waiting(&mut self, now: Nanos, bio: &Bio) -> bool {
+        if self.scheduler.waiting() == 0 {
+            return false;
+        }
+        let Some(merge) = self.scheduler.find_merge(&queue!(self, now), bio) else { return false };
+        let (Merge::Back(id) | Merge::Front(id)) = merge;
+        let old_sector = self.requests[id].sector;
+        self.grow(merge, bio);
+        self.scheduler.bio_merged(&queue!(self, now), merge, old_sector);
+        self.join_neighbour(now, id, matches!(merge, Merge::Back(_)));
+        true
+    }
+
+    /// Add `bio` to a request.
+    fn grow(&mut self, merge: Merge, bio: &Bio) {
+        let node = self.bios.insert(BioNode { owner: bio.owner, next: NO_BIO }) as u32;
+        let (Merge::Back(id) | Merge::Front(id)) = merge;
+        let request = &mut self.requests[id];
+        request.sectors += bio.sectors;
+        if let Merge::Front(_) = merge {
+            request.sector = bio.sector;
+            self.bios[node as usize].next = request.bios_head;
+            request.bios_head = node;
+        } else {
+            self.bios[request.bios_tail as usize].next = node;
+            request.bios_tail = node;
+        }
+        self.count_merge(bio.op);
+    }
+
+    fn count_merge(&mut self, op: Op) {
+        match op {
+            Op::Read => self.counters.read_merges += 1,
+            _ => self.counters.write_merges += 1,
+        }
+    }
+
+    /// The grown `id` may now touch the request behind (or before) it.
+    fn join_neighbour(&mut self, now: Nanos, id: RequestId, after: bool) {
+        let queue = queue!(self, now);
+        let Some(other) = self.scheduler.neighbour(&queue, id, after) else { return };
+        let (first, next) = if after { (id, other) } else { (other, id) };
+        if can_join(&queue, first, next) {
+            self.scheduler.requests_merged(&queue, first, next);
+            self.append(now, first, next);
+        }
+    }
+
+    /// Append the chain of `gone` to that of `kept` and free `gone`.
+    fn append(&mut self, now: Nanos, kept: RequestId, gone: RequestId) {
+        self.account(now);
+        self.waiting -= 1;
+        let gone = self.requests.remove(gone);
+        self.hw_queues[usize::from(gone.hw_queue)].allocated[usize::from(gone.sync)] -= 1;
+        let kept = &mut self.requests[kept];
+        kept.sectors += gone.sectors;
+        // A joined request's time counts from the earlier start on, as in diskstats.
+        self.counters.joined_ns += (now - gone.inserted.max(kept.inserted)).0;
+        kept.inserted = kept.inserted.min(gone.inserted);
+        self.bios[kept.bios_tail as usize].next = gone.bios_head;
+        kept.bios_tail = gone.bios_tail;
+        self.count_merge(gone.op);
+    }
+
+    /// Hand plugged requests to the scheduler (`blk_finish_plug`).
+    #[inline]
+    pub fn unplug(&mut self, now: Nanos) {
+        for index in 0..self.plug.len() {
+            let id = self.plug[index];
+            self.mark(self.requests[id].hw_queue);
+            if !self.join_waiting(now, id) {
+                self.scheduler.insert(&queue!(self, now), id, InsertAt::Sorted);
+            }
+        }
+        self.plug.clear();
+    }
+
+    /// Append a new request to one that waits, and that to the next, as far as the
+    /// scheduler offers any (`blk_mq_sched_try_insert_merge`).
+    #[inline]
+    fn join_waiting(&mut self, now: Nanos, id: RequestId) -> bool {
+        let mut last = id;
+        while self.scheduler.waiting() > 0
+            && let Some(kept) = self.scheduler.find_join(&queue!(self, now), last)
+        {
+            self.scheduler.requests_merged(&queue!(self, now), kept, last);
+            self.append(now, kept, last);
+            last = kept;
+        }
+        last != id
+    }
+
+    /// Hardware queue `hw_queue` may have something to dispatch.
+    #[inline]
+    fn mark(&mut self, hw_queue: u16) {
+        let queue = &mut self.hw_queues[usize::from(hw_queue)];
+        if !queue.to_run {
+            queue.to_run = true;
+            self.to_run.push(hw_queue);
+        }
+    }
+
+    /// Give the disk as much as it takes and the scheduler lets go.
+    #[inline]
+    pub fn run(&mut self, now: Nanos, disk: &mut AnyDisk) {
+        if !self.flushes.waiting.is_empty() && self.flushes.request.is_none() {
+            self.issue_flush(now, disk);
+        }
+        for index in 0..self.to_run.len() {
+            let hw_queue = self.to_run[index];
+            self.hw_queues[usize::from(hw_queue)].to_run = false;
+            while self.scheduler.waiting() > 0
+                && self.hw_queues[usize::from(hw_queue)].in_flight < self.limits.queue_depth
+            {
+                let Some(id) = self.scheduler.dispatch(&queue!(self, now), hw_queue) else { break };
+                self.issue(now, id, disk);
+            }
+        }
+        self.to_run.clear();
+    }
+
+    #[inline]
+    fn issue(&mut self, now: Nanos, id: RequestId, disk: &mut AnyDisk) {
+        self.account(now);
+        self.waiting -= 1;
+        self.in_flight += 1;
+        let request = &mut self.requests[id];
+        request.issued = now;
+        self.hw_queues[usize::from(request.hw_queue)].in_flight += 1;
+        disk.submit(
+            now,
+            Command {
+                tag: Tag(id.0),
+                op: request.op,
+                sector: request.sector,
+                sectors: request.sectors,
+                fua: request.fua && !self.flush_after_fua,
+                // Linux leaves NCQ priorities off (`ncq_prio_enable`).
+                urgent: false,
+            },
+        );
+    }
+
+    fn issue_flush(&mut self, now: Nanos, disk: &mut AnyDisk) {
+        std::mem::swap(&mut self.flushes.waiting, &mut self.flushes.running);
+        self.account(now);
+        self.waiting += 1;
+        let id = self.requests.insert(Request {
+            op: Op::Flush,
+            sync: true,
+            process: ProcessId::KERNEL,
+            inserted: now,
+            bios_head: NO_BIO,
+            bios_tail: NO_BIO,
+            ..Request::default()
+        });
+        self.hw_queues[0].allocated[1] += 1;
+        self.flushes.request = Some(id);
+        self.issue(now, id, disk);
+    }
+
+    /// The disk has ended a command: append the owners of its bios to `owners`. Call
+    /// [`Block::run`] afterwards.
+    #[inline]
+    pub fn complete(&mut self, completion: Completion, owners: &mut Vec<u64>) {
+        let now = completion.at;
+        let id = RequestId(completion.tag.0);
+        self.account(now);
+        self.in_flight -= 1;
+        if self.flushes.request != Some(id) {
+            self.scheduler.completed(&queue!(self, now), id);
+            while let Some(hw_queue) = self.scheduler.woken() {
+                self.mark(hw_queue);
+            }
+        }
+        let request = self.requests.remove(id);
+        let hw_queue = &mut self.hw_queues[usize::from(request.hw_queue)];
+        hw_queue.in_flight -= 1;
+        hw_queue.allocated[usize::from(request.sync)] -= 1;
+        self.mark(request.hw_queue);
+        self.count(&request, now);
+        self.trace.completed(&request, now);
+        if request.op == Op::Flush {
+            self.flushes.request = None;
+            owners.append(&mut self.flushes.running);
+            return;
+        }
+        let ended = if request.fua && self.flush_after_fua { &mut self.flushes.waiting } else { owners };
+        let mut node = request.bios_head;
+        while node != NO_BIO {
+            let bio = self.bios.remove(node as usize);
+            ended.push(bio.owner);
+            node = bio.next;
+        }
+    }
+
+    #[inline]
+    fn count(&mut self, request: &Request, now: Nanos) {
+        let counters = &mut self.counters;
+        let ticks = (now - request.inserted).0;
+        counters.service_ns += (now - request.issued).0;
+        match request.op {
+            Op::Read => {
+                counters.read_ios += 1;
+                counters.read_sectors += u64::from(request.sectors);
+                counters.read_ticks_ns += ticks;
+            }
+            Op::Write => {
+                counters.write_ios += 1;
+                counters.write_sectors += u64::from(request.sectors);
+                counters.write_ticks_ns += ticks;
+            }
+            Op::Flush => {
+                counters.flush_ios += 1;
+                counters.flush_ticks_ns += ticks;
+            }
+            Op::Discard => {
+                counters.discard_ios += 1;
+                counters.discard_ticks_ns += ticks;
+            }
+        }
+    }
+
+    /// Carry the integrals over time up to `now`, before a count changes.
+    #[inline]
+    fn account(&mut self, now: Nanos) {
+        if now == self.changed {
+            return;
+        }
+        let span = (now - self.changed).0;
+        let depth = self.waiting + self.in_flight;
+        if depth > 0 {
+            self.series.depth(self.changed, now, self.waiting, self.in_flight);
+            self.counters.io_ticks_ns += span;
+            self.counters.in_queue_ns += span * u64::from(depth);
+            self.counters.in_flight_ns += span * u64::from(self.in_flight);
+            self.counters.depth_max = self.counters.depth_max.max(u64::from(depth));
+        }
+        self.changed = now;
+    }
+
+    /// Requests that are neither waiting nor with the disk have ended.
+    pub fn is_idle(&self) -> bool {
+        self.requests.is_empty() && self.flushes.waiting.is_empty()
+    }
+
+    /// End the run at `now` and give what was measured.
+    pub fn finish(mut self, now: Nanos) -> (DiskCounters, SeriesRecorder, TraceRecorder) {
+        self.account(now);
+        (self.counters, self.series, self.trace)
+    }
+}
+
+/// One contiguous piece of I/O on its way to becoming bios: a process's or the page
+/// cache's, cut at [`BIO_SECTORS`] and at the queue's `max_sectors`.
+#[derive(Clone, Copy, Debug)]
+pub struct BioStream {
+    /// The bio to hand over next; its length is everything that is left.
+    rest: Bio,
+    /// Sectors left of the bio that the submitter built, before it is split.
+    in_bio: u32,
+}
+
+/// A bio holds 256 pages (`BIO_MAX_VECS`).
+pub const BIO_SECTORS: u32 = 256 * 4096 / 512;
+
+impl BioStream {
+    /// All of `whole`.
+    pub fn new(whole: Bio) -> BioStream {
+        BioStream { in_bio: whole.sectors.min(BIO_SECTORS), rest: whole }
+    }
+
+    /// Into how many bios it is cut.
+    pub fn parts(whole_sectors: u32, max_sectors: u32) -> u32 {
+        let full = whole_sectors / BIO_SECTORS;
+        let tail = whole_sectors % BIO_SECTORS;
+        (full * BIO_SECTORS.div_ceil(max_sectors) + tail.div_ceil(max_sectors)).max(1)
+    }
+
+    /// Submit what is left; `NoRequest` leaves the rest for another call.
+    #[inline]
+    pub fn submit(&mut self, now: Nanos, block: &mut Block) -> Submitted {
+        loop {
+            let sectors = self.in_bio.min(block.limits.max_sectors);
+            if block.submit(now, Bio { sectors, ..self.rest }) == Submitted::NoRequest {
+                return Submitted::NoRequest;
+            }
+            self.rest.sector = self.rest.sector.offset(sectors);
+            self.rest.sectors -= sectors;
+            self.in_bio -= sectors;
+            if self.rest.sectors == 0 {
+                return Submitted::Taken;
+            }
+            if self.in_bio == 0 {
+                self.in_bio = self.rest.sectors.min(BIO_SECTORS);
+            }
+        }
+    }
+
+    /// What kind of request it needs next: hardware queue, operation, sync.
+    pub fn needs(&self) -> (u16, Op, bool) {
+        (self.rest.hw_queue, self.rest.op, self.rest.sync)
+    }
+}

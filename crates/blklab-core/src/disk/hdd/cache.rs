@@ -1,0 +1,239 @@
+//! The cache: segments of data read, extents of data still to be written.
+
+use std::collections::VecDeque;
+
+use super::geometry::Place;
+
+/// A range of sectors, end excluded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Span {
+    pub start: u64,
+    pub end: u64,
+}
+
+impl Span {
+    pub fn new(start: u64, sectors: u32) -> Span {
+        Span { start, end: start + u64::from(sectors) }
+    }
+
+    pub fn len(self) -> u64 {
+        self.end - self.start
+    }
+
+    #[inline]
+    pub fn overlaps(self, other: Span) -> bool {
+        self.start < other.end && other.start < self.end
+    }
+
+    #[inline]
+    pub fn covers(self, other: Span) -> bool {
+        self.start <= other.start && other.end <= self.end
+    }
+}
+
+/// Segments of the read cache, each one run of sectors, reused least recently used first.
+#[derive(Debug)]
+pub(super) struct ReadCache {
+    spans: Vec<Span>,
+    used: Vec<u64>,
+    uses: u64,
+    segment_sectors: u64,
+}
+
+impl ReadCache {
+    pub fn new(segments: usize, segment_sectors: u64) -> ReadCache {
+        ReadCache { spans: vec![Span::default(); segments], used: vec![0; segments], uses: 0, segment_sectors }
+    }
+
+    /// The segment that holds all of `span`.
+    #[inline]
+    pub fn find(&mut self, span: Span) -> Option<usize> {
+        let found = self.spans.iter().position(|s| s.covers(span))?;
+        self.touch(found);
+        Some(found)
+    }
+
+    /// The segment that `sector` lies in or just behind.
+    #[inline]
+    pub fn continues(&self, sector: u64) -> Option<usize> {
+        self.spans.iter().position(|s| s.start < sector && sector <= s.end)
+    }
+
+    fn touch(&mut self, segment: usize) {
+        self.uses += 1;
+        self.used[segment] = self.uses;
+    }
+
+    /// Give up the segment used longest ago for `span`.
+    pub fn replace(&mut self, span: Span) -> usize {
+        let oldest = (0..self.used.len()).min_by_key(|i| self.used[*i]).unwrap_or(0);
+        self.spans[oldest] = span;
+        self.trim(oldest);
+        self.touch(oldest);
+        oldest
+    }
+
+    /// The segment has been read on to `end`; its oldest data give way.
+    pub fn extend(&mut self, segment: usize, end: u64) {
+        self.spans[segment].end = self.spans[segment].end.max(end);
+        self.trim(segment);
+    }
+
+    fn trim(&mut self, segment: usize) {
+        let span = &mut self.spans[segment];
+        span.start = span.start.max(span.end.saturating_sub(self.segment_sectors));
+    }
+
+    pub fn span(&self, segment: usize) -> Span {
+        self.spans[segment]
+    }
+
+    pub fn segment_sectors(&self) -> u64 {
+        self.segment_sectors
+    }
+}
+
+/// Data in the write cache that the medium does not have yet.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Dirty {
+    pub span: Span,
+    /// Order of the oldest write in it: a flush waits for those before itself.
+    pub order: u64,
+    pub place: Place,
+}
+
+/// The write cache: extents that do not overlap, room given in advance, and who waits for room.
+#[derive(Debug)]
+pub(super) struct WriteCache {
+    pub extents: Vec<Dirty>,
+    /// What the medium is being given now.
+    pub under_way: Option<(Span, u64)>,
+    /// Writes without room yet, by number of their transit.
+    pub waiting: VecDeque<u32>,
+    promised_sectors: u64,
+    promised_extents: usize,
+    sectors: u64,
+    room_sectors: u64,
+    room_extents: usize,
+    /// From this fill on destaging competes with reading.
+    pressing_sectors: u64,
+    pressing_extents: usize,
+    /// Extents do not grow beyond this.
+    extent_sectors: u64,
+}
+
+impl WriteCache {
+    pub fn new(room_sectors: u64, room_extents: usize, percent: f64) -> WriteCache {
+        WriteCache {
+            extents: Vec::with_capacity(room_extents + 2),
+            under_way: None,
+            waiting: VecDeque::new(),
+            promised_sectors: 0,
+            promised_extents: 0,
+            sectors: 0,
+            room_sectors,
+            room_extents,
+            pressing_sectors: (room_sectors as f64 * percent / 100.0) as u64,
+            pressing_extents: (room_extents as f64 * percent / 100.0) as usize,
+            extent_sectors: (room_sectors / 4).max(1),
+        }
+    }
+
+    /// Could it ever hold so much?
+    pub fn fits(&self, sectors: u32) -> bool {
+        u64::from(sectors) <= self.room_sectors
+    }
+
+    /// Promise room for a write, if there is.
+    pub fn promise(&mut self, sectors: u32) -> bool {
+        let under_way = self.under_way.map_or(0, |(span, _)| span.len());
+        let sectors = u64::from(sectors);
+        let room = self.sectors + under_way + self.promised_sectors + sectors <= self.room_sectors
+            && self.extents.len() + self.promised_extents < self.room_extents;
+        if room {
+            self.promised_sectors += sectors;
+            self.promised_extents += 1;
+        }
+        room
+    }
+
+    /// True when the cache is so full that reading has to make way.
+    pub fn presses(&self) -> bool {
+        !self.waiting.is_empty()
+            || self.sectors > self.pressing_sectors
+            || self.extents.len() > self.pressing_extents
+    }
+
+    /// Data promised room have arrived. They join the extent they continue, unless a flush
+    /// waits for it (`flush_order`): then it would never end.
+    pub fn insert(&mut self, span: Span, order: u64, flush_order: u64, locate: impl Fn(u64) -> Place) {
+        self.promised_sectors -= span.len();
+        self.promised_extents -= 1;
+        if self.extents.iter().any(|e| e.span.covers(span)) {
+            return;
+        }
+        self.remove(span, u64::MAX, &locate);
+        self.sectors += span.len();
+        let joins = |e: &&mut Dirty| {
+            e.span.end == span.start && e.order > flush_order && e.span.len() + span.len() <= self.extent_sectors
+        };
+        match self.extents.iter_mut().find(joins) {
+            Some(extent) => extent.span.end = span.end,
+            None => self.extents.push(Dirty { span, order, place: locate(span.start) }),
+        }
+    }
+
+    /// Forget what lies in `span` and was written before `order`: newer data replace it.
+    pub fn remove(&mut self, span: Span, order: u64, locate: impl Fn(u64) -> Place) {
+        let mut index = 0;
+        while index < self.extents.len() {
+            let old = self.extents[index];
+            if !old.span.overlaps(span) || old.order >= order {
+                index += 1;
+                continue;
+            }
+            self.extents.swap_remove(index);
+            self.sectors -= old.span.len();
+            let before = Span { start: old.span.start, end: span.start.max(old.span.start) };
+            let behind = Span { start: span.end.min(old.span.end), end: old.span.end };
+            for rest in [before, behind] {
+                if rest.len() > 0 {
+                    self.sectors += rest.len();
+                    // Appended: it does not overlap `span`, so the loop passes it by.
+                    self.extents.push(Dirty { span: rest, order: old.order, place: locate(rest.start) });
+                }
+            }
+        }
+    }
+
+    /// Take up to `sectors` from the front of an extent to write them now.
+    pub fn take(&mut self, index: usize, sectors: u64, locate: impl Fn(u64) -> Place) -> Dirty {
+        let mut taken = self.extents[index];
+        if taken.span.len() > sectors {
+            taken.span.end = taken.span.start + sectors;
+            self.extents[index].span.start = taken.span.end;
+            self.extents[index].place = locate(taken.span.end);
+        } else {
+            self.extents.swap_remove(index);
+        }
+        self.sectors -= taken.span.len();
+        self.under_way = Some((taken.span, taken.order));
+        taken
+    }
+
+    /// True when one extent holds all of `span`.
+    pub fn holds(&self, span: Span) -> bool {
+        self.extents.iter().any(|e| e.span.covers(span))
+    }
+
+    /// True when any of `span` is not on the medium.
+    pub fn overlaps(&self, span: Span) -> bool {
+        self.extents.iter().any(|e| e.span.overlaps(span))
+            || self.under_way.is_some_and(|(s, _)| s.overlaps(span))
+    }
+
+    /// True when data of a write before `order` are not on the medium.
+    pub fn older_than(&self, order: u64) -> bool {
+        self.extents.iter().any(|e| e.order < order) || self.under_way.is_some_and(|(_, o)| o < order)
+    }
+}

@@ -1,0 +1,222 @@
+//! Where a sector is: zone, cylinder, head and angle.
+//!
+//! Angles are times: the nanoseconds after the index mark at which a place passes the
+//! head. One turn is a whole number of nanoseconds.
+
+use super::super::keys::Values;
+use super::super::model::{Conflict, conflict};
+
+const LOOKUP: usize = 1_024;
+
+#[derive(Clone, Debug)]
+struct Zone {
+    first_lba: u64,
+    first_cylinder: u32,
+    cylinders: u32,
+    sectors_per_track: u32,
+    /// Nanoseconds per sector, times 2^32.
+    sector_fx: u64,
+    head_skew_ns: u64,
+    cylinder_skew_ns: u64,
+}
+
+/// How a disk's sectors lie on its surfaces.
+#[derive(Clone, Debug)]
+pub(super) struct Geometry {
+    zones: Vec<Zone>,
+    /// First zone that an address divided by 2^shift can be in.
+    lookup: Vec<u16>,
+    shift: u32,
+    heads: u32,
+    /// Cylinders of a serpentine band; 0: plain.
+    band: u32,
+    /// One turn.
+    pub turn_ns: u64,
+    pub cylinders: u32,
+}
+
+/// A sector's place.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Place {
+    pub cylinder: u32,
+    pub head: u32,
+    /// When its start passes the head, after the index mark.
+    pub angle_ns: u32,
+    /// Sectors from here to the end of the track.
+    pub left_on_track: u32,
+    /// Nanoseconds per sector, times 2^32.
+    pub sector_fx: u64,
+}
+
+impl Geometry {
+    pub fn new(values: &Values) -> Result<Geometry, Conflict> {
+        let capacity = values.whole("capacity_sectors");
+        let heads = values.whole("heads") as u32;
+        let turn_ns = (60e9 / values.given("rpm")).round() as u64;
+        let layout = match values.pairs("zone_table") {
+            Some(table) => table.iter().map(|(c, s)| (*c as u32, *s as u32)).collect(),
+            None => linear_zones(values, capacity, heads)?,
+        };
+        let mut zones: Vec<Zone> = Vec::with_capacity(layout.len());
+        let (mut lba, mut cylinder) = (0, 0);
+        for (cylinders, sectors_per_track) in layout {
+            let sector_fx = (turn_ns << 32) / u64::from(sectors_per_track);
+            // A skew is a whole number of sectors.
+            let skew = |name| {
+                let sectors = ((values.ms(name) << 32) as u128).div_ceil(u128::from(sector_fx)) as u64;
+                (sectors * sector_fx) >> 32
+            };
+            zones.push(Zone {
+                first_lba: lba,
+                first_cylinder: cylinder,
+                cylinders,
+                sectors_per_track,
+                sector_fx,
+                head_skew_ns: skew("track_skew_ms"),
+                cylinder_skew_ns: skew("cylinder_skew_ms"),
+            });
+            lba += u64::from(cylinders) * u64::from(heads) * u64::from(sectors_per_track);
+            cylinder += cylinders;
+        }
+        if lba < capacity {
+            let message = format!("the zones hold {lba} sectors, fewer than capacity_sectors, {capacity}");
+            return conflict("zone_table", message);
+        }
+        let shift = (u64::BITS - (capacity / LOOKUP as u64).leading_zeros()).max(1);
+        let first = |i: u64| zones.partition_point(|z| z.first_lba <= i << shift) as u16 - 1;
+        let lookup = (0..=capacity >> shift).map(first).collect();
+        let band = match values.text("mapping") {
+            "serpentine" => values.whole("serpentine_cylinders") as u32,
+            _ => 0,
+        };
+        Ok(Geometry { lookup, shift, heads, band, turn_ns, cylinders: cylinder, zones })
+    }
+
+    /// Cylinder and head of a zone's track, and how many head and cylinder changes lie
+    /// between the zone's first track and it.
+    fn track(&self, zone: &Zone, track: u32) -> (u32, u32, u64, u64) {
+        if self.band == 0 {
+            let cylinder = track / self.heads;
+            return (cylinder, track % self.heads, u64::from(track - cylinder), u64::from(cylinder));
+        }
+        let band = track / (self.band * self.heads);
+        let width = self.band.min(zone.cylinders - band * self.band);
+        let within = track - band * self.band * self.heads;
+        let (head, step) = (within / width, within % width);
+        let cylinder = band * self.band + if head % 2 == 0 { step } else { width - 1 - step };
+        let head_changes = u64::from(band * (self.heads - 1) + head);
+        (cylinder, head, head_changes, u64::from(track) - head_changes)
+    }
+
+    #[inline]
+    fn zone(&self, lba: u64) -> &Zone {
+        let slot = ((lba >> self.shift) as usize).min(self.lookup.len() - 1);
+        let mut index = usize::from(self.lookup[slot]);
+        while self.zones.get(index + 1).is_some_and(|next| next.first_lba <= lba) {
+            index += 1;
+        }
+        &self.zones[index]
+    }
+
+    /// The place of sector `lba`.
+    #[inline]
+    pub fn locate(&self, lba: u64) -> Place {
+        let zone = self.zone(lba);
+        let within = lba - zone.first_lba;
+        let (track, sector) = match u32::try_from(within) {
+            Ok(within) => (within / zone.sectors_per_track, within % zone.sectors_per_track),
+            Err(_) => {
+                let per_track = u64::from(zone.sectors_per_track);
+                ((within / per_track) as u32, (within % per_track) as u32)
+            }
+        };
+        let (cylinder, head, head_changes, cylinder_changes) = self.track(zone, track);
+        let skew = head_changes * zone.head_skew_ns + cylinder_changes * zone.cylinder_skew_ns;
+        let angle = (skew + ((u64::from(sector) * zone.sector_fx) >> 32)) % self.turn_ns;
+        Place {
+            cylinder: zone.first_cylinder + cylinder,
+            head,
+            angle_ns: angle as u32,
+            left_on_track: zone.sectors_per_track - sector,
+            sector_fx: zone.sector_fx,
+        }
+    }
+}
+
+/// Zones of equal width whose sectors per track lie on a line between the outer and the
+/// inner edge, with as many cylinders as the capacity needs.
+fn linear_zones(values: &Values, capacity: u64, heads: u32) -> Result<Vec<(u32, u32)>, Conflict> {
+    let (Some(outer), Some(inner)) =
+        (values.number("outer_sectors_per_track"), values.number("inner_sectors_per_track"))
+    else {
+        return conflict(
+            "zones",
+            "expected zone_table, or outer_sectors_per_track and inner_sectors_per_track",
+        );
+    };
+    if inner > outer {
+        let message = format!("found {inner}; more than outer_sectors_per_track, {outer}");
+        return conflict("inner_sectors_per_track", message);
+    }
+    let zones = values.whole("zones");
+    let step = (outer - inner) / (zones.max(2) - 1) as f64;
+    let per_track: Vec<u64> = (0..zones).map(|i| (outer - step * i as f64).round() as u64).collect();
+    let per_cylinder_of_each = u64::from(heads) * per_track.iter().sum::<u64>();
+    let cylinders = capacity.div_ceil(per_cylinder_of_each);
+    if cylinders * zones > 10_000_000 {
+        return conflict("capacity_sectors", format!("found {capacity}; needs more than 10 million cylinders"));
+    }
+    Ok(per_track.iter().map(|s| (cylinders as u32, *s as u32)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::model::DiskModel;
+    use super::super::super::testing::HDD;
+    use proptest::prelude::*;
+    use std::collections::HashSet;
+
+    proptest! {
+        #[test]
+        fn neighbouring_sectors_touch_and_a_track_holds_its_zones_number(
+            serpentine: bool, lba in 0u64..1_000_000, band in 2u32..50
+        ) {
+            let mapping = if serpentine { "serpentine" } else { "plain" };
+            let model = DiskModel::parse(HDD, "t").unwrap()
+                .with_override("mapping", mapping).unwrap()
+                .with_override("serpentine_cylinders", &band.to_string()).unwrap();
+            let geometry = &model.hdd().geometry;
+            let (here, next) = (geometry.locate(lba), geometry.locate(lba + 1));
+            if here.left_on_track > 1 {
+                prop_assert_eq!((here.cylinder, here.head), (next.cylinder, next.head));
+                prop_assert_eq!(next.left_on_track, here.left_on_track - 1);
+                let step = (u64::from(next.angle_ns) + geometry.turn_ns - u64::from(here.angle_ns)) % geometry.turn_ns;
+                prop_assert!(step.abs_diff(here.sector_fx >> 32) <= 1);
+            } else {
+                prop_assert_ne!((here.cylinder, here.head), (next.cylinder, next.head));
+            }
+        }
+    }
+
+    /// The way back: from cylinder, head and rank on the track to the address.
+    #[test]
+    fn every_address_has_a_place_of_its_own_and_every_place_an_address() {
+        for mapping in ["plain", "serpentine"] {
+            let model = DiskModel::parse(HDD, "t").unwrap().with_override("mapping", mapping).unwrap();
+            let geometry = &model.hdd().geometry;
+            let capacity = model.limits().capacity.0;
+            let (mut places, mut tracks) = (HashSet::new(), HashSet::new());
+            for lba in 0..capacity.min(300_000) {
+                let place = geometry.locate(lba);
+                assert!(place.head < geometry.heads && place.cylinder < geometry.cylinders);
+                let zone = geometry.zone(lba);
+                let rank = zone.sectors_per_track - place.left_on_track;
+                assert!(places.insert((place.cylinder, place.head, rank)), "{lba} shares its place");
+                tracks.insert((place.cylinder, place.head));
+            }
+            let full = tracks.len() as u64 - 1;
+            let least = geometry.zones.iter().map(|z| u64::from(z.sectors_per_track)).min().unwrap();
+            assert!(full * least <= 300_000, "{full} tracks begun for 300,000 sectors");
+        }
+    }
+}

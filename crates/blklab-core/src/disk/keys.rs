@@ -1,0 +1,539 @@
+//! One table of keys per kind of disk: parser, overrides, docs and error messages come from it.
+
+use std::fmt;
+
+/// What a key's value may be. Bounds are inclusive and in the key's unit.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Allowed {
+    /// A whole number.
+    Integer(i64, i64),
+    /// Any number.
+    Number(f64, f64),
+    /// `true` or `false`; an override may also say `on`, `off`, `1`, `0`.
+    Flag,
+    /// One of these words.
+    Choice(&'static [&'static str]),
+    /// Any text on one line.
+    Text,
+    /// One to four numbers.
+    Numbers(f64, f64),
+    /// Pairs of numbers, each pair rising or falling as the key's help says.
+    Pairs(f64, f64),
+}
+
+impl fmt::Display for Allowed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Allowed::Integer(min, max) => write!(f, "a whole number from {min} to {max}"),
+            Allowed::Number(min, max) => write!(f, "a number from {min} to {max}"),
+            Allowed::Flag => write!(f, "true or false"),
+            Allowed::Choice(words) => write!(f, "one of {}", words.join(", ")),
+            Allowed::Text => write!(f, "text on one line"),
+            Allowed::Numbers(min, max) => write!(f, "a list of 1 to 4 numbers from {min} to {max}"),
+            Allowed::Pairs(min, max) => write!(f, "a list of 1 to 256 pairs of numbers from {min} to {max}"),
+        }
+    }
+}
+
+/// What happens when a file does not give the key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Absent {
+    /// The file is refused.
+    Error,
+    /// This value, written as an override would write it.
+    Default(&'static str),
+    /// The model does without.
+    Without,
+}
+
+/// One key of a disk file.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Key {
+    /// Its name, with the unit last.
+    pub name: &'static str,
+    /// Unit of the value; empty for plain numbers and words.
+    pub unit: &'static str,
+    /// What its value may be.
+    pub allowed: Allowed,
+    /// What happens without it.
+    pub absent: Absent,
+    /// What it means, in one line.
+    pub help: &'static str,
+}
+
+/// A value that its key allows.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// A whole number or any number.
+    Number(f64),
+    /// Yes or no.
+    Flag(bool),
+    /// A word or a text.
+    Text(String),
+    /// A list of numbers.
+    Numbers(Vec<f64>),
+    /// A list of pairs.
+    Pairs(Vec<(f64, f64)>),
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Value::Number(n) => write!(f, "{n}"),
+            Value::Flag(b) => write!(f, "{b}"),
+            Value::Text(t) => write!(f, "{t}"),
+            Value::Numbers(list) => {
+                let words: Vec<_> = list.iter().map(f64::to_string).collect();
+                write!(f, "[{}]", words.join(", "))
+            }
+            Value::Pairs(list) => {
+                let words: Vec<_> = list.iter().map(|(a, b)| format!("[{a}, {b}]")).collect();
+                write!(f, "[{}]", words.join(", "))
+            }
+        }
+    }
+}
+
+impl Key {
+    /// `value` if this key allows it.
+    pub(super) fn check(&self, value: Value) -> Option<Value> {
+        let within = |n: &f64, min: f64, max: f64| n.is_finite() && *n >= min && *n <= max;
+        let good = match (&self.allowed, &value) {
+            (Allowed::Integer(min, max), Value::Number(n)) => {
+                n.fract() == 0.0 && within(n, *min as f64, *max as f64)
+            }
+            (Allowed::Number(min, max), Value::Number(n)) => within(n, *min, *max),
+            (Allowed::Flag, Value::Flag(_)) => true,
+            (Allowed::Choice(words), Value::Text(word)) => words.contains(&word.as_str()),
+            (Allowed::Text, Value::Text(text)) => !text.contains('\n'),
+            (Allowed::Numbers(min, max), Value::Numbers(list)) => {
+                (1..=4).contains(&list.len()) && list.iter().all(|n| within(n, *min, *max))
+            }
+            (Allowed::Pairs(min, max), Value::Pairs(list)) => {
+                (1..=256).contains(&list.len())
+                    && list.iter().all(|(a, b)| within(a, *min, *max) && within(b, *min, *max))
+            }
+            _ => false,
+        };
+        good.then_some(value)
+    }
+
+    /// The value that an override's text means, if this key allows it. Lists are
+    /// separated by `/`, so that they can stand between an override's commas.
+    pub(super) fn read(&self, text: &str) -> Option<Value> {
+        let text = text.trim();
+        let value = match self.allowed {
+            Allowed::Integer(..) | Allowed::Number(..) => Value::Number(text.parse().ok()?),
+            Allowed::Flag => match text {
+                "true" | "on" | "1" => Value::Flag(true),
+                "false" | "off" | "0" => Value::Flag(false),
+                _ => return None,
+            },
+            Allowed::Choice(_) | Allowed::Text => Value::Text(text.to_owned()),
+            Allowed::Numbers(..) => {
+                Value::Numbers(text.split('/').map(|n| n.trim().parse().ok()).collect::<Option<_>>()?)
+            }
+            Allowed::Pairs(..) => return None,
+        };
+        self.check(value)
+    }
+}
+
+/// A table's keys with the values of one disk, defaults filled in.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Values {
+    pub table: &'static [Key],
+    pub values: Vec<Option<Value>>,
+}
+
+impl Values {
+    fn get(&self, name: &str) -> Option<&Value> {
+        let index = self.table.iter().position(|k| k.name == name);
+        self.values[index.unwrap_or_else(|| panic!("no key '{name}' in the table"))].as_ref()
+    }
+
+    pub fn number(&self, name: &str) -> Option<f64> {
+        match self.get(name) {
+            Some(Value::Number(n)) => Some(*n),
+            _ => None,
+        }
+    }
+
+    /// A number that the table requires or has a default for.
+    pub fn given(&self, name: &str) -> f64 {
+        self.number(name).unwrap_or_else(|| panic!("key '{name}' has no value and no default"))
+    }
+
+    pub fn whole(&self, name: &str) -> u64 {
+        self.given(name) as u64
+    }
+
+    /// Milliseconds as nanoseconds.
+    pub fn ms(&self, name: &str) -> u64 {
+        (self.given(name) * 1e6).round() as u64
+    }
+
+    /// Microseconds as nanoseconds.
+    pub fn us(&self, name: &str) -> u64 {
+        (self.given(name) * 1e3).round() as u64
+    }
+
+    pub fn flag(&self, name: &str) -> bool {
+        matches!(self.get(name), Some(Value::Flag(true)))
+    }
+
+    pub fn text(&self, name: &str) -> &str {
+        match self.get(name) {
+            Some(Value::Text(text)) => text,
+            _ => "",
+        }
+    }
+
+    /// A list of microseconds as nanoseconds.
+    pub fn list_us(&self, name: &str) -> Vec<u64> {
+        match self.get(name) {
+            Some(Value::Numbers(list)) => list.iter().map(|n| (n * 1e3).round() as u64).collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    pub fn pairs(&self, name: &str) -> Option<&[(f64, f64)]> {
+        match self.get(name) {
+            Some(Value::Pairs(list)) => Some(list),
+            _ => None,
+        }
+    }
+}
+
+const fn key(
+    name: &'static str,
+    unit: &'static str,
+    allowed: Allowed,
+    absent: Absent,
+    help: &'static str,
+) -> Key {
+    Key { name, unit, allowed, absent, help }
+}
+
+use Absent::{Default, Error, Without};
+use Allowed::{Choice, Flag, Integer, Number, Numbers, Pairs, Text};
+
+const KIND: Key = key("kind", "", Choice(&["hdd", "ssd"]), Error, "hard disk or solid-state disk");
+const NAME: Key = key("name", "", Text, Error, "maker's name of the disk");
+const SUMMARY: Key = key("summary", "", Text, Error, "what it is, in one line");
+const TRANSPORT: Key =
+    key("transport", "", Choice(&["sata", "sas", "nvme"]), Error, "how the host reaches the disk");
+const CAPACITY: Key =
+    key("capacity_sectors", "sectors", Integer(2_048, 1 << 40), Error, "size in sectors of 512 bytes");
+const LOGICAL: Key =
+    key("logical_block_bytes", "bytes", Integer(512, 4_096), Default("512"), "smallest unit of address");
+const PHYSICAL: Key = key(
+    "physical_block_bytes",
+    "bytes",
+    Integer(512, 65_536),
+    Default("512"),
+    "unit the medium is written in; smaller writes read, modify and write",
+);
+const LINK: Key =
+    key("link_mb_s", "MB/s", Number(1.0, 100_000.0), Error, "payload rate of the link to the host");
+const NCQ: Key = key("ncq", "", Flag, Default("true"), "takes more than one command at a time");
+const QUEUE_DEPTH: Key =
+    key("queue_depth", "", Integer(1, 65_535), Default("32"), "commands taken at once, per hardware queue");
+const MAX_HW: Key = key(
+    "max_hw_sectors_kib",
+    "KiB",
+    Integer(4, 1 << 20),
+    Default("32767"),
+    "largest command (ATA: 65,535 sectors)",
+);
+const FUA: Key = key("fua", "", Flag, Default("false"), "tells the host that it knows FUA");
+const WRITE_CACHE: Key = key(
+    "write_cache",
+    "",
+    Flag,
+    Default("true"),
+    "ends a write when its data are in the cache, not on the medium",
+);
+
+/// Keys of `kind = "hdd"`.
+pub static HDD_KEYS: &[Key] = &[
+    KIND,
+    NAME,
+    SUMMARY,
+    TRANSPORT,
+    CAPACITY,
+    LOGICAL,
+    PHYSICAL,
+    LINK,
+    NCQ,
+    QUEUE_DEPTH,
+    MAX_HW,
+    FUA,
+    key("rpm", "1/min", Integer(1_000, 30_000), Error, "turns per minute"),
+    key("heads", "", Integer(1, 64), Error, "surfaces with data"),
+    key(
+        "mapping",
+        "",
+        Choice(&["plain", "serpentine"]),
+        Default("plain"),
+        "order of tracks: all heads of a cylinder in turn, or to and fro over a band of cylinders",
+    ),
+    key(
+        "serpentine_cylinders",
+        "cylinders",
+        Integer(2, 100_000),
+        Default("64"),
+        "width of a serpentine band",
+    ),
+    key("zones", "", Integer(1, 256), Default("24"), "recording zones, unless zone_table gives them"),
+    key(
+        "outer_sectors_per_track",
+        "sectors",
+        Integer(16, 20_000),
+        Without,
+        "sectors per track of the outermost zone",
+    ),
+    key(
+        "inner_sectors_per_track",
+        "sectors",
+        Integer(16, 20_000),
+        Without,
+        "sectors per track of the innermost zone; those between lie on a line",
+    ),
+    key(
+        "zone_table",
+        "",
+        Pairs(1.0, 10_000_000.0),
+        Without,
+        "zones from outside in: [cylinders, sectors per track]",
+    ),
+    key(
+        "seek_track_to_track_ms",
+        "ms",
+        Number(0.01, 50.0),
+        Without,
+        "seek over one cylinder, settling included",
+    ),
+    key(
+        "seek_average_ms",
+        "ms",
+        Number(0.01, 100.0),
+        Without,
+        "mean seek between random cylinders, for reading",
+    ),
+    key("seek_full_stroke_ms", "ms", Number(0.01, 200.0), Without, "seek from edge to edge"),
+    key(
+        "seek_table",
+        "",
+        Pairs(0.01, 10_000_000.0),
+        Without,
+        "measured seeks: [cylinders, ms], rising; between them straight lines over the root of the distance",
+    ),
+    key(
+        "write_settle_ms",
+        "ms",
+        Number(0.0, 20.0),
+        Error,
+        "what a seek takes longer before a write than before a read",
+    ),
+    key("head_switch_ms", "ms", Number(0.0, 20.0), Error, "change to another surface of the cylinder"),
+    key(
+        "track_skew_ms",
+        "ms",
+        Number(0.0, 20.0),
+        Error,
+        "angle between a track's end and the next surface's start, as time",
+    ),
+    key(
+        "cylinder_skew_ms",
+        "ms",
+        Number(0.0, 20.0),
+        Error,
+        "angle between a track's end and the next cylinder's start, as time",
+    ),
+    key("cache_kib", "KiB", Integer(64, 1 << 21), Error, "cache memory for data read"),
+    key("cache_segments", "", Integer(1, 256), Error, "streams that the read cache keeps apart"),
+    key("read_ahead", "", Flag, Default("true"), "reads on behind a read while nothing else is asked"),
+    key("read_ahead_kib", "KiB", Integer(0, 1 << 20), Error, "how far it reads on behind the last read"),
+    WRITE_CACHE,
+    key("write_cache_kib", "KiB", Integer(4, 1 << 21), Error, "cache memory for data to be written"),
+    key(
+        "write_cache_extents",
+        "",
+        Integer(1, 4_096),
+        Error,
+        "separate pieces of data that the write cache can hold",
+    ),
+    key(
+        "destage_percent",
+        "%",
+        Number(0.0, 100.0),
+        Default("50"),
+        "fill of the write cache from which writing to the medium competes with reading",
+    ),
+    key(
+        "destage_idle_ms",
+        "ms",
+        Number(0.0, 10_000.0),
+        Default("20"),
+        "quiet time after which what is in the write cache is written anyway",
+    ),
+    key(
+        "ncq_policy",
+        "",
+        Choice(&["fcfs", "clook", "sstf", "sptf"]),
+        Default("sptf"),
+        "order of queued commands: arrival, elevator, shortest seek, shortest positioning",
+    ),
+    key(
+        "ncq_ageing",
+        "",
+        Number(0.0, 1.0),
+        Default("0.02"),
+        "head start of a waiting command: time forgiven per time waited, so that none starves",
+    ),
+    key("read_overhead_us", "us", Number(0.0, 100_000.0), Error, "controller's work before a read's seek"),
+    key("read_hit_us", "us", Number(0.0, 100_000.0), Error, "controller's work for a read found in the cache"),
+    key("write_overhead_us", "us", Number(0.0, 100_000.0), Error, "controller's work for a write"),
+];
+
+/// Keys of `kind = "ssd"`.
+pub static SSD_KEYS: &[Key] = &[
+    KIND,
+    NAME,
+    SUMMARY,
+    TRANSPORT,
+    CAPACITY,
+    LOGICAL,
+    PHYSICAL,
+    LINK,
+    NCQ,
+    QUEUE_DEPTH,
+    key("hw_queues", "", Integer(1, 1_024), Default("1"), "hardware queues of the controller"),
+    MAX_HW,
+    FUA,
+    key(
+        "medium",
+        "",
+        Choice(&["flash", "3dxpoint"]),
+        Default("flash"),
+        "flash is written in pages and erased in blocks; 3dxpoint is written in place, without a buffer",
+    ),
+    key("channels", "", Integer(1, 64), Error, "buses to the dies"),
+    key("dies_per_channel", "", Integer(1, 64), Error, "dies that share a bus"),
+    key(
+        "planes",
+        "",
+        Integer(1, 8),
+        Default("1"),
+        "pages of a die read or programmed in one step",
+    ),
+    key("page_kib", "KiB", Integer(4, 64), Error, "data in a page"),
+    key("pages_per_block", "", Integer(1, 8_192), Default("256"), "pages erased together, per plane"),
+    key(
+        "read_us",
+        "us",
+        Numbers(0.1, 100_000.0),
+        Error,
+        "from array to page register; one value per kind of page (lower, middle, upper)",
+    ),
+    key("program_us", "us", Numbers(0.1, 100_000.0), Error, "from page register to array; as read_us"),
+    key("erase_ms", "ms", Number(0.0, 1_000.0), Default("3"), "erase of a block"),
+    key(
+        "suspend_us",
+        "us",
+        Number(0.0, 10_000.0),
+        Default("0"),
+        "time to interrupt a program for a read; 0: it is not interrupted",
+    ),
+    key("channel_mb_s", "MB/s", Number(1.0, 100_000.0), Error, "payload rate of one channel"),
+    key(
+        "command_us",
+        "us",
+        Number(0.0, 10_000.0),
+        Error,
+        "controller's time for a command that no other command can share: the limit of IOPS",
+    ),
+    key("read_latency_us", "us", Number(0.0, 10_000.0), Error, "firmware's part of a read, shared freely"),
+    key("write_latency_us", "us", Number(0.0, 10_000.0), Error, "firmware's part of a write, shared freely"),
+    key(
+        "write_command_us",
+        "us",
+        Number(0.0, 10_000.0),
+        Default("0"),
+        "firmware's time for a write that no other write can share: the new mapping and its journal",
+    ),
+    key(
+        "read_ahead_kib",
+        "KiB",
+        Integer(0, 65_536),
+        Default("0"),
+        "how far the controller reads on behind a sequential read",
+    ),
+    WRITE_CACHE,
+    key("write_buffer_kib", "KiB", Integer(0, 1 << 21), Default("0"), "buffer for data to be programmed"),
+    key(
+        "power_loss_protection",
+        "",
+        Flag,
+        Default("false"),
+        "capacitors save the buffer: a flush has nothing to do",
+    ),
+    key(
+        "flush_us",
+        "us",
+        Number(0.0, 1_000_000.0),
+        Default("0"),
+        "a flush's own work (mapping tables) once the data are programmed",
+    ),
+    key(
+        "mapping_unit_kib",
+        "KiB",
+        Integer(1, 1_024),
+        Default("4"),
+        "unit of the mapping; smaller writes read the rest; memory is 8 bytes per unit written",
+    ),
+    key(
+        "overprovision_percent",
+        "%",
+        Number(1.0, 400.0),
+        Default("7"),
+        "flash beyond the capacity, in per cent of the capacity",
+    ),
+    key(
+        "fill_percent",
+        "%",
+        Number(0.0, 100.0),
+        Default("0"),
+        "share of the addresses, from the first on, that hold data before the run",
+    ),
+    key(
+        "preconditioned",
+        "",
+        Flag,
+        Default("true"),
+        "sectors never written are read from a die by address, as after one sequential fill",
+    ),
+    key(
+        "slc_cache_mib",
+        "MiB",
+        Integer(0, 1 << 22),
+        Default("0"),
+        "data taken at SLC speed when the disk is empty",
+    ),
+    key(
+        "slc_cache_full_mib",
+        "MiB",
+        Integer(0, 1 << 22),
+        Default("0"),
+        "data taken at SLC speed when the disk is full; between, a straight line",
+    ),
+    key("slc_program_us", "us", Number(0.1, 100_000.0), Default("200"), "program in SLC mode"),
+    key(
+        "slc_idle_ms",
+        "ms",
+        Number(0.0, 100_000.0),
+        Default("100"),
+        "quiet time after which SLC data are folded into the main cells",
+    ),
+];

@@ -1,0 +1,140 @@
+//! A die: reads as they come, programs and erases behind them.
+//!
+//! A die is a next-free time with a list of jobs. Nobody calls it when a job ends: what has
+//! happened since is worked out when somebody asks.
+
+use std::collections::VecDeque;
+
+/// Reads that may go before a waiting program in a row, so that reading does not starve
+/// writing.
+const READS_BEFORE_JOB: u32 = 16;
+
+/// A program or an erase.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Job {
+    /// Not begun before this.
+    pub ready: u64,
+    pub ns: u64,
+    /// Physical units it programs, for reads of data still in the buffer; none for others.
+    pub first_unit: u32,
+    pub units: u32,
+    /// Sectors of the write buffer that fall free at its end.
+    pub release_sectors: u32,
+    /// Order of jobs: a flush waits for those before itself.
+    pub order: u64,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Die {
+    /// End of the reads taken so far.
+    reads_end: u64,
+    current: Option<Job>,
+    /// End of the current or the last job.
+    job_end: u64,
+    jobs: VecDeque<Job>,
+    reads_in_a_row: u32,
+    pub busy_ns: u64,
+}
+
+impl Die {
+    /// Let jobs begin and end up to `now`; sectors of the buffer that fell free.
+    #[inline]
+    pub fn catch_up(&mut self, now: u64) -> u64 {
+        if self.current.is_none() && self.jobs.is_empty() { 0 } else { self.run_jobs(now) }
+    }
+
+    fn run_jobs(&mut self, now: u64) -> u64 {
+        let mut released = 0;
+        loop {
+            if let Some(job) = self.current {
+                if self.job_end > now {
+                    return released;
+                }
+                released += u64::from(job.release_sectors);
+                self.current = None;
+            }
+            match self.jobs.front() {
+                Some(job) if self.start_of(job) <= now => self.start_next(),
+                _ => return released,
+            }
+        }
+    }
+
+    fn start_of(&self, job: &Job) -> u64 {
+        job.ready.max(self.reads_end).max(self.job_end)
+    }
+
+    fn start_next(&mut self) {
+        if let Some(job) = self.jobs.pop_front() {
+            self.job_end = self.start_of(&job) + job.ns;
+            self.busy_ns += job.ns;
+            self.reads_in_a_row = 0;
+            self.current = Some(job);
+        }
+    }
+
+    /// Read for `ns` from `at` on, the die caught up to `at`; when the data are in the page
+    /// register.
+    #[inline]
+    pub fn read(&mut self, at: u64, ns: u64, suspend_ns: u64) -> u64 {
+        let mut start = at.max(self.reads_end);
+        if self.current.is_none() && !self.jobs.is_empty() {
+            self.reads_in_a_row += 1;
+            if self.reads_in_a_row > READS_BEFORE_JOB {
+                self.start_next();
+                start = start.max(self.job_end);
+            }
+        } else if self.current.is_some() && self.job_end > start {
+            if suspend_ns == 0 {
+                start = self.job_end;
+            } else {
+                start += suspend_ns;
+                self.job_end += suspend_ns + ns;
+            }
+        }
+        self.reads_end = start + ns;
+        self.busy_ns += ns;
+        self.reads_end
+    }
+
+    pub fn push(&mut self, job: Job) {
+        self.jobs.push_back(job);
+    }
+
+    /// When the next job ends, if no read comes between.
+    pub fn next_end(&self) -> Option<u64> {
+        match (self.current, self.jobs.front()) {
+            (Some(_), _) => Some(self.job_end),
+            (None, Some(job)) => Some(self.start_of(job) + job.ns),
+            (None, None) => None,
+        }
+    }
+
+    fn outstanding(&self) -> impl Iterator<Item = &Job> {
+        self.current.iter().chain(&self.jobs)
+    }
+
+    /// True when a physical unit is still to be programmed.
+    pub fn holds(&self, unit: u32) -> bool {
+        self.outstanding().any(|job| (job.first_unit..job.first_unit + job.units).contains(&unit))
+    }
+
+    /// True when the unit is not programmed at `now`, though the die was asked last earlier.
+    pub fn holds_at(&self, unit: u32, now: u64) -> bool {
+        let mut end = self.job_end;
+        for (index, job) in self.outstanding().enumerate() {
+            if index > 0 || self.current.is_none() {
+                end = end.max(job.ready).max(self.reads_end) + job.ns;
+            }
+            if end > now && (job.first_unit..job.first_unit + job.units).contains(&unit) {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Order of the oldest program of host data that is not done.
+    pub fn oldest(&self) -> Option<u64> {
+        self.outstanding().filter(|job| job.release_sectors > 0).map(|job| job.order).min()
+    }
+}

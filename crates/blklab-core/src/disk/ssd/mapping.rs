@@ -1,0 +1,240 @@
+//! Where each logical unit lies, and making room: the flash translation layer.
+//!
+//! Blocks of all dies with the same number form a superblock, which is filled in stripes
+//! over the dies and erased as a whole. The victim of garbage collection is the superblock
+//! with the fewest valid units (greedy; Desnoyers, "Analytic modeling of SSD write
+//! performance", SYSTOR 2012). Write amplification is not a parameter: it is what comes out.
+
+/// No unit: not mapped, or no owner.
+pub(super) const NONE: u32 = u32::MAX;
+
+const CHUNK: usize = 512;
+
+/// Free superblocks below which every unit written has to win one back.
+const RESERVE: usize = 4;
+
+/// The least spare superblocks that garbage collection can work with.
+pub(super) const SPARE_MIN: u64 = 7;
+
+/// A place to append to.
+#[derive(Clone, Copy, Debug)]
+struct Frontier {
+    /// Next physical unit.
+    next: u32,
+    /// Behind the superblock's last unit.
+    end: u32,
+}
+
+/// Who appends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stream {
+    Host = 0,
+    Collector = 1,
+}
+
+#[derive(Debug)]
+pub(super) struct Mapping {
+    /// Logical to physical, in chunks that exist once one of their units was written.
+    chunks: Vec<Option<Box<[u32; CHUNK]>>>,
+    /// Physical to logical, per superblock; none: as the fill before the run left it.
+    owners: Vec<Option<Box<[u32]>>>,
+    valid: Vec<u32>,
+    /// Superblocks that can be a victim: full and not being collected.
+    closed: Vec<bool>,
+    free: Vec<u32>,
+    frontiers: [Option<Frontier>; 2],
+    victim: Option<Frontier>,
+    /// Units that held data before the run, from the first on.
+    filled: u32,
+    units_per_superblock: u32,
+    logical_units: u32,
+    valid_units: u64,
+    pub host_units: u64,
+    pub moved_units: u64,
+}
+
+/// What a step of garbage collection did.
+pub(super) enum Step {
+    /// Nothing was worth keeping.
+    Passed,
+    /// The logical unit that lay at `from` is to be appended again.
+    Move { unit: u32, from: u32 },
+    /// The victim was read through; its blocks are erased. Nothing was won yet.
+    Erased { superblock: u32 },
+}
+
+impl Mapping {
+    pub fn new(logical_units: u32, filled: u32, units_per_superblock: u32, superblocks: u32) -> Mapping {
+        let full = filled.div_ceil(units_per_superblock);
+        let count = |sb: u32| filled.saturating_sub(sb * units_per_superblock).min(units_per_superblock);
+        Mapping {
+            chunks: (0..(logical_units as usize).div_ceil(CHUNK)).map(|_| None).collect(),
+            owners: (0..superblocks).map(|_| None).collect(),
+            valid: (0..superblocks).map(|sb| if sb < full { count(sb) } else { 0 }).collect(),
+            closed: (0..superblocks).map(|sb| sb < full).collect(),
+            // Taken from the end: the lowest first.
+            free: (full..superblocks).rev().collect(),
+            frontiers: [None; 2],
+            victim: None,
+            filled,
+            units_per_superblock,
+            logical_units,
+            valid_units: u64::from(filled),
+            host_units: 0,
+            moved_units: 0,
+        }
+    }
+
+    /// Physical unit of a logical one, or [`NONE`].
+    #[inline]
+    pub fn lookup(&self, unit: u32) -> u32 {
+        match &self.chunks[unit as usize / CHUNK] {
+            Some(chunk) => chunk[unit as usize % CHUNK],
+            None => self.untouched(unit),
+        }
+    }
+
+    #[inline]
+    fn untouched(&self, unit: u32) -> u32 {
+        if unit < self.filled { unit } else { NONE }
+    }
+
+    fn set(&mut self, unit: u32, physical: u32) {
+        let old = self.lookup(unit);
+        if old != NONE {
+            self.valid[(old / self.units_per_superblock) as usize] -= 1;
+            self.valid_units -= 1;
+        }
+        let filled = self.filled;
+        let chunk = self.chunks[unit as usize / CHUNK].get_or_insert_with(|| {
+            let first = (unit as usize / CHUNK * CHUNK) as u32;
+            Box::new(std::array::from_fn(|i| {
+                let unit = first + i as u32;
+                if unit < filled { unit } else { NONE }
+            }))
+        });
+        chunk[unit as usize % CHUNK] = physical;
+    }
+
+    /// The logical unit last written to a physical one, valid or not.
+    fn owner(&self, physical: u32) -> u32 {
+        let superblock = (physical / self.units_per_superblock) as usize;
+        match &self.owners[superblock] {
+            Some(owners) => owners[(physical % self.units_per_superblock) as usize],
+            None => self.untouched(physical),
+        }
+    }
+
+    /// Append a logical unit; where it lies now. `None` when the stream has no superblock:
+    /// call [`Mapping::open`].
+    pub fn append(&mut self, stream: Stream, unit: u32) -> Option<u32> {
+        let frontier = self.frontiers[stream as usize].as_mut()?;
+        let physical = frontier.next;
+        frontier.next += 1;
+        self.set(unit, physical);
+        let superblock = physical / self.units_per_superblock;
+        self.valid[superblock as usize] += 1;
+        self.valid_units += 1;
+        if let Some(owners) = &mut self.owners[superblock as usize] {
+            owners[(physical % self.units_per_superblock) as usize] = unit;
+        }
+        self.close_if_full(stream);
+        match stream {
+            Stream::Host => self.host_units += 1,
+            Stream::Collector => self.moved_units += 1,
+        }
+        Some(physical)
+    }
+
+    /// Leave the stream's units up to the next multiple of `units` empty.
+    pub fn pad(&mut self, stream: Stream, units: u32) {
+        if let Some(frontier) = self.frontiers[stream as usize].as_mut() {
+            frontier.next = frontier.next.next_multiple_of(units);
+            self.close_if_full(stream);
+        }
+    }
+
+    fn close_if_full(&mut self, stream: Stream) {
+        if let Some(frontier) = self.frontiers[stream as usize].filter(|f| f.next == f.end) {
+            self.closed[(frontier.end / self.units_per_superblock - 1) as usize] = true;
+            self.frontiers[stream as usize] = None;
+        }
+    }
+
+    /// Give the stream an empty superblock.
+    pub fn open(&mut self, stream: Stream) {
+        let superblock = self.free.pop().expect("garbage collection keeps superblocks in reserve");
+        let owners = vec![NONE; self.units_per_superblock as usize];
+        self.owners[superblock as usize] = Some(owners.into_boxed_slice());
+        let first = superblock * self.units_per_superblock;
+        self.frontiers[stream as usize] = Some(Frontier { next: first, end: first + self.units_per_superblock });
+    }
+
+    /// Physical unit that the stream's next append will use.
+    pub fn next(&self, stream: Stream) -> Option<u32> {
+        self.frontiers[stream as usize].map(|f| f.next)
+    }
+
+    /// True when every unit that the host writes has to win one back.
+    pub fn is_short(&self) -> bool {
+        self.free.len() < RESERVE
+    }
+
+    /// Look at one more unit of the victim.
+    pub fn collect(&mut self) -> Step {
+        let Some(victim) = self.victim.as_mut() else {
+            let candidates = (0..self.valid.len()).filter(|sb| self.closed[*sb]);
+            let superblock = candidates.min_by_key(|sb| self.valid[*sb]).expect("some superblock is full");
+            self.closed[superblock] = false;
+            let first = superblock as u32 * self.units_per_superblock;
+            self.victim = Some(Frontier { next: first, end: first + self.units_per_superblock });
+            return self.collect();
+        };
+        if victim.next == victim.end {
+            let superblock = victim.end / self.units_per_superblock - 1;
+            self.victim = None;
+            self.owners[superblock as usize] = Some(Box::default());
+            self.free.insert(0, superblock);
+            return Step::Erased { superblock };
+        }
+        let physical = victim.next;
+        victim.next += 1;
+        let unit = self.owner(physical);
+        if unit != NONE && self.lookup(unit) == physical {
+            Step::Move { unit, from: physical }
+        } else {
+            Step::Passed
+        }
+    }
+
+    /// The data of a logical unit are no longer wanted.
+    pub fn discard(&mut self, unit: u32) {
+        if self.lookup(unit) != NONE {
+            self.set(unit, NONE);
+        }
+    }
+
+    /// Share of the logical units that hold data, in 1/1024.
+    pub fn fill(&self) -> u64 {
+        self.valid_units * 1024 / u64::from(self.logical_units)
+    }
+
+    #[cfg(test)]
+    pub fn check(&self) {
+        let mut counted = vec![0; self.valid.len()];
+        let mut taken = std::collections::HashSet::new();
+        for unit in 0..self.logical_units {
+            let physical = self.lookup(unit);
+            if physical != NONE {
+                assert!(taken.insert(physical), "two units at {physical}");
+                assert_eq!(self.owner(physical), unit, "owner of {physical}");
+                counted[(physical / self.units_per_superblock) as usize] += 1;
+            }
+        }
+        assert_eq!(counted, self.valid, "valid counts");
+        assert_eq!(taken.len() as u64, self.valid_units);
+        for superblock in &self.free {
+            assert_eq!(counted[*superblock as usize], 0, "data in a free superblock");
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! The kernel's flusher thread (`wb_workfn`): writes dirty pages back, asynchronously.
+
+use super::world::{PageWork, Submitter, World};
+use crate::request::{IoPrio, ProcessId};
+
+/// Ranges handed over under one plug.
+const RANGES_AT_ONCE: usize = 64;
+
+/// Pages in one range, at most: what one bio holds.
+const RANGE_PAGES: u32 = 256;
+
+/// The flusher of the one disk there is.
+#[derive(Debug, Default)]
+pub struct Flusher {
+    pages: PageWork,
+}
+
+impl Flusher {
+    /// Run until there is nothing to write back or no request to be had.
+    pub fn run(&mut self, world: &mut World) {
+        world.begin(ProcessId::KERNEL);
+        let who = Submitter {
+            process: ProcessId::KERNEL,
+            prio: IoPrio::default(),
+            cpu: 0,
+            hw_queue: 0,
+            waits: false,
+        };
+        while self.pages.hand_over(world, who).is_ok() {
+            self.pages.begin(true);
+            while self.pages.ranges.len() < RANGES_AT_ONCE {
+                let Some(range) = world.cache.next_writeback(world.now, RANGE_PAGES) else { break };
+                self.pages.ranges.push(range);
+            }
+            if self.pages.ranges.is_empty() {
+                world.flusher_sleeps();
+                return;
+            }
+        }
+    }
+}

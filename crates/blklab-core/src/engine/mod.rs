@@ -1,0 +1,235 @@
+//! The event loop: one run of one job file on one disk under one scheduler.
+//!
+//! Discrete events in integer nanoseconds, one thread, deterministic. The disk model,
+//! the scheduler's timer, the flusher and the processes' timers each say when they are
+//! due; the earliest goes next. A process that is alone with its CPU work goes on without
+//! an event.
+
+mod flusher;
+mod process;
+mod sync;
+mod tally;
+mod world;
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use thiserror::Error;
+
+use crate::block::{Block, queue_limits};
+use crate::disk::{AnyDisk, Disk};
+use crate::host::{Cpus, Host};
+use crate::pagecache::{MemoryConfig, PageCache};
+use crate::request::ProcessId;
+use crate::result::RunResult;
+use crate::scheduler::AnyScheduler;
+use crate::scheduler::spec::SchedulerSpec;
+use crate::tunable::Settings;
+use crate::units::{Bytes, Nanos, Sector};
+use crate::workload::plan::{FileKind, Plan};
+use crate::workload::spec::ExitWhat;
+use flusher::Flusher;
+use process::Process;
+use world::{Owner, PlacedFile, World};
+
+/// Files begin at multiples of this many sectors (1 MiB), as partitions do.
+const FILE_ALIGN_SECTORS: u64 = 2048;
+
+/// Steps between two looks at whether the run is to be ended.
+const STEPS_PER_LOOK: u32 = 1 << 14;
+
+/// What a run is made of, beside the processes.
+pub struct Setup<'a> {
+    /// What runs.
+    pub plan: &'a Plan,
+    /// The disk, as built from its model.
+    pub disk: AnyDisk,
+    /// The scheduler, its tunables and the queue's.
+    pub scheduler: &'a SchedulerSpec,
+    /// The host.
+    pub host: Host,
+    /// Memory and write-back; see [`crate::pagecache::TUNABLES`].
+    pub memory: &'a Settings,
+    /// Decides everything random.
+    pub seed: u64,
+}
+
+/// Lets another thread watch a run and end it.
+#[derive(Debug, Default)]
+pub struct Watch {
+    /// Set to end the run.
+    pub cancel: AtomicBool,
+    /// Virtual time reached, ns.
+    pub now_ns: AtomicU64,
+}
+
+/// Why there is no result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum RunError {
+    /// [`Watch::cancel`] was set.
+    #[error("cancelled")]
+    Cancelled,
+    /// Processes wait for what will never happen: a mistake of blklab's own.
+    #[error("the simulation stands still at {0}: please report this with the job file and the seed")]
+    Stuck(Nanos),
+}
+
+/// Run it.
+///
+/// # Errors
+/// See [`RunError`].
+pub fn run(setup: Setup<'_>, watch: &Watch) -> Result<RunResult, RunError> {
+    Engine::new(setup).run(watch)
+}
+
+struct Engine {
+    world: World,
+    processes: Vec<Process>,
+    flusher: Flusher,
+    started: Vec<bool>,
+    living: usize,
+}
+
+impl Engine {
+    fn new(setup: Setup<'_>) -> Engine {
+        let Setup { plan, disk, scheduler, host, memory, seed } = setup;
+        let limits = queue_limits(disk.limits(), scheduler.info, host.cpus, &scheduler.queue);
+        let elevator = AnyScheduler::new(scheduler.info.name, &scheduler.settings, &limits)
+            .expect("a specification names a scheduler of the registry");
+        let max_io = Bytes(u64::from(limits.max_sectors) * crate::units::SECTOR_BYTES);
+        let read_ahead = Bytes::from_kib(scheduler.queue.get("read_ahead_kb").unsigned_abs());
+        let mut cache = PageCache::new(&MemoryConfig::new(memory, read_ahead, max_io));
+        let files = place(plan, disk.limits().capacity);
+        for file in &files {
+            cache.add_file(file.size.0);
+        }
+        let lock = if host.is_free() { 0 } else { scheduler.info.lock_ns };
+        let cpus = Cpus::new(&host, Nanos(lock));
+        let block = Block::new(&disk, limits, elevator);
+        let world = World::new(block, disk, cache, host, cpus, files, plan.processes.len());
+        let processes: Vec<_> = plan.processes.iter().map(|spec| Process::new(spec, seed, &world)).collect();
+        let living = processes.len();
+        Engine { world, started: vec![false; living], processes, flusher: Flusher::default(), living }
+    }
+
+    fn run(mut self, watch: &Watch) -> Result<RunResult, RunError> {
+        let mut owners = Vec::new();
+        let mut steps = 0_u32;
+        self.start_processes();
+        loop {
+            while let Some(id) = self.world.ready.pop_front() {
+                if id == ProcessId::KERNEL {
+                    self.flusher.run(&mut self.world);
+                    continue;
+                }
+                let process = &mut self.processes[id.0 as usize];
+                process.run(&mut self.world);
+                if process.has_ended() {
+                    self.ended(id);
+                }
+            }
+            if self.living == 0 {
+                return Ok(self.finish());
+            }
+            if !self.world.happen(&mut owners) {
+                return Err(RunError::Stuck(self.world.now));
+            }
+            self.tell(&mut owners);
+            steps += 1;
+            if steps == STEPS_PER_LOOK {
+                steps = 0;
+                watch.now_ns.store(self.world.now.0, Ordering::Relaxed);
+                if watch.cancel.load(Ordering::Relaxed) {
+                    return Err(RunError::Cancelled);
+                }
+            }
+        }
+    }
+
+    /// Bios have ended: those whom it concerns learn of it.
+    #[inline]
+    fn tell(&mut self, owners: &mut Vec<u64>) {
+        for owner in owners.drain(..) {
+            match Owner::unpack(owner) {
+                Owner::Direct(process, slot) => {
+                    self.processes[process.0 as usize].bio_ended(slot, &mut self.world);
+                }
+                Owner::Pages(index) => self.world.page_bio_ended(index),
+                Owner::Flush(process) => self.processes[process.0 as usize].flush_ended(&mut self.world),
+            }
+        }
+    }
+
+    /// Start those processes whose conditions are met.
+    fn start_processes(&mut self) {
+        for index in 0..self.processes.len() {
+            let start = &self.processes[index].spec().start;
+            let ended =
+                |mut range: std::ops::Range<u32>| range.all(|id| self.processes[id as usize].has_ended());
+            if self.started[index] || !ended(0..start.barrier) || !start.wait_for.clone().is_none_or(ended) {
+                continue;
+            }
+            let at = start.not_before.max(self.world.now);
+            self.started[index] = true;
+            let process = &mut self.processes[index];
+            process.start(at);
+            self.world.wake(process.id(), at);
+        }
+    }
+
+    fn ended(&mut self, id: ProcessId) {
+        self.living -= 1;
+        self.world.block.process_exited(self.world.now, id);
+        let job = &self.processes[id.0 as usize].spec().job;
+        let (group, exit) = (job.group, job.timing.exit);
+        for process in &mut self.processes {
+            let told = match exit {
+                None => false,
+                Some(ExitWhat::Group) => process.spec().job.group == group,
+                Some(ExitWhat::Stonewall) => self.started[process.id().0 as usize],
+                Some(ExitWhat::All) => true,
+            };
+            if told {
+                process.tell_to_end();
+            }
+        }
+        self.start_processes();
+    }
+
+    fn finish(self) -> RunResult {
+        let jobs: Vec<_> = self.processes.iter().map(Process::result).collect();
+        let disk_busy = self.world.disk.busy();
+        let (mut disk, series, trace) = self.world.block.finish(self.world.now);
+        disk.disk_busy_ns = disk_busy.0;
+        let (series, interval) = series.finish();
+        let (overview, overview_stride, detail) = trace.finish();
+        RunResult {
+            duration_ns: self.world.now.0,
+            jobs,
+            disk,
+            series_interval_ns: interval.0,
+            overview_stride,
+            series,
+            overview,
+            detail,
+        }
+    }
+}
+
+/// Where files lie: one behind the other from the disk's start, each in one piece, in the
+/// order in which the job file names them. A device is the whole disk.
+fn place(plan: &Plan, capacity: Sector) -> Vec<PlacedFile> {
+    let mut next = 0_u64;
+    plan.files
+        .iter()
+        .map(|file| match file.kind {
+            FileKind::Device => PlacedFile { start: Sector(0), size: file.size },
+            FileKind::Regular => {
+                let sectors = file.size.sectors().next_multiple_of(FILE_ALIGN_SECTORS);
+                // The plan has checked that they fit; alignment may cost the last one its place.
+                let start = Sector(next.min(capacity.0.saturating_sub(file.size.sectors())));
+                next += sectors;
+                PlacedFile { start, size: file.size }
+            }
+        })
+        .collect()
+}

@@ -1,0 +1,158 @@
+//! fsync: write what is dirty, wait for it, flush the disk's cache.
+//!
+//! Follows `file_write_and_wait_range()` and `blkdev_issue_flush()`. Metadata are not
+//! modelled: no journal is written, and fsync equals fdatasync.
+
+use super::world::{Asleep, Owner, PageWork, Submitter, Wait, World};
+use crate::block::Submitted;
+use crate::pagecache::{FileId, SyncCursor, SyncStep};
+use crate::request::{Bio, Op};
+use crate::units::{Nanos, Sector};
+
+/// Ranges that are put under write-back before they are handed over: twice a plug's
+/// worth, so that neighbours meet in the plug.
+const RANGES_AT_ONCE: usize = 64;
+
+/// Pages in one range, at most: what one bio holds.
+const RANGE_PAGES: u32 = 256;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+enum Phase {
+    #[default]
+    Idle,
+    /// Working on file number `n` of those to be synced.
+    File(usize),
+    /// The flush is with the block layer.
+    Flushing,
+    /// The flush has ended.
+    Flushed,
+}
+
+/// How far a call got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SyncProgress {
+    /// The process sleeps; call again when it is woken.
+    Asleep,
+    /// Done.
+    Done,
+}
+
+/// A process's fsync under way.
+#[derive(Debug, Default)]
+pub struct Syncing {
+    phase: Phase,
+    begun: Nanos,
+    cursor: Option<SyncCursor>,
+    pages: PageWork,
+}
+
+impl Syncing {
+    /// A new fsync at `now`.
+    pub fn begin(&mut self, now: Nanos) {
+        debug_assert_eq!(self.phase, Phase::Idle);
+        self.phase = Phase::File(0);
+        self.begun = now;
+    }
+
+    /// When the latest one began.
+    pub fn begun(&self) -> Nanos {
+        self.begun
+    }
+
+    /// One is under way.
+    pub fn is_running(&self) -> bool {
+        self.phase != Phase::Idle
+    }
+
+    /// The disk has ended the flush.
+    pub fn flush_ended(&mut self) {
+        debug_assert_eq!(self.phase, Phase::Flushing);
+        self.phase = Phase::Flushed;
+    }
+
+    /// Go on with making `files` durable; `buffered`: they may have dirty pages.
+    pub fn run(&mut self, files: &[u32], buffered: bool, who: Submitter, world: &mut World) -> SyncProgress {
+        while let Phase::File(index) = self.phase {
+            if !buffered || index == files.len() {
+                return self.flush(who, world);
+            }
+            let file = FileId(files[index]);
+            let cursor = self.cursor.get_or_insert_with(|| world.cache.sync_start(file));
+            if write_pages(cursor, &mut self.pages, file, who, world) == SyncProgress::Asleep {
+                return SyncProgress::Asleep;
+            }
+            self.cursor = None;
+            self.phase = Phase::File(index + 1);
+        }
+        if self.phase == Phase::Flushed {
+            self.phase = Phase::Idle;
+            return SyncProgress::Done;
+        }
+        SyncProgress::Asleep
+    }
+
+    fn flush(&mut self, who: Submitter, world: &mut World) -> SyncProgress {
+        if !world.block.has_volatile_write_cache() {
+            self.phase = Phase::Idle;
+            return SyncProgress::Done;
+        }
+        let flush = Bio {
+            op: Op::Flush,
+            sector: Sector(0),
+            sectors: 0,
+            sync: true,
+            fua: false,
+            process: who.process,
+            prio: who.prio,
+            cpu: who.cpu,
+            hw_queue: who.hw_queue,
+            owner: Owner::Flush(who.process).pack(),
+        };
+        self.phase = Phase::Flushing;
+        let taken = world.block.submit(world.now, flush);
+        debug_assert_eq!(taken, Submitted::Taken, "a flush needs no request of its own");
+        world.unplug();
+        SyncProgress::Asleep
+    }
+
+    /// Hand the dirty pages of one file to the disk, without waiting for them
+    /// (`POSIX_FADV_DONTNEED`).
+    pub fn write_out(&mut self, file: FileId, who: Submitter, world: &mut World) -> SyncProgress {
+        let cursor = self.cursor.get_or_insert_with(|| world.cache.write_out_start(file));
+        let who = Submitter { waits: false, ..who };
+        let progress = write_pages(cursor, &mut self.pages, file, who, world);
+        if progress == SyncProgress::Done {
+            self.cursor = None;
+            self.phase = Phase::Idle;
+        }
+        progress
+    }
+}
+
+/// Everything that `cursor` finds goes to the disk, and what it says is waited for.
+fn write_pages(
+    cursor: &mut SyncCursor,
+    pages: &mut PageWork,
+    file: FileId,
+    who: Submitter,
+    world: &mut World,
+) -> SyncProgress {
+    loop {
+        if pages.hand_over(world, who) == Err(Asleep) {
+            return SyncProgress::Asleep;
+        }
+        pages.begin(true);
+        while pages.ranges.len() < RANGES_AT_ONCE {
+            match world.cache.sync_next(cursor, RANGE_PAGES) {
+                SyncStep::Write(range) => pages.ranges.push(range),
+                _ if !pages.ranges.is_empty() => break,
+                SyncStep::Wait(page) if world.cache.is_writeback(file, page) => {
+                    world.sleep_until(who.process, Wait::Pages(file), None);
+                    return SyncProgress::Asleep;
+                }
+                SyncStep::Wait(_) => {}
+                SyncStep::Done => return SyncProgress::Done,
+            }
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! What one process has measured so far, as fio counts it.
+
+use crate::result::{DirectionResult, LATENCY_BOUNDS_NS};
+use crate::stats::{LatencyHistogram, Moments, Samples, latency_level};
+use crate::units::Nanos;
+
+/// fio's classes of depths and batch sizes: 0, 1-4, 5-8, 9-16, 17-32, 33-64, more.
+pub type BatchLevels = [u64; 7];
+
+/// Times of one I/O.
+#[derive(Clone, Copy, Debug)]
+pub struct IoTimes {
+    /// fio began to work on it.
+    pub start: Nanos,
+    /// It was handed over; for a blocking engine the same as `start`.
+    pub issued: Nanos,
+    /// fio learned that it is done.
+    pub reaped: Nanos,
+}
+
+/// Bandwidth and IOPS over spans of `bwavgtime` and `iopsavgtime`.
+#[derive(Debug)]
+struct Sampler {
+    width: Nanos,
+    begin: Nanos,
+    amount: u64,
+    samples: Samples,
+}
+
+impl Sampler {
+    fn new(width: Nanos) -> Sampler {
+        Sampler { width, begin: Nanos::ZERO, amount: 0, samples: Samples::default() }
+    }
+
+    /// `amount` more at `now`; a span ends with the first I/O behind its width.
+    #[inline]
+    fn add(&mut self, now: Nanos, amount: u64, per_second: f64) {
+        self.amount += amount;
+        let span = now.saturating_sub(self.begin);
+        if span >= self.width {
+            self.samples.record(self.amount as f64 * per_second / span.as_secs_f64());
+            self.begin = now;
+            self.amount = 0;
+        }
+    }
+}
+
+/// One direction of one process.
+#[derive(Debug)]
+struct DirectionTally {
+    ios: u64,
+    bytes: u64,
+    slat: Moments,
+    clat: Moments,
+    lat: Moments,
+    clat_hist: LatencyHistogram,
+    bw: Sampler,
+    iops: Sampler,
+}
+
+/// All of one process.
+#[derive(Debug)]
+pub struct Tally {
+    bw_width: Nanos,
+    iops_width: Nanos,
+    /// When counting began: the process's start, or the end of its ramp time.
+    pub begin: Nanos,
+    directions: [DirectionTally; 3],
+    sync_lat: Moments,
+    sync_hist: LatencyHistogram,
+    /// I/Os by depth when queued: 1, 2, 4, 8, 16, 32, 64 and more.
+    pub depth_levels: [u64; 7],
+    /// I/Os by size of the submit call.
+    pub submit_levels: BatchLevels,
+    /// I/Os by size of the reaping call.
+    pub complete_levels: BatchLevels,
+    /// I/Os by total latency.
+    pub latency_levels: [u64; LATENCY_BOUNDS_NS.len() + 1],
+}
+
+impl Tally {
+    /// Nothing counted yet; samples of these widths.
+    pub fn new(bw_width: Nanos, iops_width: Nanos) -> Tally {
+        let direction = || DirectionTally {
+            ios: 0,
+            bytes: 0,
+            slat: Moments::default(),
+            clat: Moments::default(),
+            lat: Moments::default(),
+            clat_hist: LatencyHistogram::default(),
+            bw: Sampler::new(bw_width),
+            iops: Sampler::new(iops_width),
+        };
+        Tally {
+            bw_width,
+            iops_width,
+            begin: Nanos::ZERO,
+            directions: [direction(), direction(), direction()],
+            sync_lat: Moments::default(),
+            sync_hist: LatencyHistogram::default(),
+            depth_levels: [0; 7],
+            submit_levels: [0; 7],
+            complete_levels: [0; 7],
+            latency_levels: [0; LATENCY_BOUNDS_NS.len() + 1],
+        }
+    }
+
+    /// Begin to count at `now`, forgetting everything before.
+    pub fn restart(&mut self, now: Nanos) {
+        *self = Tally::new(self.bw_width, self.iops_width);
+        self.begin = now;
+        for direction in &mut self.directions {
+            direction.bw.begin = now;
+            direction.iops.begin = now;
+        }
+    }
+
+    /// An I/O of direction `side` (0 read, 1 write, 2 trim) was reaped. `queued`: the
+    /// engine tells submission and completion apart.
+    #[inline]
+    pub fn io(&mut self, side: usize, bytes: u64, times: IoTimes, queued: bool) {
+        let tally = &mut self.directions[side];
+        let clat = times.reaped.saturating_sub(times.issued);
+        let lat = times.reaped - times.start;
+        tally.ios += 1;
+        tally.bytes += bytes;
+        if queued {
+            tally.slat.record(times.issued.saturating_sub(times.start));
+        }
+        tally.clat.record(clat);
+        tally.lat.record(lat);
+        tally.clat_hist.record(clat);
+        tally.bw.add(times.reaped, bytes, 1.0 / 1024.0);
+        tally.iops.add(times.reaped, 1, 1.0);
+        self.latency_levels[latency_level(lat)] += 1;
+    }
+
+    /// An fsync or fdatasync returned.
+    pub fn sync(&mut self, latency: Nanos) {
+        self.sync_lat.record(latency);
+        self.sync_hist.record(latency);
+    }
+
+    /// One I/O was queued with `depth` under way, itself included.
+    #[inline]
+    pub fn depth(&mut self, depth: u32) {
+        self.depth_levels[(depth.max(1).ilog2() as usize).min(6)] += 1;
+    }
+
+    /// The class of a call that handed over or reaped `ios`.
+    #[inline]
+    pub fn batch_level(ios: u32) -> usize {
+        match ios {
+            0 => 0,
+            1..=4 => 1,
+            5..=8 => 2,
+            9..=16 => 3,
+            17..=32 => 4,
+            33..=64 => 5,
+            _ => 6,
+        }
+    }
+
+    /// The results of all directions and of syncs, the process having ended at `end`.
+    pub fn directions(&self, end: Nanos) -> [DirectionResult; 3] {
+        self.directions.each_ref().map(|tally| DirectionResult {
+            ios: tally.ios,
+            bytes: tally.bytes,
+            runtime_ns: if tally.ios > 0 { end.saturating_sub(self.begin).0 } else { 0 },
+            slat: tally.slat.summary(),
+            clat: tally.clat.summary(),
+            lat: tally.lat.summary(),
+            bw: tally.bw.samples.summary(),
+            iops: tally.iops.samples.summary(),
+            clat_hist: tally.clat_hist.columns(),
+        })
+    }
+
+    /// Latency of syncs.
+    pub fn syncs(&self) -> (crate::result::LatencySummary, crate::result::HistogramColumns) {
+        (self.sync_lat.summary(), self.sync_hist.columns())
+    }
+}

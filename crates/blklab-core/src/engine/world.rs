@@ -1,0 +1,398 @@
+//! What processes share: time, the block layer, the disk, the page cache, the CPUs, and
+//! who sleeps until what.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+use crate::block::{BioStream, Block, Submitted};
+use crate::disk::{AnyDisk, Completion, Disk};
+use crate::host::{Cpus, Host};
+use crate::pagecache::{FileId, PageCache, PageRange};
+use crate::request::{Bio, IoPrio, Op, ProcessId};
+use crate::units::{Bytes, Nanos, Sector};
+
+/// Whom a bio's end concerns, as it travels through the block layer in `Bio::owner`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Owner {
+    /// A direct I/O: the process and its slot.
+    Direct(ProcessId, u32),
+    /// Reading or writing back of pages: index into [`World::page_ios`].
+    Pages(u32),
+    /// A flush that this process waits for.
+    Flush(ProcessId),
+}
+
+impl Owner {
+    /// As a number.
+    #[inline]
+    pub const fn pack(self) -> u64 {
+        match self {
+            Owner::Direct(process, slot) => (process.0 as u64) << 32 | slot as u64,
+            Owner::Pages(index) => 1 << 62 | index as u64,
+            Owner::Flush(process) => 2 << 62 | process.0 as u64,
+        }
+    }
+
+    /// Back from the number.
+    #[inline]
+    pub const fn unpack(owner: u64) -> Owner {
+        match owner >> 62 {
+            0 => Owner::Direct(ProcessId((owner >> 32) as u32), owner as u32),
+            1 => Owner::Pages(owner as u32),
+            _ => Owner::Flush(ProcessId(owner as u32)),
+        }
+    }
+}
+
+/// A range of pages under way to or from the disk.
+#[derive(Clone, Copy, Debug)]
+pub struct PageIo {
+    range: PageRange,
+    write: bool,
+    bios_left: u32,
+}
+
+/// A file's place on the disk.
+#[derive(Clone, Copy, Debug)]
+pub struct PlacedFile {
+    /// First sector.
+    pub start: Sector,
+    /// Size.
+    pub size: Bytes,
+}
+
+/// What a process that cannot go on waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// A free request.
+    Request,
+    /// Pages of this file to be read or written back.
+    Pages(FileId),
+    /// Any pages to be read or written back.
+    AnyPages,
+}
+
+/// Everything but the processes.
+pub struct World {
+    /// The time.
+    pub now: Nanos,
+    /// The disk's queue.
+    pub block: Block,
+    /// The disk.
+    pub disk: AnyDisk,
+    /// The page cache.
+    pub cache: PageCache,
+    /// What things cost.
+    pub host: Host,
+    /// When CPUs are free.
+    pub cpus: Cpus,
+    /// Files, as the plan and the page cache number them.
+    pub files: Vec<PlacedFile>,
+    /// Processes that can go on now, in order.
+    pub ready: VecDeque<ProcessId>,
+    timers: BinaryHeap<Reverse<(Nanos, u64, ProcessId)>>,
+    timers_set: u64,
+    /// Per process: it is in `ready` or has a timer, so that nobody wakes it twice.
+    scheduled: Vec<bool>,
+    flusher_scheduled: bool,
+    /// It has nothing to do before the page cache says so.
+    flusher_asleep: bool,
+    request_waiters: VecDeque<(ProcessId, (u16, Op, bool))>,
+    page_waiters: Vec<(ProcessId, Wait)>,
+    page_ios: slab::Slab<PageIo>,
+    /// Reused between calls.
+    completions: Vec<Completion>,
+}
+
+impl World {
+    /// At time zero, everybody asleep.
+    pub fn new(
+        block: Block,
+        disk: AnyDisk,
+        cache: PageCache,
+        host: Host,
+        cpus: Cpus,
+        files: Vec<PlacedFile>,
+        processes: usize,
+    ) -> World {
+        World {
+            now: Nanos::ZERO,
+            block,
+            disk,
+            cache,
+            host,
+            cpus,
+            files,
+            ready: VecDeque::with_capacity(processes + 1),
+            timers: BinaryHeap::with_capacity(processes + 1),
+            timers_set: 0,
+            scheduled: vec![false; processes],
+            flusher_scheduled: false,
+            flusher_asleep: true,
+            request_waiters: VecDeque::new(),
+            page_waiters: Vec::new(),
+            page_ios: slab::Slab::new(),
+            completions: Vec::new(),
+        }
+    }
+
+    fn scheduled(&mut self, process: ProcessId) -> &mut bool {
+        if process == ProcessId::KERNEL {
+            &mut self.flusher_scheduled
+        } else {
+            &mut self.scheduled[process.0 as usize]
+        }
+    }
+
+    /// The process is about to run: it may be woken again.
+    #[inline]
+    pub fn begin(&mut self, process: ProcessId) {
+        *self.scheduled(process) = false;
+    }
+
+    /// Let a sleeping process go on at `at`; one that will run anyway is left alone.
+    #[inline]
+    pub fn wake(&mut self, process: ProcessId, at: Nanos) {
+        let scheduled = self.scheduled(process);
+        if *scheduled {
+            return;
+        }
+        *scheduled = true;
+        if at <= self.now {
+            self.ready.push_back(process);
+        } else {
+            self.timers_set += 1;
+            self.timers.push(Reverse((at, self.timers_set, process)));
+        }
+    }
+
+    /// Go on to `at` at once if nothing else happens before; otherwise the caller yields.
+    #[inline]
+    pub fn advance_to(&mut self, at: Nanos) -> bool {
+        if at > self.now {
+            if !self.ready.is_empty() || self.next_event() <= at {
+                return false;
+            }
+            self.now = at;
+        }
+        true
+    }
+
+    /// When something happens next while all processes sleep.
+    #[inline]
+    pub fn next_event(&self) -> Nanos {
+        let timer = self.timers.peek().map_or(Nanos::NEVER, |Reverse((at, _, _))| *at);
+        let flusher = if self.flusher_asleep { self.cache.flusher_due() } else { Nanos::NEVER };
+        timer.min(self.disk.next_event()).min(self.block.next_timer()).min(flusher)
+    }
+
+    /// The flusher has written everything that it has a reason to write.
+    pub fn flusher_sleeps(&mut self) {
+        self.flusher_asleep = true;
+    }
+
+    /// Wake the flusher if the page cache wants it now.
+    #[inline]
+    pub fn wake_flusher(&mut self) {
+        if self.flusher_asleep && self.cache.flusher_due() <= self.now {
+            self.flusher_asleep = false;
+            let now = self.now;
+            self.wake(ProcessId::KERNEL, now);
+        }
+    }
+
+    /// Let time run to the next event, and whatever is due happen. Ends of bios that
+    /// concern processes go to `tell`. False if nothing will ever happen again.
+    #[inline]
+    pub fn happen(&mut self, owners: &mut Vec<u64>) -> bool {
+        let at = self.next_event();
+        if at == Nanos::NEVER {
+            return false;
+        }
+        self.now = self.now.max(at);
+        if self.disk.next_event() <= self.now {
+            let mut completions = std::mem::take(&mut self.completions);
+            self.disk.advance(self.now, &mut completions);
+            for completion in completions.drain(..) {
+                self.block.complete(Completion { at: self.now, ..completion }, owners);
+            }
+            self.completions = completions;
+            self.block.run(self.now, &mut self.disk);
+            self.wake_request_waiters();
+        }
+        if self.block.next_timer() <= self.now {
+            self.block.timer(self.now);
+            self.block.run(self.now, &mut self.disk);
+        }
+        self.wake_flusher();
+        while let Some(&Reverse((due, _, process))) = self.timers.peek()
+            && due <= self.now
+        {
+            self.timers.pop();
+            self.ready.push_back(process);
+        }
+        true
+    }
+
+    /// Sleep until what is waited for may have come.
+    pub fn sleep_until(&mut self, process: ProcessId, wait: Wait, needs: Option<(u16, Op, bool)>) {
+        match (wait, needs) {
+            (Wait::Pages(_) | Wait::AnyPages, _) => self.page_waiters.push((process, wait)),
+            (Wait::Request, Some(needs)) => self.request_waiters.push_back((process, needs)),
+            (Wait::Request, None) => unreachable!("who waits for a request knows which"),
+        }
+    }
+
+    /// As many waiters as there are requests for, first come first served.
+    fn wake_request_waiters(&mut self) {
+        while let Some(&(process, (hw_queue, op, sync))) = self.request_waiters.front() {
+            if !self.block.may_allocate(hw_queue, op, sync) {
+                return;
+            }
+            self.request_waiters.pop_front();
+            let now = self.now;
+            self.wake(process, now);
+            // Each will take one: the next waiter's turn comes when that one has run.
+            return;
+        }
+    }
+
+    /// After a process has handed over what it could: the next waiter may find one left.
+    pub fn pass_on_request(&mut self) {
+        if !self.request_waiters.is_empty() {
+            self.wake_request_waiters();
+        }
+    }
+
+    /// Hand plugged requests to the scheduler and what it lets go to the disk.
+    #[inline]
+    pub fn unplug(&mut self) {
+        self.block.unplug(self.now);
+        self.block.run(self.now, &mut self.disk);
+    }
+
+    /// The bios that read or write `range`.
+    pub fn page_bios(&mut self, range: PageRange, write: bool, who: Submitter) -> BioStream {
+        let file = self.files[range.file.index()];
+        let sectors = (range.pages * 8).min((file.size.sectors() - range.first * 8) as u32);
+        let bios_left = BioStream::parts(sectors, self.block.limits().max_sectors);
+        let index = self.page_ios.insert(PageIo { range, write, bios_left }) as u32;
+        BioStream::new(Bio {
+            op: if write { Op::Write } else { Op::Read },
+            sector: Sector(file.start.0 + range.first * 8),
+            sectors,
+            sync: !write || who.waits,
+            fua: false,
+            process: who.process,
+            prio: who.prio,
+            cpu: who.cpu,
+            hw_queue: who.hw_queue,
+            owner: Owner::Pages(index).pack(),
+        })
+    }
+
+    /// One bio of a page I/O has ended; with the last one, its pages change state and
+    /// those who wait for pages of the file look again.
+    pub fn page_bio_ended(&mut self, index: u32) {
+        let io = &mut self.page_ios[index as usize];
+        io.bios_left -= 1;
+        if io.bios_left > 0 {
+            return;
+        }
+        let PageIo { range, write, .. } = self.page_ios.remove(index as usize);
+        if write {
+            self.cache.write_done(range, self.now);
+        } else {
+            self.cache.read_done(range);
+        }
+        let now = self.now;
+        let mut waiters = std::mem::take(&mut self.page_waiters);
+        waiters.retain(|&(process, wait)| {
+            let over = wait == Wait::AnyPages || wait == Wait::Pages(range.file);
+            if over {
+                self.wake(process, now);
+            }
+            !over
+        });
+        self.page_waiters = waiters;
+    }
+}
+
+/// On whose behalf pages are read or written.
+#[derive(Clone, Copy, Debug)]
+pub struct Submitter {
+    /// The process.
+    pub process: ProcessId,
+    /// Its priority.
+    pub prio: IoPrio,
+    /// The CPU it runs on.
+    pub cpu: u16,
+    /// Hardware queue of its CPU.
+    pub hw_queue: u16,
+    /// Somebody waits for the writes (`WB_SYNC_ALL`).
+    pub waits: bool,
+}
+
+/// Ranges of pages being handed to the block layer; goes on where it had to stop.
+#[derive(Debug, Default)]
+pub struct PageWork {
+    /// Ranges not begun yet, in order. Filled by the page cache.
+    pub ranges: Vec<PageRange>,
+    next: usize,
+    stream: Option<BioStream>,
+    write: bool,
+}
+
+impl PageWork {
+    /// Everything to be handed over is a read (`write` false) or a write.
+    pub fn begin(&mut self, write: bool) {
+        debug_assert!(self.stream.is_none() && self.next == self.ranges.len());
+        self.ranges.clear();
+        self.next = 0;
+        self.write = write;
+    }
+
+    /// Hand over what is left. `Err`: asleep until there is a request.
+    pub fn hand_over(&mut self, world: &mut World, who: Submitter) -> Result<(), Asleep> {
+        loop {
+            if self.stream.is_none() {
+                let Some(&range) = self.ranges.get(self.next) else { break };
+                self.next += 1;
+                self.stream = Some(world.page_bios(range, self.write, who));
+            }
+            if let Some(stream) = &mut self.stream {
+                if stream.submit(world.now, &mut world.block) == Submitted::NoRequest {
+                    // A plug is flushed before its owner sleeps.
+                    world.unplug();
+                    if stream.submit(world.now, &mut world.block) == Submitted::NoRequest {
+                        world.sleep_until(who.process, Wait::Request, Some(stream.needs()));
+                        return Err(Asleep);
+                    }
+                }
+                self.stream = None;
+            }
+        }
+        world.unplug();
+        world.pass_on_request();
+        Ok(())
+    }
+}
+
+/// The caller sleeps and will be called again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Asleep;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn an_owner_survives_being_a_number(process in 0..1_000_000u32, slot: u32) {
+            for owner in [Owner::Direct(ProcessId(process), slot), Owner::Pages(slot), Owner::Flush(ProcessId(process))] {
+                prop_assert_eq!(Owner::unpack(owner.pack()), owner);
+            }
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! Time series and disk traces of bounded size, whatever the run's length.
+
+use crate::request::{Op, Request};
+use crate::result::{DiskTrace, Series};
+use crate::units::Nanos;
+
+/// Most rows a series has; when a run outlasts them, neighbours are added together.
+const SERIES_ROWS: usize = 4096;
+
+/// Width of a row at the start of a run.
+const SERIES_INTERVAL: Nanos = Nanos::from_millis(1);
+
+/// Most commands kept in each of the two traces.
+const TRACE_ROWS: usize = 16_384;
+
+/// What happened in one interval.
+#[derive(Clone, Copy, Debug, Default)]
+struct Row {
+    bytes: [u64; 2],
+    ios: [u64; 2],
+    clat_sum: [u64; 2],
+    clat_max: [u64; 2],
+    waiting_area: u64,
+    in_flight_area: u64,
+}
+
+impl Row {
+    fn join(self, next: Row) -> Row {
+        let add = |a: [u64; 2], b: [u64; 2]| [a[0] + b[0], a[1] + b[1]];
+        let max = |a: [u64; 2], b: [u64; 2]| [a[0].max(b[0]), a[1].max(b[1])];
+        Row {
+            bytes: add(self.bytes, next.bytes),
+            ios: add(self.ios, next.ios),
+            clat_sum: add(self.clat_sum, next.clat_sum),
+            clat_max: max(self.clat_max, next.clat_max),
+            waiting_area: self.waiting_area + next.waiting_area,
+            in_flight_area: self.in_flight_area + next.in_flight_area,
+        }
+    }
+}
+
+/// Gathers a [`Series`].
+#[derive(Debug)]
+pub struct SeriesRecorder {
+    interval: Nanos,
+    rows: Vec<Row>,
+    /// End of the last row's interval: most events fall before it.
+    last_end: Nanos,
+}
+
+impl Default for SeriesRecorder {
+    fn default() -> Self {
+        SeriesRecorder { interval: SERIES_INTERVAL, rows: Vec::new(), last_end: Nanos::ZERO }
+    }
+}
+
+impl SeriesRecorder {
+    /// The row that holds `at`, which may lie in any row there is or behind the last.
+    #[inline]
+    fn row(&mut self, at: Nanos) -> &mut Row {
+        if at >= self.last_end {
+            self.extend_to(at);
+        }
+        let last = self.rows.len() - 1;
+        let index =
+            if at + self.interval >= self.last_end { last } else { (at.0 / self.interval.0) as usize };
+        &mut self.rows[index]
+    }
+
+    #[cold]
+    fn extend_to(&mut self, at: Nanos) {
+        while at.0 / self.interval.0 >= SERIES_ROWS as u64 {
+            self.rows =
+                self.rows.chunks(2).map(|pair| pair.iter().copied().reduce(Row::join).unwrap()).collect();
+            self.interval = self.interval + self.interval;
+        }
+        self.rows.resize((at.0 / self.interval.0) as usize + 1, Row::default());
+        self.last_end = Nanos(self.rows.len() as u64 * self.interval.0);
+    }
+
+    /// A process has got an I/O's result. `write` counts trims too.
+    #[inline]
+    pub fn completed(&mut self, at: Nanos, write: bool, bytes: u64, clat: Nanos) {
+        let row = self.row(at);
+        let side = usize::from(write);
+        row.bytes[side] += bytes;
+        row.ios[side] += 1;
+        row.clat_sum[side] += clat.0;
+        row.clat_max[side] = row.clat_max[side].max(clat.0);
+    }
+
+    /// From `from` to `to`, so many requests waited and so many were with the disk.
+    #[inline]
+    pub fn depth(&mut self, from: Nanos, to: Nanos, waiting: u32, in_flight: u32) {
+        if waiting == 0 && in_flight == 0 {
+            return;
+        }
+        let mut at = from;
+        while at < to {
+            // Rows may double in width while the span is laid over them.
+            self.row(at);
+            let row_end = Nanos((at.0 / self.interval.0 + 1) * self.interval.0);
+            let until = to.min(row_end);
+            let row = self.row(at);
+            row.waiting_area += u64::from(waiting) * (until - at).0;
+            row.in_flight_area += u64::from(in_flight) * (until - at).0;
+            at = until;
+        }
+    }
+
+    /// The finished series and the width of its intervals.
+    pub fn finish(self) -> (Series, Nanos) {
+        let column = |f: fn(&Row) -> u64| self.rows.iter().map(|row| f(row) as i64).collect::<Vec<_>>();
+        let mean_milli = |f: fn(&Row) -> u64| {
+            self.rows.iter().map(|row| (f(row) as u128 * 1000 / u128::from(self.interval.0)) as i64).collect()
+        };
+        let series = Series {
+            read_bytes: column(|row| row.bytes[0]),
+            write_bytes: column(|row| row.bytes[1]),
+            read_ios: column(|row| row.ios[0]),
+            write_ios: column(|row| row.ios[1]),
+            read_clat_sum_ns: column(|row| row.clat_sum[0]),
+            write_clat_sum_ns: column(|row| row.clat_sum[1]),
+            read_clat_max_ns: column(|row| row.clat_max[0]),
+            write_clat_max_ns: column(|row| row.clat_max[1]),
+            waiting_milli: mean_milli(|row| row.waiting_area),
+            in_flight_milli: mean_milli(|row| row.in_flight_area),
+        };
+        (series, self.interval)
+    }
+}
+
+/// One command in a trace.
+#[derive(Clone, Copy, Debug)]
+struct Traced {
+    request: Request,
+    completed: Nanos,
+}
+
+/// Gathers the two traces of what the disk did.
+///
+/// The overview keeps every n-th command, n doubling whenever it is full, so that it
+/// covers the run evenly. The detail keeps every command of one stretch; a new stretch
+/// is begun whenever the run has lasted twice as long as at the last beginning, and
+/// takes the place of the old one once it holds as much, so that it shows the run
+/// under way rather than its start.
+#[derive(Debug)]
+pub struct TraceRecorder {
+    seen: u64,
+    stride: u64,
+    overview: Vec<Traced>,
+    detail: Vec<Traced>,
+    next_detail: Vec<Traced>,
+    next_begin: Nanos,
+}
+
+impl Default for TraceRecorder {
+    fn default() -> Self {
+        TraceRecorder {
+            seen: 0,
+            stride: 1,
+            overview: Vec::new(),
+            detail: Vec::new(),
+            next_detail: Vec::new(),
+            next_begin: Nanos::from_millis(250),
+        }
+    }
+}
+
+impl TraceRecorder {
+    /// The disk has ended `request`.
+    #[inline]
+    pub fn completed(&mut self, request: &Request, at: Nanos) {
+        if self.seen.is_multiple_of(self.stride) {
+            if self.overview.len() == TRACE_ROWS {
+                let mut index = 0;
+                self.overview.retain(|_| {
+                    index += 1;
+                    index % 2 == 1
+                });
+                self.stride *= 2;
+            }
+            if self.seen.is_multiple_of(self.stride) {
+                self.overview.push(Traced { request: *request, completed: at });
+            }
+        }
+        self.seen += 1;
+        if self.detail.len() < TRACE_ROWS {
+            self.detail.push(Traced { request: *request, completed: at });
+        } else if at >= self.next_begin {
+            self.next_detail.push(Traced { request: *request, completed: at });
+            if self.next_detail.len() == TRACE_ROWS {
+                std::mem::swap(&mut self.detail, &mut self.next_detail);
+                self.next_detail.clear();
+                self.next_begin = at + at;
+            }
+        }
+    }
+
+    /// The finished traces: overview, its stride, detail.
+    pub fn finish(self) -> (DiskTrace, u64, DiskTrace) {
+        (columns(self.overview), self.stride, columns(self.detail))
+    }
+}
+
+fn columns(mut rows: Vec<Traced>) -> DiskTrace {
+    rows.sort_by_key(|row| row.request.issued);
+    let column = |f: fn(&Traced) -> i64| rows.iter().map(f).collect::<Vec<_>>();
+    DiskTrace {
+        queued_ns: column(|row| row.request.inserted.0 as i64),
+        issued_ns: column(|row| row.request.issued.0 as i64),
+        completed_ns: column(|row| row.completed.0 as i64),
+        sector: column(|row| row.request.sector.0 as i64),
+        sectors: column(|row| i64::from(row.request.sectors)),
+        op: column(|row| match row.request.op {
+            Op::Read => 0,
+            Op::Write => 1,
+            Op::Flush => 2,
+            Op::Discard => 3,
+        }),
+        process: column(|row| match row.request.process {
+            crate::request::ProcessId::KERNEL => -1,
+            process => i64::from(process.0),
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_series_keeps_every_io_and_stays_within_its_rows(
+            gaps in prop::collection::vec(0..400_000_000u64, 1..400)
+        ) {
+            let mut recorder = SeriesRecorder::default();
+            let mut at = Nanos::ZERO;
+            let mut area = 0;
+            for &gap in &gaps {
+                recorder.depth(at, at + Nanos(gap), 3, 1);
+                area += gap;
+                at += Nanos(gap);
+                recorder.completed(at, gap % 2 == 0, 4096, Nanos(gap));
+            }
+            let (series, Nanos(interval_ns)) = recorder.finish();
+            prop_assert!(series.read_ios.len() <= SERIES_ROWS);
+            let ios: i64 = series.read_ios.iter().chain(&series.write_ios).sum();
+            prop_assert_eq!(ios as usize, gaps.len());
+            let clat: i64 = series.read_clat_sum_ns.iter().chain(&series.write_clat_sum_ns).sum();
+            prop_assert_eq!(clat as u64, gaps.iter().sum::<u64>());
+            let milli: i64 = series.in_flight_milli.iter().sum();
+            let rounding = series.in_flight_milli.len() as u64 * interval_ns / 1000;
+            prop_assert!((milli as u64 * interval_ns / 1000).abs_diff(area) <= rounding + 1);
+        }
+
+        #[test]
+        fn an_overview_is_every_nth_command_and_bounded(commands in 1..100_000u64) {
+            let mut recorder = TraceRecorder::default();
+            for n in 0..commands {
+                let request = Request { issued: Nanos(n), ..Request::default() };
+                recorder.completed(&request, Nanos(n + 1));
+            }
+            let (overview, stride, detail) = recorder.finish();
+            prop_assert!(overview.issued_ns.len() <= TRACE_ROWS);
+            prop_assert_eq!(overview.issued_ns.len() as u64, commands.div_ceil(stride));
+            prop_assert!(overview.issued_ns.iter().enumerate().all(|(i, &ns)| ns as u64 == i as u64 * stride));
+            prop_assert!(detail.issued_ns.windows(2).all(|pair| pair[1] == pair[0] + 1));
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! `deadline`: upwards across the disk, in batches, and nobody waits for ever.
+//!
+//! Follows the single-queue scheduler of Linux 4.12 (`block/deadline-iosched.c` with the
+//! legacy elevator core around it).
+//!
+//! A disk head that goes where the oldest request wants it spends its time seeking; one
+//! that always goes to the nearest starves whoever is far away. Deadline keeps every
+//! request twice: sorted by sector, to serve *batches* that move upwards, and in a FIFO
+//! with a deadline, to know who has waited too long. A batch is up to `fifo_batch`
+//! requests of one direction. Only between batches does it look up and choose:
+//!
+//! 1. Direction: reads, because somebody waits for a read; but when writes wait too and
+//!    have been passed over `writes_starved` times, writes.
+//! 2. Place: on from the request behind the last one served, if the last batch went the
+//!    same way, has more above it, and the head of the FIFO has not expired (`read_expire`,
+//!    `write_expire`). Otherwise at the head of the FIFO: the oldest request, wherever.
+//!
+//! So a deadline is a wish: it is looked at between batches only, an expired write still
+//! waits for its turn, and under load nearly all requests have expired and deadline
+//! becomes first come, first served in batches.
+//!
+//! The batch follows a *pointer* to the next request (`next_rq`) that is set at dispatch:
+//! a request that arrives between the head and that pointer is passed over until the
+//! next sweep. mq-deadline searches from the last position instead and takes it along.
+//!
+//! Left out: jiffies. Deadlines here are exact to the nanosecond, in the kernel to its
+//! tick (4 ms at HZ=250), which shows only when requests are that close to expiry. 4.12
+//! merged requests of different priority; here they stay apart, which matters only for
+//! processes that share files and differ in priority.
+
+use super::lanes::Lanes;
+use super::lists::{Links, List};
+use super::{Generation, Info, InsertAt, Merge, Queue, QueueLimits, Scheduler, Settings, Tunable, Unit};
+use crate::request::{Bio, Op, RequestId};
+use crate::units::{Nanos, Sector};
+
+const READ: usize = 0;
+const WRITE: usize = 1;
+
+/// The lane of an operation (`rq_data_dir`): discards go with the writes.
+pub(super) const fn direction(op: Op) -> usize {
+    if op.is_write() { WRITE } else { READ }
+}
+
+/// Tunables that deadline shares with mq-deadline.
+pub(super) const READ_EXPIRE: Tunable = Tunable {
+    name: "read_expire",
+    unit: Unit::Milliseconds,
+    default: 500,
+    min: 0,
+    max: i32::MAX as i64,
+    help: "a read that has waited so long is where the next batch of reads begins",
+};
+/// See [`READ_EXPIRE`].
+pub(super) const WRITE_EXPIRE: Tunable = Tunable {
+    name: "write_expire",
+    unit: Unit::Milliseconds,
+    default: 5000,
+    min: 0,
+    max: i32::MAX as i64,
+    help: "a write that has waited so long is where the next batch of writes begins",
+};
+/// Negative values count as huge ones: the kernel compares them as unsigned.
+pub(super) const WRITES_STARVED: Tunable = Tunable {
+    name: "writes_starved",
+    unit: Unit::Count,
+    default: 2,
+    min: i32::MIN as i64,
+    max: i32::MAX as i64,
+    help: "batches of reads that may go before waiting writes; negative: any number",
+};
+/// See [`READ_EXPIRE`].
+pub(super) const FRONT_MERGES: Tunable = Tunable {
+    name: "front_merges",
+    unit: Unit::Flag,
+    default: 1,
+    min: 0,
+    max: 1,
+    help: "look for waiting requests that a new one ends in front of; 0 saves the search",
+};
+/// See [`READ_EXPIRE`].
+pub(super) const FIFO_BATCH: Tunable = Tunable {
+    name: "fifo_batch",
+    unit: Unit::Count,
+    default: 16,
+    min: 0,
+    max: i32::MAX as i64,
+    help: "requests of one direction in a row before deadlines are looked at: few for latency, many for throughput",
+};
+
+/// A tunable in milliseconds as a span.
+pub(super) fn span(settings: &Settings, name: &str) -> Nanos {
+    Nanos::from_millis(settings.get(name) as u64)
+}
+
+/// The state of deadline.
+pub struct Deadline {
+    expire: [Nanos; 2],
+    writes_starved: u32,
+    front_merges: bool,
+    fifo_batch: u32,
+
+    lanes: Lanes<2>,
+    /// Put back at the head: goes before all others and is no longer sorted or merged.
+    head: List,
+    head_links: Links,
+    at_head: usize,
+    /// Where the batch goes on; its direction is the last one served.
+    next: Option<RequestId>,
+    next_direction: usize,
+    batching: u32,
+    starved: u32,
+}
+
+impl Deadline {
+    /// The request that the rules in this file's header name.
+    fn choose(&mut self, now: Nanos) -> Option<RequestId> {
+        if let Some(next) = self.next
+            && self.batching < self.fifo_batch
+        {
+            return Some(next);
+        }
+        let (reads, writes) = (!self.lanes.is_empty(READ), !self.lanes.is_empty(WRITE));
+        let direction = match (reads, writes) {
+            (false, false) => return None,
+            (true, false) => READ,
+            (false, true) => WRITE,
+            (true, true) if self.starved >= self.writes_starved => WRITE,
+            (true, true) => {
+                self.starved += 1;
+                READ
+            }
+        };
+        if direction == WRITE {
+            self.starved = 0;
+        }
+        self.batching = 0;
+        self.next
+            .filter(|_| self.next_direction == direction && !self.lanes.has_expired(direction, now))
+            .or_else(|| self.lanes.oldest(direction))
+    }
+
+    /// `id` stops waiting: the batch must not go on there.
+    fn remove(&mut self, id: RequestId) {
+        if self.next == Some(id) {
+            self.next = self.lanes.above(id);
+        }
+        self.lanes.remove(id);
+    }
+}
+
+impl Scheduler for Deadline {
+    const INFO: Info = Info {
+        name: "deadline",
+        generation: Generation::SingleQueue,
+        summary: "batches in sector order, reads before writes, a deadline for each (single queue)",
+        follows: "Linux 4.12, deadline-iosched.c; deadlines are exact instead of rounded to ticks",
+        // estimate: as noop, and a sorted tree.
+        lock_ns: 700,
+        tunables: &[READ_EXPIRE, WRITE_EXPIRE, WRITES_STARVED, FRONT_MERGES, FIFO_BATCH],
+    };
+
+    fn new(settings: &Settings, limits: &QueueLimits) -> Self {
+        let requests = limits.nr_requests as usize;
+        Deadline {
+            expire: [span(settings, "read_expire"), span(settings, "write_expire")],
+            writes_starved: settings.get("writes_starved") as u32,
+            front_merges: settings.get("front_merges") == 1,
+            fifo_batch: settings.get("fifo_batch") as u32,
+            lanes: Lanes::with_capacity(requests),
+            head: List::EMPTY,
+            head_links: Links::default(),
+            at_head: 0,
+            next: None,
+            next_direction: READ,
+            batching: 0,
+            starved: 0,
+        }
+    }
+
+    #[inline]
+    fn find_merge(&mut self, queue: &Queue<'_>, bio: &Bio) -> Option<Merge> {
+        self.lanes.find_merge(queue, bio, direction(bio.op), self.front_merges)
+    }
+
+    fn bio_merged(&mut self, queue: &Queue<'_>, merge: Merge, _: Sector) {
+        self.lanes.bio_merged(queue, merge);
+    }
+
+    fn neighbour(&self, queue: &Queue<'_>, id: RequestId, after: bool) -> Option<RequestId> {
+        self.lanes.neighbour(queue, id, after)
+    }
+
+    fn find_join(&mut self, queue: &Queue<'_>, id: RequestId) -> Option<RequestId> {
+        self.lanes.find_join(queue, id)
+    }
+
+    fn requests_merged(&mut self, queue: &Queue<'_>, kept: RequestId, gone: RequestId) {
+        if self.next == Some(gone) {
+            self.next = self.lanes.above(gone);
+        }
+        self.lanes.requests_merged(queue, kept, gone);
+    }
+
+    #[inline]
+    fn insert(&mut self, queue: &Queue<'_>, id: RequestId, at: InsertAt) {
+        match at {
+            InsertAt::Sorted => {
+                let direction = direction(queue.requests[id].op);
+                let expires = queue.now.saturating_add(self.expire[direction]);
+                self.lanes.insert(queue, id, direction, expires);
+            }
+            InsertAt::Head => {
+                self.head_links.push_front(&mut self.head, id);
+                self.at_head += 1;
+            }
+        }
+    }
+
+    #[inline]
+    fn dispatch(&mut self, queue: &Queue<'_>, _: u16) -> Option<RequestId> {
+        if let Some(id) = self.head_links.pop_front(&mut self.head) {
+            self.at_head -= 1;
+            return Some(id);
+        }
+        let id = self.choose(queue.now)?;
+        self.batching += 1;
+        self.next = Some(id);
+        self.next_direction = direction(queue.requests[id].op);
+        self.remove(id);
+        Some(id)
+    }
+
+    fn completed(&mut self, _: &Queue<'_>, _: RequestId) {}
+
+    #[inline]
+    fn has_work(&self, _: u16) -> bool {
+        self.waiting() > 0
+    }
+
+    #[inline]
+    fn waiting(&self) -> usize {
+        self.lanes.waiting() + self.at_head
+    }
+}

@@ -1,0 +1,233 @@
+//! Kyber's feedback: latency histograms, and the depths that follow from them.
+//!
+//! Follows Linux 6.12 (`kyber_timer_fn`, `calculate_percentile`). A latency counts as so many
+//! quarters of its domain's target: four good buckets, four bad ones, the last open.
+//!
+//! * Congestion: the 90th percentile of the time *in the disk* is bad in some domain.
+//! * With congestion, every domain of which the 99th percentile of the *total* time is
+//!   known is scaled by that percentile over the target, in quarters, rounded up: a
+//!   domain that is well off shrinks, one that is badly off grows.
+//! * Without, only domains that are badly off grow. Thus a domain that was throttled
+//!   grows back when its requests wait too long for tokens - and only then.
+//!
+//! A percentile is taken once there are 500 samples, or one second after the first judgement
+//! that saw any. Both histograms of a domain share that second's clock, and taking the one
+//! restarts it for the other: below 500 I/Os per second the total latency is judged much
+//! more seldom than the time in the disk. So it is in the kernel. What was learned of a
+//! domain without congestion is remembered until the next congestion uses it.
+
+use crate::units::Nanos;
+
+/// Domains whose latency is measured: reads, writes, discards.
+pub(super) const MEASURED: usize = 3;
+
+/// Buckets up to the target; as many are above it.
+const GOOD: usize = 4;
+const BUCKETS: usize = 2 * GOOD;
+
+/// Samples that are enough for a percentile.
+const SAMPLES: u32 = 500;
+/// After so long fewer are enough.
+const PATIENCE: Nanos = Nanos::from_secs(1);
+
+/// Latencies in quarters of the target.
+#[derive(Clone, Copy, Debug, Default)]
+struct Histogram([u32; BUCKETS]);
+
+impl Histogram {
+    /// Count `latency` in the bucket whose upper bound, a multiple of `width`, it does not
+    /// exceed. Seven comparisons cost less than the kernel's division.
+    #[inline]
+    fn record(&mut self, latency: Nanos, width: u64) {
+        let above = |bucket: u64| usize::from(latency.0 > width.saturating_mul(bucket));
+        let bucket: usize = (1..BUCKETS as u64).map(above).sum();
+        self.0[bucket] += 1;
+    }
+
+    /// The bucket that holds the given percentile.
+    fn percentile(&self, percent: u32) -> usize {
+        let mut left = (self.0.iter().sum::<u32>() * percent).div_ceil(100);
+        for (bucket, &count) in self.0[..BUCKETS - 1].iter().enumerate() {
+            if count >= left {
+                return bucket;
+            }
+            left -= count;
+        }
+        BUCKETS - 1
+    }
+}
+
+/// What is known of one domain's latencies.
+#[derive(Clone, Copy, Debug)]
+struct Domain {
+    /// A quarter of the target, at least 1 ns.
+    width: u64,
+    total: Histogram,
+    in_disk: Histogram,
+    /// When fewer samples than [`SAMPLES`] are enough, once a judgement has seen any.
+    patience_ends: Option<Nanos>,
+    /// Last 99th percentile of the total latency that no congestion has used yet.
+    remembered: Option<usize>,
+}
+
+impl Domain {
+    /// Take a percentile and empty the histogram, if it has enough samples.
+    fn take(
+        &mut self,
+        now: Nanos,
+        percent: u32,
+        which: impl Fn(&mut Domain) -> &mut Histogram,
+    ) -> Option<usize> {
+        let samples: u32 = which(self).0.iter().sum();
+        if samples == 0 {
+            return None;
+        }
+        let patience_ends = *self.patience_ends.get_or_insert(now + PATIENCE);
+        if samples < SAMPLES && now < patience_ends {
+            return None;
+        }
+        self.patience_ends = None;
+        let histogram = std::mem::take(which(self));
+        Some(histogram.percentile(percent))
+    }
+}
+
+/// Judges latencies and says which depths they call for.
+#[derive(Debug)]
+pub(super) struct Judge {
+    domains: [Domain; MEASURED],
+}
+
+impl Judge {
+    /// With a target for each domain.
+    pub fn new(targets: [Nanos; MEASURED]) -> Judge {
+        let domain = |target: Nanos| Domain {
+            width: (target.0 / GOOD as u64).max(1),
+            total: Histogram::default(),
+            in_disk: Histogram::default(),
+            patience_ends: None,
+            remembered: None,
+        };
+        Judge { domains: targets.map(domain) }
+    }
+
+    /// A request took this long from its making, and in the disk.
+    #[inline]
+    pub fn record(&mut self, domain: usize, total: Nanos, in_disk: Nanos) {
+        let domain = &mut self.domains[domain];
+        domain.total.record(total, domain.width);
+        domain.in_disk.record(in_disk, domain.width);
+    }
+
+    /// Which depth each domain should have, given those that it has; not yet clamped.
+    pub fn depths(&mut self, now: Nanos, mut depths: [u32; MEASURED]) -> [u32; MEASURED] {
+        let mut congested = false;
+        for domain in &mut self.domains {
+            let p90 = domain.take(now, 90, |d| &mut d.in_disk);
+            congested |= p90.is_some_and(|bucket| bucket >= GOOD);
+        }
+        for (domain, depth) in self.domains.iter_mut().zip(&mut depths) {
+            let fresh = domain.take(now, 99, |d| &mut d.total);
+            let p99 = if congested {
+                fresh.or(domain.remembered.take())
+            } else {
+                domain.remembered = fresh.or(domain.remembered);
+                fresh
+            };
+            if let Some(p99) = p99.filter(|&bucket| congested || bucket >= GOOD) {
+                *depth = *depth * (p99 as u32 + 1) / GOOD as u32;
+            }
+        }
+        depths
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const TARGET: u64 = 2_000_000;
+    const READ: usize = 0;
+    const WRITE: usize = 1;
+
+    fn judge() -> Judge {
+        Judge::new([Nanos(TARGET), Nanos(TARGET), Nanos(TARGET)])
+    }
+
+    fn samples(judge: &mut Judge, domain: usize, count: u32, total: u64, in_disk: u64) {
+        (0..count).for_each(|_| judge.record(domain, Nanos(total), Nanos(in_disk)));
+    }
+
+    proptest! {
+        #[test]
+        fn a_latency_falls_into_the_bucket_that_division_gives(latency in 0u64..10_000_000, target in 0u64..8_000_000) {
+            let width = (target / 4).max(1);
+            let mut histogram = Histogram::default();
+            histogram.record(Nanos(latency), width);
+            let expected = (latency.saturating_sub(1) / width).min(7) as usize;
+            prop_assert_eq!(histogram.0[expected], 1);
+        }
+
+        #[test]
+        fn a_percentile_is_the_first_bucket_that_covers_it(counts in prop::array::uniform8(0u32..1000), percent in 1u32..=100) {
+            let histogram = Histogram(counts);
+            let all: u32 = counts.iter().sum();
+            prop_assume!(all > 0);
+            let bucket = histogram.percentile(percent);
+            let up_to = |b: usize| counts[..b].iter().sum::<u32>() * 100;
+            prop_assert!(up_to(bucket + 1) >= all * percent);
+            prop_assert!(up_to(bucket) < all * percent);
+        }
+    }
+
+    #[test]
+    fn slow_reads_in_the_disk_shrink_the_depth_of_writes_that_are_well_off() {
+        let mut judge = judge();
+        samples(&mut judge, READ, 500, 2 * TARGET, 2 * TARGET);
+        samples(&mut judge, WRITE, 500, TARGET / 4, TARGET / 4);
+        // Reads: open bucket, twice the depth. Writes: within the first quarter, a quarter.
+        assert_eq!(judge.depths(Nanos::from_millis(100), [100, 100, 64]), [200, 25, 64]);
+    }
+
+    #[test]
+    fn without_congestion_a_domain_that_waits_for_tokens_grows_and_no_other_changes() {
+        let mut judge = judge();
+        samples(&mut judge, READ, 500, TARGET / 2, TARGET / 2);
+        samples(&mut judge, WRITE, 500, TARGET + TARGET / 4, TARGET / 4);
+        assert_eq!(judge.depths(Nanos::from_millis(100), [100, 100, 64]), [100, 125, 64]);
+    }
+
+    #[test]
+    fn congestion_uses_what_was_remembered_of_a_quiet_domain_once() {
+        let mut judge = judge();
+        samples(&mut judge, WRITE, 500, TARGET / 2, TARGET / 2);
+        assert_eq!(judge.depths(Nanos::from_millis(100), [256, 128, 64]), [256, 128, 64]);
+        samples(&mut judge, READ, 500, TARGET, 2 * TARGET);
+        assert_eq!(judge.depths(Nanos::from_millis(200), [256, 128, 64]), [256, 64, 64]);
+        samples(&mut judge, READ, 500, TARGET, 2 * TARGET);
+        assert_eq!(judge.depths(Nanos::from_millis(300), [256, 64, 64]), [256, 64, 64]);
+    }
+
+    #[test]
+    fn one_slow_request_in_ten_is_no_congestion() {
+        let mut judge = judge();
+        samples(&mut judge, READ, 450, TARGET / 4, TARGET / 4);
+        samples(&mut judge, READ, 50, TARGET / 4, 2 * TARGET);
+        assert_eq!(judge.depths(Nanos::from_millis(100), [256, 128, 64]), [256, 128, 64]);
+    }
+
+    #[test]
+    fn few_samples_are_judged_after_a_second_and_the_total_latency_waits_longer() {
+        let mut judge = judge();
+        samples(&mut judge, READ, 1, TARGET / 4, 2 * TARGET);
+        let depths = [256, 128, 64];
+        assert_eq!(judge.depths(Nanos::from_millis(100), depths), depths);
+        // The time in the disk is judged now, which restarts the clock for the total.
+        assert_eq!(judge.depths(Nanos::from_millis(1100), depths), depths);
+        assert_eq!(judge.depths(Nanos::from_millis(2000), depths), depths);
+        samples(&mut judge, READ, 499, TARGET / 4, 2 * TARGET);
+        // 500 samples of the total by now, but only 499 of the disk's: a second has passed.
+        assert_eq!(judge.depths(Nanos::from_millis(2100), depths), [64, 128, 64]);
+    }
+}

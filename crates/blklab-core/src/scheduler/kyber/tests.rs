@@ -1,0 +1,193 @@
+//! What kyber does with requests; its judgement is tested where it stands.
+
+use super::super::AnyScheduler;
+use super::super::testing::{Rig, Submitted, bio, limits};
+use super::super::{Merge, QueueLimits};
+use crate::request::Op::{self, Discard, Read, Write};
+use crate::request::{Bio, RequestId};
+use crate::units::Nanos;
+
+fn on_cpu(cpu: u16, op: Op, sector: u64) -> Bio {
+    Bio { cpu, hw_queue: cpu / 2, ..bio(op, sector) }
+}
+
+fn depth(rig: &Rig, op: Op) -> u32 {
+    let AnyScheduler::Kyber(kyber) = &rig.scheduler else { panic!("not kyber") };
+    kyber.tokens(op).0
+}
+
+fn fill(rig: &mut Rig, op: Op, count: u64) {
+    for place in 0..count {
+        rig.submit(bio(op, place * 100));
+    }
+}
+
+/// `count` requests one after the other, each `in_disk` after its dispatch.
+fn serve_slowly(rig: &mut Rig, op: Op, count: u64, in_disk: Nanos) {
+    for place in 0..count {
+        rig.submit(bio(op, place * 100));
+        rig.dispatch(0).expect("nothing else is under way");
+        rig.advance(in_disk);
+        rig.complete(0);
+    }
+}
+
+#[test]
+fn domains_take_turns_in_batches_of_16_reads_8_writes_and_1_discard() {
+    let mut rig = Rig::new("kyber", &[]);
+    for op in [Read, Write, Discard] {
+        fill(&mut rig, op, 40);
+    }
+    let ops: Vec<_> = (0..50)
+        .map(|_| {
+            let id = rig.dispatch(0).expect("tokens are left");
+            rig.requests[id].op
+        })
+        .collect();
+    let round = [vec![Read; 16], vec![Write; 8], vec![Discard; 1]].concat();
+    assert_eq!(ops, [round.clone(), round].concat());
+}
+
+#[test]
+fn a_domain_out_of_tokens_does_not_hold_up_the_others_and_is_woken_after_eight_came_back() {
+    let mut rig = Rig::new("kyber", &[]);
+    fill(&mut rig, Write, 130);
+    assert_eq!(rig.dispatch_all().len(), 128);
+    rig.submit(bio(Read, 77));
+    assert_eq!(rig.dispatch_all(), [77]);
+    rig.complete(128);
+    (0..7).for_each(|_| drop(rig.complete(0)));
+    assert_eq!(rig.woken, []);
+    rig.complete(0);
+    assert_eq!(rig.woken, [0]);
+    assert_eq!(rig.dispatch_all().len(), 2);
+}
+
+#[test]
+fn tokens_are_the_disks_and_a_queue_may_wake_for_another_queues_completion() {
+    let mut rig = Rig::new("kyber", &[]);
+    fill(&mut rig, Discard, 64);
+    assert_eq!(rig.dispatch_all().len(), 64);
+    rig.submit(on_cpu(2, Discard, 999_999));
+    assert_eq!(rig.dispatch(1), None);
+    (0..8).for_each(|_| drop(rig.complete(0)));
+    assert_eq!(rig.woken, [1]);
+    assert!(rig.dispatch(1).is_some());
+}
+
+#[test]
+fn without_a_token_requests_stay_where_they_can_be_merged() {
+    let merges = |in_disk: u64| {
+        let mut rig = Rig::new("kyber", &[]);
+        fill(&mut rig, Write, in_disk);
+        rig.dispatch_all();
+        rig.submit(bio(Write, 500_000));
+        rig.submit(bio(Write, 600_000));
+        rig.dispatch(0);
+        matches!(rig.submit(bio(Write, 600_008)), Submitted::Merged(Merge::Back(_)))
+    };
+    assert!(merges(128));
+    // With a token left the first went to the disk, and took the second along to the
+    // hardware queue, where nothing is merged.
+    assert!(!merges(127));
+}
+
+#[test]
+fn cpus_are_emptied_one_after_the_other_and_merge_only_their_own() {
+    let mut rig = Rig::new("kyber", &[]);
+    for (cpu, sector) in [(1, 300), (0, 100), (1, 400), (0, 200)] {
+        rig.submit(on_cpu(cpu, Read, sector));
+    }
+    assert!(matches!(rig.submit(on_cpu(0, Read, 308)), Submitted::Waits(_)));
+    assert_eq!(rig.dispatch_all(), [100, 200, 308, 300, 400]);
+}
+
+#[test]
+fn hosts_with_more_than_64_cpus_lose_none() {
+    let mut rig = Rig::with_limits("kyber", &[], QueueLimits { cpus: 200, hw_queues: 1, ..limits() });
+    for cpu in [199, 64, 63, 0] {
+        rig.submit(Bio { cpu, ..bio(Read, u64::from(cpu) * 100) });
+    }
+    assert_eq!(rig.dispatch_all(), [0, 6_300, 6_400, 19_900]);
+}
+
+#[test]
+fn a_request_given_back_returns_its_token_and_goes_first() {
+    let mut rig = Rig::new("kyber", &[]);
+    fill(&mut rig, Discard, 65);
+    let first: RequestId = rig.dispatch(0).expect("tokens are left");
+    rig.dispatch_all();
+    rig.requeue(0);
+    assert_eq!(rig.dispatch(0).map(|id| rig.requests[id].sector.0), Some(6_400), "flushed before");
+    assert_eq!(rig.dispatch(0), None);
+    rig.complete(0);
+    assert_eq!(rig.dispatch(0), Some(first));
+}
+
+#[test]
+fn read_lat_nsec_decides_whether_slow_reads_throttle_writes() {
+    let write_depth = |read_lat_nsec| {
+        let mut rig = Rig::new("kyber", &[("read_lat_nsec", read_lat_nsec)]);
+        serve_slowly(&mut rig, Write, 500, Nanos::from_micros(100));
+        serve_slowly(&mut rig, Read, 500, Nanos::from_millis(5));
+        rig.advance(Nanos::from_millis(200));
+        depth(&rig, Write)
+    };
+    assert!(write_depth(2_000_000) < 128);
+    assert_eq!(write_depth(10_000_000), 128);
+}
+
+#[test]
+fn write_lat_nsec_decides_whether_slow_writes_throttle_reads() {
+    let read_depth = |write_lat_nsec| {
+        let mut rig = Rig::new("kyber", &[("write_lat_nsec", write_lat_nsec)]);
+        serve_slowly(&mut rig, Read, 500, Nanos::from_micros(100));
+        serve_slowly(&mut rig, Write, 500, Nanos::from_millis(20));
+        rig.advance(Nanos::from_millis(200));
+        depth(&rig, Read)
+    };
+    assert!(read_depth(10_000_000) < 256);
+    assert_eq!(read_depth(40_000_000), 256);
+}
+
+#[test]
+fn a_throttled_domain_gets_its_depth_back_when_its_requests_wait_too_long() {
+    let mut rig = Rig::new("kyber", &[]);
+    // Writes that are quick and reads that are not: writes are throttled.
+    serve_slowly(&mut rig, Write, 500, Nanos::from_micros(100));
+    serve_slowly(&mut rig, Read, 500, Nanos::from_millis(5));
+    rig.advance(Nanos::from_millis(200));
+    let throttled = depth(&rig, Write);
+    assert!(throttled <= 32, "{throttled}");
+    // Reads are gone, writes wait 30 ms for a token and are then served quickly.
+    for _ in 0..40 {
+        fill(&mut rig, Write, 40);
+        rig.advance(Nanos::from_millis(30));
+        while !rig.waiting.is_empty() {
+            rig.dispatch_all();
+            rig.complete_all();
+        }
+    }
+    rig.advance(Nanos::from_millis(200));
+    assert!(depth(&rig, Write) > throttled, "{}", depth(&rig, Write));
+}
+
+#[test]
+fn asynchronous_requests_may_use_three_quarters() {
+    let rig = Rig::with_limits("kyber", &[], QueueLimits { nr_requests: 64, ..limits() });
+    assert_eq!(rig.scheduler.depth_limit(Write, false), 48);
+    assert_eq!(rig.scheduler.depth_limit(Read, false), 48);
+    assert_eq!(rig.scheduler.depth_limit(Write, true), u32::MAX);
+}
+
+#[test]
+fn the_timer_runs_100_ms_after_a_completion_and_not_before_the_next() {
+    let mut rig = Rig::new("kyber", &[]);
+    assert_eq!(rig.scheduler.next_timer(), Nanos::NEVER);
+    serve_slowly(&mut rig, Read, 1, Nanos::from_millis(1));
+    assert_eq!(rig.scheduler.next_timer(), Nanos::from_millis(101));
+    serve_slowly(&mut rig, Read, 1, Nanos::from_millis(50));
+    assert_eq!(rig.scheduler.next_timer(), Nanos::from_millis(101));
+    rig.advance(Nanos::from_millis(60));
+    assert_eq!(rig.scheduler.next_timer(), Nanos::NEVER);
+}

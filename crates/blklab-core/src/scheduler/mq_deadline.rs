@@ -1,0 +1,291 @@
+//! `mq-deadline`: deadline for multi-queue block devices, with priorities.
+//!
+//! Follows Linux 6.12 (`block/mq-deadline.c` of the 6.12 stable series).
+//!
+//! Read [`deadline`](super::deadline) first: batches upwards across the disk, reads before
+//! writes, a deadline for each request. What differs:
+//!
+//! * **Three levels**: real-time, best effort (which is also "not set") and idle, each
+//!   with its own sorted lists and FIFOs. A level is served only when no request of a
+//!   higher one waits *or is with the disk*. `prio_aging_expire` is the way out: a lower
+//!   request that has waited so long goes before higher ones.
+//! * **Shared state**: which direction went last, how far the batch is and how often writes
+//!   were passed over are one set of numbers for all levels. Even *looking* for an aged
+//!   request at a lower level ends a batch at the higher one; with two busy levels batches
+//!   are therefore shorter than `fifo_batch`. That is the kernel's behaviour, kept here.
+//! * **Position, not pointer**: a batch goes on at the first request at or above where the
+//!   last one of that level and direction began, so that late arrivals are taken along.
+//! * **`async_depth`**: of a queue's `nr_requests`, how many writes and asynchronous
+//!   requests may use. Early 6.12 took three quarters; the stable series takes all, so that
+//!   nothing is held back unless somebody sets it. Synchronous reads are never limited.
+//! * One state for all hardware queues: dispatching for one may return a request bound to
+//!   another, and the block layer sorts that out.
+//!
+//! When only lower levels wait while a higher one is with the disk, dispatch returns
+//! nothing although there is work, and sets no timer: the kernel then polls every 3 ms
+//! (`BLK_MQ_BUDGET_DELAY`), and ageing is noticed by that poll too.
+//!
+//! Left out: zoned disks (since 6.10 the block layer's business anyway) and jiffies
+//! (deadlines are exact instead of rounded to a tick of 1 to 10 ms).
+
+use super::deadline::{FIFO_BATCH, FRONT_MERGES, READ_EXPIRE, WRITE_EXPIRE, WRITES_STARVED, direction, span};
+use super::lanes::Lanes;
+use super::lists::{Links, List};
+use super::{Generation, Info, InsertAt, Merge, Queue, QueueLimits, Scheduler, Settings, Tunable, Unit};
+use crate::request::{Bio, Op, PrioClass, RequestId};
+use crate::units::{Nanos, Sector};
+
+const READ: usize = 0;
+const WRITE: usize = 1;
+
+/// Priority levels: real-time, best effort, idle.
+const LEVELS: usize = 3;
+
+const fn level(class: PrioClass) -> usize {
+    match class {
+        PrioClass::RealTime => 0,
+        PrioClass::None | PrioClass::BestEffort => 1,
+        PrioClass::Idle => 2,
+    }
+}
+
+/// The lane of a level and direction.
+const fn lane(level: usize, direction: usize) -> usize {
+    2 * level + direction
+}
+
+/// The state of mq-deadline.
+pub struct MqDeadline {
+    expire: [Nanos; 2],
+    writes_starved: u32,
+    front_merges: bool,
+    fifo_batch: u32,
+    prio_aging_expire: Nanos,
+    async_depth: u32,
+
+    lanes: Lanes<{ 2 * LEVELS }>,
+    /// Inserted at the head: goes before all others.
+    head: List,
+    head_links: Links,
+    at_head: usize,
+    /// First sector of the last request dispatched, per lane.
+    latest: [Sector; 2 * LEVELS],
+    /// Requests that wait or are with the disk, per level (`dd_queued`).
+    queued: [u32; LEVELS],
+    /// By id: counted in `queued`. A request put back is not counted twice.
+    counted: Vec<bool>,
+    last_direction: usize,
+    batching: u32,
+    starved: u32,
+}
+
+impl MqDeadline {
+    /// The best request of a level that began to wait at or before `latest_start` (which
+    /// is negative early in a run). Changes the batch even when it returns nothing.
+    fn choose(&mut self, level: usize, now: Nanos, latest_start: i64) -> Option<RequestId> {
+        let on_from_here = |s: &Self, dir| s.lanes.at_or_above(lane(level, dir), s.latest[lane(level, dir)]);
+
+        let next = on_from_here(self, self.last_direction).filter(|_| self.batching < self.fifo_batch);
+        let (id, direction) = match next {
+            Some(id) => (id, self.last_direction),
+            None => {
+                let direction = self.choose_direction(level)?;
+                let lane = lane(level, direction);
+                let id = match on_from_here(self, direction) {
+                    Some(id) if !self.lanes.has_expired(lane, now) => id,
+                    _ => self.lanes.oldest(lane)?,
+                };
+                self.last_direction = direction;
+                self.batching = 0;
+                (id, direction)
+            }
+        };
+        let began = self.lanes.expires(id).0 as i64 - self.expire[direction].0 as i64;
+        if began > latest_start {
+            return None;
+        }
+        self.batching += 1;
+        self.lanes.remove(id);
+        Some(id)
+    }
+
+    /// Reads, unless writes wait too and have been passed over often enough.
+    fn choose_direction(&mut self, level: usize) -> Option<usize> {
+        let writes = !self.lanes.is_empty(lane(level, WRITE));
+        if !self.lanes.is_empty(lane(level, READ)) {
+            let turn = self.starved;
+            self.starved = if writes { turn.wrapping_add(1) } else { turn };
+            if !writes || turn < self.writes_starved {
+                return Some(READ);
+            }
+        }
+        writes.then(|| {
+            self.starved = 0;
+            WRITE
+        })
+    }
+
+    /// A lower level's request that has waited for `prio_aging_expire`.
+    fn choose_aged(&mut self, now: Nanos) -> Option<RequestId> {
+        let busy_levels = self.queued.iter().filter(|&&queued| queued > 0).count();
+        if busy_levels < 2 {
+            return None;
+        }
+        let latest_start = now.0 as i64 - self.prio_aging_expire.0 as i64;
+        (1..LEVELS).find_map(|level| self.choose(level, now, latest_start))
+    }
+
+    /// The highest level with requests, waiting or with the disk, has its say.
+    fn choose_by_level(&mut self, now: Nanos) -> Option<RequestId> {
+        for level in 0..LEVELS {
+            if self.queued[level] == 0 {
+                continue;
+            }
+            return self.choose(level, now, now.0 as i64);
+        }
+        None
+    }
+}
+
+impl Scheduler for MqDeadline {
+    const INFO: Info = Info {
+        name: "mq-deadline",
+        generation: Generation::MultiQueue,
+        summary: "batches in sector order, reads before writes, a deadline for each, three priority levels",
+        follows: "Linux 6.12 stable, mq-deadline.c; without zones, deadlines exact instead of rounded to ticks",
+        // fio with libaio on a loop device, Linux 6.18: 323k IOPS against 423k under none.
+        lock_ns: 730,
+        tunables: &[
+            READ_EXPIRE,
+            WRITE_EXPIRE,
+            WRITES_STARVED,
+            FRONT_MERGES,
+            Tunable {
+                name: "async_depth",
+                unit: Unit::Count,
+                default: 0,
+                min: 0,
+                max: i32::MAX as i64,
+                help: "requests that writes and asynchronous reads may use at once; 0: nr_requests, as the kernel sets it",
+            },
+            FIFO_BATCH,
+            Tunable {
+                name: "prio_aging_expire",
+                unit: Unit::Milliseconds,
+                default: 10_000,
+                min: 0,
+                max: i32::MAX as i64,
+                help: "a request that has waited so long goes before those of higher priority classes",
+            },
+        ],
+    };
+
+    fn new(settings: &Settings, limits: &QueueLimits) -> Self {
+        let requests = limits.nr_requests as usize;
+        let async_depth = match settings.get("async_depth") {
+            0 => limits.nr_requests,
+            depth => depth as u32,
+        };
+        MqDeadline {
+            expire: [span(settings, "read_expire"), span(settings, "write_expire")],
+            writes_starved: settings.get("writes_starved") as u32,
+            front_merges: settings.get("front_merges") == 1,
+            fifo_batch: settings.get("fifo_batch") as u32,
+            prio_aging_expire: span(settings, "prio_aging_expire"),
+            async_depth,
+            lanes: Lanes::with_capacity(requests),
+            head: List::EMPTY,
+            head_links: Links::default(),
+            at_head: 0,
+            latest: [Sector(0); 2 * LEVELS],
+            queued: [0; LEVELS],
+            counted: Vec::with_capacity(requests),
+            last_direction: WRITE,
+            batching: 0,
+            starved: 0,
+        }
+    }
+
+    #[inline]
+    fn find_merge(&mut self, queue: &Queue<'_>, bio: &Bio) -> Option<Merge> {
+        let lane = lane(level(bio.prio.class), direction(bio.op));
+        self.lanes.find_merge(queue, bio, lane, self.front_merges)
+    }
+
+    fn bio_merged(&mut self, queue: &Queue<'_>, merge: Merge, _: Sector) {
+        self.lanes.bio_merged(queue, merge);
+    }
+
+    fn neighbour(&self, queue: &Queue<'_>, id: RequestId, after: bool) -> Option<RequestId> {
+        self.lanes.neighbour(queue, id, after)
+    }
+
+    fn find_join(&mut self, queue: &Queue<'_>, id: RequestId) -> Option<RequestId> {
+        self.lanes.find_join(queue, id)
+    }
+
+    fn requests_merged(&mut self, queue: &Queue<'_>, kept: RequestId, gone: RequestId) {
+        if self.lanes.contains(gone) {
+            self.counted[gone.index()] = false;
+            self.queued[level(queue.requests[gone].prio.class)] -= 1;
+        }
+        self.lanes.requests_merged(queue, kept, gone);
+    }
+
+    #[inline]
+    fn insert(&mut self, queue: &Queue<'_>, id: RequestId, at: InsertAt) {
+        let request = &queue.requests[id];
+        let level = level(request.prio.class);
+        if id.index() >= self.counted.len() {
+            self.counted.resize(id.index() + 1, false);
+        }
+        if !std::mem::replace(&mut self.counted[id.index()], true) {
+            self.queued[level] += 1;
+        }
+        match at {
+            InsertAt::Sorted => {
+                let direction = direction(request.op);
+                let expires = queue.now.saturating_add(self.expire[direction]);
+                self.lanes.insert(queue, id, lane(level, direction), expires);
+            }
+            InsertAt::Head => {
+                self.head_links.push_front(&mut self.head, id);
+                self.at_head += 1;
+            }
+        }
+    }
+
+    #[inline]
+    fn dispatch(&mut self, queue: &Queue<'_>, _: u16) -> Option<RequestId> {
+        let id = match self.head_links.pop_front(&mut self.head) {
+            Some(id) => {
+                self.at_head -= 1;
+                id
+            }
+            None => self.choose_aged(queue.now).or_else(|| self.choose_by_level(queue.now))?,
+        };
+        let request = &queue.requests[id];
+        self.latest[lane(level(request.prio.class), direction(request.op))] = request.sector;
+        Some(id)
+    }
+
+    #[inline]
+    fn completed(&mut self, queue: &Queue<'_>, id: RequestId) {
+        self.counted[id.index()] = false;
+        self.queued[level(queue.requests[id].prio.class)] -= 1;
+    }
+
+    fn depth_limit(&self, op: Op, sync: bool) -> u32 {
+        if sync && !op.is_write() { u32::MAX } else { self.async_depth }
+    }
+
+    #[inline]
+    fn has_work(&self, _: u16) -> bool {
+        self.waiting() > 0
+    }
+
+    #[inline]
+    fn waiting(&self) -> usize {
+        self.lanes.waiting() + self.at_head
+    }
+}

@@ -1,0 +1,121 @@
+//! `noop`: first come, first served, after merging.
+//!
+//! Follows Linux 4.12 (`block/noop-iosched.c`, single queue).
+//!
+//! One FIFO. What makes it more than nothing is the elevator core around it: a new bio is
+//! appended to a waiting request that ends where the bio begins, wherever that is in the
+//! FIFO (a hash by end sector), or grows the request that was merged last at either end.
+//! Requests that have become adjoining are joined only with their neighbour *in the FIFO*.
+//! It was meant for disks that sort for themselves, virtual disks and RAID controllers.
+//!
+//! Left out: nothing of noop itself. That a request is put back is not seen in a model
+//! without errors, but works: it goes before all others.
+
+use super::lists::{Links, List};
+use super::merge::MergeIndex;
+use super::{Generation, Info, InsertAt, Merge, Queue, QueueLimits, Scheduler, Settings, can_join};
+use crate::request::{Bio, RequestId};
+use crate::units::Sector;
+
+/// The state of noop.
+pub struct Noop {
+    links: Links,
+    fifo: List,
+    /// Put back: goes first and takes no more merges.
+    head: List,
+    merges: MergeIndex,
+    waiting: usize,
+}
+
+impl Scheduler for Noop {
+    const INFO: Info = Info {
+        name: "noop",
+        generation: Generation::SingleQueue,
+        summary: "first come, first served, with merging (single queue)",
+        follows: "Linux 4.12, noop-iosched.c",
+        // estimate: the one queue lock of the single-queue block layer, held for insertion and dispatch.
+        lock_ns: 500,
+        tunables: &[],
+    };
+
+    fn new(_: &Settings, limits: &QueueLimits) -> Self {
+        let requests = limits.nr_requests as usize;
+        Noop {
+            links: Links::with_capacity(requests),
+            fifo: List::EMPTY,
+            head: List::EMPTY,
+            merges: MergeIndex::with_capacity(requests),
+            waiting: 0,
+        }
+    }
+
+    #[inline]
+    fn find_merge(&mut self, queue: &Queue<'_>, bio: &Bio) -> Option<Merge> {
+        self.merges.find(queue, bio, || None)
+    }
+
+    fn bio_merged(&mut self, queue: &Queue<'_>, merge: Merge, _: Sector) {
+        match merge {
+            Merge::Back(id) => self.merges.grown(id, queue.requests[id].end()),
+            Merge::Front(id) => self.merges.grown_downwards(id),
+        }
+    }
+
+    fn neighbour(&self, queue: &Queue<'_>, id: RequestId, after: bool) -> Option<RequestId> {
+        let other = if after { self.links.after(id) } else { self.links.before(id) }?;
+        let (first, next) = if after { (id, other) } else { (other, id) };
+        let open = !self.merges.is_full(first) && !self.merges.is_full(next);
+        (open && can_join(queue, first, next)).then_some(other)
+    }
+
+    fn find_join(&mut self, queue: &Queue<'_>, id: RequestId) -> Option<RequestId> {
+        self.merges.find_join(queue, id)
+    }
+
+    fn requests_merged(&mut self, queue: &Queue<'_>, kept: RequestId, gone: RequestId) {
+        if self.merges.contains(gone) {
+            self.links.remove(&mut self.fifo, gone);
+            self.merges.remove(gone);
+            self.waiting -= 1;
+        }
+        self.merges.grown(kept, queue.requests[gone].end());
+    }
+
+    #[inline]
+    fn insert(&mut self, queue: &Queue<'_>, id: RequestId, at: InsertAt) {
+        self.waiting += 1;
+        match at {
+            InsertAt::Sorted => {
+                self.links.push_back(&mut self.fifo, id);
+                self.merges.insert(queue, id);
+            }
+            InsertAt::Head => self.links.push_front(&mut self.head, id),
+        }
+    }
+
+    #[inline]
+    fn dispatch(&mut self, _: &Queue<'_>, _: u16) -> Option<RequestId> {
+        let id = match self.links.pop_front(&mut self.head) {
+            Some(id) => id,
+            None => {
+                let id = self.links.pop_front(&mut self.fifo)?;
+                self.merges.remove(id);
+                id
+            }
+        };
+        self.waiting -= 1;
+        Some(id)
+    }
+
+    fn completed(&mut self, _: &Queue<'_>, _: RequestId) {}
+
+    #[inline]
+    fn has_work(&self, _: u16) -> bool {
+        self.waiting > 0
+    }
+
+    #[inline]
+    fn waiting(&self) -> usize {
+        self.waiting
+    }
+}

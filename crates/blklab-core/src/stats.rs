@@ -1,0 +1,160 @@
+//! Latency statistics of one direction of one job: exact moments and a histogram.
+
+use hdrhistogram::Histogram;
+
+use crate::result::{HistogramColumns, LATENCY_BOUNDS_NS, LatencySummary, SampleSummary};
+use crate::units::Nanos;
+
+/// Significant digits of latency histograms: values within 0.1 %.
+const HISTOGRAM_DIGITS: u8 = 3;
+
+/// Count, extremes, mean and standard deviation. Sums are integers, so that the order
+/// of recording does not show in the result.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Moments {
+    count: u64,
+    min: u64,
+    max: u64,
+    sum: u64,
+    sum_of_squares: u128,
+}
+
+impl Moments {
+    /// One more value.
+    #[inline]
+    pub fn record(&mut self, value: Nanos) {
+        let v = value.0;
+        if self.count == 0 || v < self.min {
+            self.min = v;
+        }
+        if v > self.max {
+            self.max = v;
+        }
+        self.count += 1;
+        self.sum += v;
+        self.sum_of_squares += u128::from(v) * u128::from(v);
+    }
+
+    /// How many were recorded.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// As it goes into a result.
+    pub fn summary(&self) -> LatencySummary {
+        if self.count == 0 {
+            return LatencySummary::default();
+        }
+        let n = self.count as f64;
+        let mean_ns = self.sum as f64 / n;
+        // n * sum(x^2) - sum(x)^2 in integers: no cancellation of nearly equal floats.
+        let spread = (u128::from(self.count) * self.sum_of_squares)
+            .saturating_sub(u128::from(self.sum) * u128::from(self.sum));
+        let stddev_ns = if self.count > 1 { (spread as f64 / (n * (n - 1.0))).sqrt() } else { 0.0 };
+        LatencySummary { count: self.count, min_ns: self.min, max_ns: self.max, mean_ns, stddev_ns }
+    }
+}
+
+/// A latency distribution; takes no memory before the first value.
+#[derive(Clone, Debug, Default)]
+pub struct LatencyHistogram(Option<Box<Histogram<u64>>>);
+
+impl LatencyHistogram {
+    /// One more value.
+    #[inline]
+    pub fn record(&mut self, value: Nanos) {
+        let histogram = self.0.get_or_insert_with(|| {
+            let mut fresh = Histogram::new(HISTOGRAM_DIGITS).expect("three digits are allowed");
+            fresh.auto(true);
+            Box::new(fresh)
+        });
+        histogram.record(value.0).expect("an auto-resizing histogram takes every value");
+    }
+
+    /// Its non-empty buckets.
+    pub fn columns(&self) -> HistogramColumns {
+        let mut columns = HistogramColumns::default();
+        for bucket in self.0.iter().flat_map(|histogram| histogram.iter_recorded()) {
+            columns.value_ns.push(bucket.value_iterated_to() as i64);
+            columns.count.push(bucket.count_since_last_iteration() as i64);
+        }
+        columns
+    }
+}
+
+/// The class of `latency` in fio's `latency_ns`/`_us`/`_ms` table.
+#[inline]
+pub fn latency_level(latency: Nanos) -> usize {
+    LATENCY_BOUNDS_NS.partition_point(|&bound| bound <= latency.0)
+}
+
+/// Bandwidth or IOPS, sampled over equal spans.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Samples {
+    count: u64,
+    min: f64,
+    max: f64,
+    mean: f64,
+    sum_of_squares: f64,
+}
+
+impl Samples {
+    /// One more sample (Welford's recurrence: samples are few and far apart).
+    pub fn record(&mut self, value: f64) {
+        self.min = if self.count == 0 { value } else { self.min.min(value) };
+        self.max = if self.count == 0 { value } else { self.max.max(value) };
+        self.count += 1;
+        let delta = value - self.mean;
+        self.mean += delta / self.count as f64;
+        self.sum_of_squares += delta * (value - self.mean);
+    }
+
+    /// As it goes into a result.
+    pub fn summary(&self) -> SampleSummary {
+        let stddev =
+            if self.count > 1 { (self.sum_of_squares / (self.count - 1) as f64).sqrt() } else { 0.0 };
+        SampleSummary { count: self.count, min: self.min, max: self.max, mean: self.mean, stddev }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn moments_are_those_of_the_textbook(values in prop::collection::vec(0..10_000_000_000u64, 2..200)) {
+            let mut moments = Moments::default();
+            values.iter().for_each(|&v| moments.record(Nanos(v)));
+            let n = values.len() as f64;
+            let mean = values.iter().map(|&v| v as f64).sum::<f64>() / n;
+            let variance = values.iter().map(|&v| (v as f64 - mean).powi(2)).sum::<f64>() / (n - 1.0);
+            let summary = moments.summary();
+            prop_assert_eq!(summary.min_ns, *values.iter().min().unwrap());
+            prop_assert_eq!(summary.max_ns, *values.iter().max().unwrap());
+            prop_assert!((summary.mean_ns - mean).abs() <= mean * 1e-9);
+            prop_assert!((summary.stddev_ns - variance.sqrt()).abs() <= variance.sqrt() * 1e-6 + 1e-6);
+        }
+
+        #[test]
+        fn histogram_keeps_every_count_and_is_right_to_three_digits(
+            values in prop::collection::vec(1..100_000_000_000u64, 1..200)
+        ) {
+            let mut histogram = LatencyHistogram::default();
+            values.iter().for_each(|&v| histogram.record(Nanos(v)));
+            let columns = histogram.columns();
+            prop_assert_eq!(columns.count.iter().sum::<i64>() as usize, values.len());
+            let largest = *values.iter().max().unwrap() as f64;
+            let last = *columns.value_ns.last().unwrap() as f64;
+            prop_assert!(last >= largest && last <= largest * 1.001 + 1.0);
+        }
+
+        #[test]
+        fn latency_class_holds_its_latency(ns in 0..5_000_000_000u64) {
+            let level = latency_level(Nanos(ns));
+            prop_assert!(level == LATENCY_BOUNDS_NS.len() || ns < LATENCY_BOUNDS_NS[level]);
+            prop_assert!(level == 0 || ns >= LATENCY_BOUNDS_NS[level - 1]);
+        }
+    }
+}

@@ -1,0 +1,14 @@
+//! Workloads: fio job files, and the processes they become.
+//!
+//! [`jobfile::parse`] reads the text and gives one typed [`spec::JobSpec`] per section;
+//! [`plan::plan`] lays the jobs on a disk: clones, files and their sizes, who waits for
+//! whom; [`pattern::Pattern`] then yields one I/O after another. The language and what
+//! it means follow fio 3.33.
+
+pub mod error;
+pub mod jobfile;
+pub mod options;
+pub mod plan;
+pub mod random;
+pub mod spec;
+pub mod value;

@@ -1,0 +1,335 @@
+//! Jobs laid on a disk: clones, files with their sizes, who starts when.
+//!
+//! Sizes follow fio's `setup_files()`: `size` is split over the files, `filesize` goes
+//! before it, percentages are of the file or device as it is, and a file grows to hold
+//! the largest region that any job uses of it. Anything under `/dev/` is the modelled
+//! disk itself.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use rand_core::SeedableRng;
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+use super::error::{JobError, Problem};
+use super::jobfile::JobFile;
+use super::random;
+use super::spec::{BlockSizes, Direction, Extent, FileSet, JobSpec};
+use crate::request::ProcessId;
+use crate::units::{Bytes, Nanos};
+
+/// Processes in one job file, at most: fio's `REAL_MAX_JOBS`.
+pub const PROCESSES_MAX: u64 = 4096;
+
+/// Files of one job file, at most.
+pub const FILES_MAX: u64 = 1 << 20;
+
+/// What a path stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileKind {
+    /// A file, to be given room on the disk.
+    Regular,
+    /// The disk from its first byte to its last.
+    Device,
+}
+
+/// A file that at least one process uses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FilePlan {
+    /// Its path: what identifies it.
+    pub path: String,
+    /// File or disk.
+    pub kind: FileKind,
+    /// Its size.
+    pub size: Bytes,
+}
+
+/// The part of a file that one process uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Region {
+    /// Index into [`Plan::files`].
+    pub file: u32,
+    /// First byte (fio's `file_offset`).
+    pub start: u64,
+    /// Length in bytes (fio's `io_size`).
+    pub length: u64,
+}
+
+/// When a process starts: as soon as all of this is true.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Start {
+    /// `startdelay`: this much of the run is over.
+    pub not_before: Nanos,
+    /// `stonewall`: every process with an id below this has ended.
+    pub barrier: u32,
+    /// `wait_for`: these processes have ended.
+    pub wait_for: Option<Range<u32>>,
+}
+
+/// One process: a clone of a job.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ProcessSpec {
+    /// Number in the order of the job file.
+    pub id: ProcessId,
+    /// What it does.
+    pub job: Arc<JobSpec>,
+    /// Number among the clones, from 0.
+    pub clone: u32,
+    /// When it starts.
+    pub start: Start,
+    /// Its files, in the order of the options.
+    pub regions: Vec<Region>,
+    /// Bytes in one pass over the workload.
+    pub pass_bytes: u64,
+    /// `io_size`: bytes in all, if not a number of passes.
+    pub io_bytes: Option<u64>,
+}
+
+/// Everything that runs, and on what.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Plan {
+    /// Files, in order of first use.
+    pub files: Vec<FilePlan>,
+    /// Processes, in the order of the job file.
+    pub processes: Vec<ProcessSpec>,
+}
+
+/// Lay the jobs of `file` on a disk of `capacity`. `seed` decides what the job file
+/// leaves open (`startdelay` and `filesize` given as ranges).
+///
+/// # Errors
+/// A job without a size, a region outside its file, files that do not fit the disk,
+/// more processes or files than [`PROCESSES_MAX`], [`FILES_MAX`].
+pub fn plan(file: &JobFile, capacity: Bytes, seed: u64) -> Result<Plan, JobError> {
+    let mut planner = Planner {
+        path: &file.path,
+        capacity: capacity.0,
+        seed,
+        plan: Plan::default(),
+        by_path: BTreeMap::new(),
+        regular_bytes: 0,
+        barrier: 0,
+        by_name: BTreeMap::new(),
+    };
+    for job in &file.jobs {
+        planner.add(job)?;
+    }
+    Ok(planner.plan)
+}
+
+struct Planner<'a> {
+    path: &'a str,
+    capacity: u64,
+    seed: u64,
+    plan: Plan,
+    by_path: BTreeMap<String, u32>,
+    regular_bytes: u64,
+    barrier: u32,
+    by_name: BTreeMap<String, Range<u32>>,
+}
+
+impl Planner<'_> {
+    fn refuse<T>(&self, job: &JobSpec, what: impl Into<String>) -> Result<T, JobError> {
+        let problem = Problem::Job { job: job.name.clone(), what: what.into() };
+        Err(JobError { path: self.path.to_owned(), line: job.line, problem })
+    }
+
+    fn bound(&self, job: &JobSpec, what: &'static str, found: u64, max: u64) -> Result<(), JobError> {
+        if found <= max {
+            return Ok(());
+        }
+        let problem = Problem::TooMany { what, found, max };
+        Err(JobError { path: self.path.to_owned(), line: job.line, problem })
+    }
+
+    fn add(&mut self, job: &Arc<JobSpec>) -> Result<(), JobError> {
+        let first = self.plan.processes.len() as u32;
+        self.bound(job, "processes", u64::from(first) + u64::from(job.clones), PROCESSES_MAX)?;
+        if job.timing.stonewall {
+            self.barrier = first;
+        }
+        let wait_for = match &job.timing.wait_for {
+            None => None,
+            Some(name) => match self.by_name.get(name) {
+                Some(range) => Some(range.clone()),
+                None => return self.refuse(job, format!("wait_for={name}: no job before it has that name")),
+            },
+        };
+        for clone in 0..job.clones {
+            let id = ProcessId(first + clone);
+            let mut rng = Xoshiro256PlusPlus::seed_from_u64(random::stream_seed(
+                job.access.randseed.unwrap_or(self.seed),
+                id,
+                random::Stream::Plan,
+            ));
+            let (low, high) = job.timing.start_delay;
+            let not_before = Nanos(random::between(&mut rng, low.0, high.0));
+            let start = Start { not_before, barrier: self.barrier, wait_for: wait_for.clone() };
+            let (regions, total_bytes) = self.regions(job, clone, &mut rng)?;
+            let pass_bytes = match job.files.size {
+                Some(Extent::Bytes(size)) => size.0.min(total_bytes),
+                _ => total_bytes,
+            };
+            let smallest = Direction::ALL.map(|d| job.access.block_sizes[d].min()).into_iter().min();
+            if pass_bytes < u64::from(smallest.unwrap_or(1)) {
+                return self
+                    .refuse(job, format!("one block is larger than the {pass_bytes} bytes to be used"));
+            }
+            let io_bytes = match job.files.io_size {
+                Some(Extent::Bytes(bytes)) => Some(bytes.0),
+                _ => None,
+            };
+            let job = Arc::clone(job);
+            self.plan.processes.push(ProcessSpec { id, job, clone, start, regions, pass_bytes, io_bytes });
+        }
+        self.by_name.insert(job.name.clone(), first..first + job.clones);
+        Ok(())
+    }
+
+    /// The regions of one clone, and the bytes that a pass over them has.
+    fn regions(
+        &mut self,
+        job: &JobSpec,
+        clone: u32,
+        rng: &mut Xoshiro256PlusPlus,
+    ) -> Result<(Vec<Region>, u64), JobError> {
+        let set = &job.files;
+        let paths = paths(&job.name, set, clone);
+        let (block, count) = (smallest_block(job), paths.len() as u64);
+        self.bound(job, "files", self.plan.files.len() as u64 + count, FILES_MAX)?;
+        let size = match set.size {
+            Some(Extent::Bytes(size)) => size.0,
+            _ => 0,
+        };
+        let share = size / count;
+        let mut first_files_extra = (size - share * count) / block;
+        let mut regions = Vec::with_capacity(paths.len());
+        let mut total = 0_u64;
+        for path in paths {
+            let file = self.file(path);
+            let FilePlan { kind, size: real, .. } = self.plan.files[file as usize];
+            let real = real.0;
+            let start = start_offset(job, clone, real);
+            let mut length = match set.file_size {
+                Some((low, high)) => {
+                    if real >= low.0 && real <= high.0 {
+                        real.saturating_sub(start)
+                    } else {
+                        random::between(rng, low.0, high.0).saturating_sub(start)
+                    }
+                }
+                None if share > 0 => {
+                    let extra = first_files_extra.min(1);
+                    first_files_extra -= extra;
+                    share + extra * block
+                }
+                None => real.saturating_sub(start),
+            };
+            if length == 0 && real == 0 {
+                return self.refuse(
+                    job,
+                    "no size: give size=, or name a device or a file that a job before it writes",
+                );
+            }
+            if let Some(Extent::Percent(percent)) = set.size
+                && percent != 100
+            {
+                let whole = length + start;
+                length = percent_of(whole, percent).min(length);
+                length -= length % block;
+            }
+            if kind == FileKind::Device {
+                length = length.min(self.capacity.saturating_sub(start));
+            }
+            if length == 0 {
+                let path = &self.plan.files[file as usize].path;
+                return self.refuse(job, format!("offset {start} lies behind the {real} bytes of {path}"));
+            }
+            let Some(end) = start.checked_add(length) else {
+                return self.refuse(job, "offset and size together exceed 64 bits");
+            };
+            if kind == FileKind::Regular && end > real {
+                self.plan.files[file as usize].size = Bytes(end);
+                self.regular_bytes = self.regular_bytes.saturating_add(end - real);
+                if self.regular_bytes > self.capacity {
+                    let (need, have) = (self.regular_bytes, self.capacity);
+                    return self.refuse(job, format!("the files need {need} bytes, the disk has {have}"));
+                }
+            }
+            total += match set.io_size {
+                Some(Extent::Percent(percent)) => percent_of(length, percent),
+                _ => length,
+            };
+            regions.push(Region { file, start, length });
+        }
+        Ok((regions, total))
+    }
+
+    /// The file of that path, made known if it is new.
+    fn file(&mut self, path: String) -> u32 {
+        if let Some(&file) = self.by_path.get(&path) {
+            return file;
+        }
+        let file = self.plan.files.len() as u32;
+        let (kind, size) = if path.starts_with("/dev/") {
+            (FileKind::Device, Bytes(self.capacity))
+        } else {
+            (FileKind::Regular, Bytes(0))
+        };
+        self.by_path.insert(path.clone(), file);
+        self.plan.files.push(FilePlan { path, kind, size });
+        file
+    }
+}
+
+/// `percent` of `whole`, rounded down.
+fn percent_of(whole: u64, percent: u32) -> u64 {
+    (u128::from(whole) * u128::from(percent) / 100) as u64
+}
+
+fn smallest_block(job: &JobSpec) -> u64 {
+    let sizes = Direction::ALL.map(|d| BlockSizes::min(&job.access.block_sizes[d]));
+    sizes.into_iter().min().map_or(1, u64::from)
+}
+
+/// Where clone number `clone` begins in a file of `real` bytes (fio's
+/// `get_start_offset()`).
+fn start_offset(job: &JobSpec, clone: u32, real: u64) -> u64 {
+    let set = &job.files;
+    let bytes = |extent| match extent {
+        Extent::Bytes(bytes) => bytes.0,
+        Extent::Percent(percent) => percent_of(real, percent),
+    };
+    let offset =
+        bytes(set.offset).saturating_add(u64::from(clone).saturating_mul(bytes(set.offset_increment)));
+    let in_percent =
+        matches!(set.offset, Extent::Percent(_)) || matches!(set.offset_increment, Extent::Percent(_));
+    if in_percent {
+        let align = set.offset_align.map_or_else(|| smallest_block(job), |align| align.0.max(1));
+        offset.div_ceil(align).saturating_mul(align)
+    } else {
+        offset
+    }
+}
+
+/// Paths of one clone's files: as named, or made up as `filename_format` says.
+fn paths(job: &str, set: &FileSet, clone: u32) -> Vec<String> {
+    let in_directory = |directory: Option<&String>, name: &str| match directory {
+        Some(directory) if !name.starts_with('/') => format!("{}/{name}", directory.trim_end_matches('/')),
+        _ => name.to_owned(),
+    };
+    if !set.names.is_empty() {
+        return set.names.iter().map(|name| in_directory(set.directories.first(), name)).collect();
+    }
+    let directory = match set.directories.len() {
+        0 => None,
+        n => set.directories.get(clone as usize % n),
+    };
+    let name = |number: u32| {
+        let name = set.name_format.replace("$jobname", job);
+        let name = name.replace("$jobnum", &clone.to_string()).replace("$filenum", &number.to_string());
+        in_directory(directory, &name.replace("$clientuid", "localhost"))
+    };
+    (0..set.count).map(name).collect()
+}

@@ -1,0 +1,131 @@
+//! Whole runs against what theory says of them.
+
+mod common;
+
+use blklab_core::result::RunResult;
+use common::Experiment;
+
+fn run(job: &str, disk: &str, scheduler: &str) -> RunResult {
+    Experiment::new(job, disk, scheduler).free_host().run()
+}
+
+fn read_mb_s(result: &RunResult) -> f64 {
+    result.jobs.iter().map(|job| job.read.bytes as f64 / job.read.runtime_ns as f64 * 1e3).sum()
+}
+
+fn read_iops(result: &RunResult) -> f64 {
+    result.jobs.iter().map(|job| job.read.ios as f64 / job.read.runtime_ns as f64 * 1e9).sum()
+}
+
+#[test]
+fn a_rate_limit_is_kept() {
+    let job = "[a]\nrw=randread\ndirect=1\nfilename=/dev/disk\nrate_iops=40\nruntime=20\ntime_based\n";
+    let iops = read_iops(&run(job, "wd10ezrx", "none"));
+    assert!((39.0..=40.5).contains(&iops), "{iops} IOPS under a limit of 40");
+}
+
+#[test]
+fn think_time_adds_to_each_round() {
+    let job = |think| {
+        format!("[a]\nrw=randread\ndirect=1\nfilename=/dev/disk\nthinktime={think}\nruntime=20\ntime_based\n")
+    };
+    let busy = run(&job(0), "950pro-256gb", "none");
+    let idle = run(&job(1000), "950pro-256gb", "none");
+    let round_us = |result: &RunResult| 1e6 / read_iops(result);
+    let added = round_us(&idle) - round_us(&busy);
+    assert!((added - 1000.0).abs() < 5.0, "1000 us of thinking added {added} us");
+}
+
+#[test]
+fn depth_gains_what_ordering_in_the_drive_gives() {
+    let job = |depth| {
+        format!(
+            "[a]\nrw=randread\ndirect=1\nioengine=libaio\niodepth={depth}\nfilename=/dev/disk\nruntime=20\ntime_based\n"
+        )
+    };
+    let iops = |depth, disk| read_iops(&run(&job(depth), disk, "none"));
+    let (one, four, all) = (iops(1, "wd10ezrx"), iops(4, "wd10ezrx"), iops(32, "wd10ezrx"));
+    assert!(one < four && four < all, "{one} {four} {all}");
+    let unordered = iops(32, "wd10ezrx:ncq=off");
+    assert!(all > 1.3 * unordered, "NCQ gives {all} IOPS, without it {unordered}");
+}
+
+#[test]
+fn a_sorting_scheduler_helps_a_disk_that_does_not_sort() {
+    let job = "[a]\nrw=randread\ndirect=1\nioengine=libaio\niodepth=64\nfilename=/dev/disk\nruntime=30\ntime_based\n";
+    let none = read_iops(&run(job, "wd10ezrx:ncq=off", "none"));
+    let sorted = read_iops(&run(job, "wd10ezrx:ncq=off", "mq-deadline"));
+    assert!(sorted > 1.1 * none, "mq-deadline {sorted} IOPS, none {none}");
+}
+
+#[test]
+fn a_buffered_sequential_read_is_as_fast_as_a_direct_one_with_read_ahead() {
+    let job = |direct| format!("[a]\nrw=read\nbs=1m\nsize=512m\ndirect={direct}\n");
+    let direct = read_mb_s(&run(&job(1), "wd10ezrx", "mq-deadline"));
+    let buffered = read_mb_s(&run(&job(0), "wd10ezrx", "mq-deadline"));
+    assert!((buffered / direct - 1.0).abs() < 0.1, "buffered {buffered} MB/s, direct {direct} MB/s");
+}
+
+#[test]
+fn what_was_read_once_comes_from_memory_the_second_time() {
+    let job = "[a]\nrw=read\nbs=1m\nsize=256m\nloops=2\ninvalidate=0\n";
+    let result = run(job, "wd10ezrx", "none");
+    assert_eq!(result.jobs[0].read.bytes, 512 << 20);
+    assert_eq!(result.disk.read_sectors, (256 << 20) / 512);
+}
+
+#[test]
+fn invalidate_reads_again_from_the_disk() {
+    let job = "[a]\nrw=read\nbs=1m\nsize=256m\nloops=2\n";
+    assert_eq!(run(job, "wd10ezrx", "none").disk.read_sectors, (512 << 20) / 512);
+}
+
+#[test]
+fn buffered_writes_return_before_the_disk_has_them_and_fsync_does_not() {
+    let job = |end_fsync| format!("[a]\nrw=write\nbs=1m\nsize=256m\nend_fsync={end_fsync}\n");
+    let lazy = run(&job(0), "wd10ezrx", "none");
+    let durable = run(&job(1), "wd10ezrx", "none");
+    assert!(lazy.duration_ns * 5 < durable.duration_ns);
+    assert_eq!(durable.disk.write_sectors, (256 << 20) / 512);
+    assert_eq!(durable.disk.flush_ios, 1);
+}
+
+#[test]
+fn a_writer_faster_than_the_disk_is_slowed_to_its_speed() {
+    let job = "[a]\nrw=write\nbs=1m\nsize=6g\n";
+    let mut experiment = Experiment::new(job, "wd10ezrx", "mq-deadline");
+    experiment.memory.insert("memory_kb", 1 << 20);
+    let result = experiment.run();
+    let mb_s = result.jobs[0].write.bytes as f64 / result.jobs[0].write.runtime_ns as f64 * 1e3;
+    assert!((80.0..220.0).contains(&mb_s), "{mb_s} MB/s with 1 GiB of memory");
+}
+
+#[test]
+fn a_stonewall_keeps_jobs_apart_and_wait_for_orders_them() {
+    let job = "[a]\nrw=read\nsize=8m\n[b]\nstonewall\nrw=read\nsize=8m\n[c]\nwait_for=b\nrw=read\nsize=8m\n[d]\nrw=read\nsize=8m\nstartdelay=5\n";
+    let result = run(job, "wd10ezrx", "none");
+    let [a, b, c, d] = &result.jobs[..] else { panic!("four jobs") };
+    assert!(b.start_ns >= a.end_ns);
+    assert!(c.start_ns >= b.end_ns);
+    assert_eq!(d.start_ns, 5_000_000_000);
+}
+
+#[test]
+fn ramp_time_is_not_counted() {
+    let job = "[a]\nrw=randread\ndirect=1\nfilename=/dev/disk\nramp_time=5\nruntime=10\ntime_based\n";
+    let result = run(job, "wd10ezrx", "none");
+    let measured = result.jobs[0].read.runtime_ns;
+    assert!((9_900_000_000..10_200_000_000).contains(&measured), "{measured} ns");
+    assert!(result.duration_ns >= 15_000_000_000);
+}
+
+#[test]
+fn the_scheduler_sees_io_priorities() {
+    let job = "[global]\nrw=randread\ndirect=1\nioengine=libaio\niodepth=32\nfilename=/dev/disk\nruntime=20\ntime_based\n[high]\nprioclass=1\n[low]\nprioclass=3\n";
+    let ratio = |scheduler| {
+        let result = run(job, "wd10ezrx:ncq=off", scheduler);
+        result.jobs[0].read.ios as f64 / result.jobs[1].read.ios as f64
+    };
+    assert!(ratio("mq-deadline") > 5.0, "real time over idle: {}", ratio("mq-deadline"));
+    assert!((0.8..1.25).contains(&ratio("none")), "none knows no priorities: {}", ratio("none"));
+}

@@ -1,0 +1,101 @@
+//! Runs of small job files on the shipped disks, for the tests of the whole core.
+
+use std::collections::BTreeMap;
+
+use blklab_core::disk::DiskModel;
+use blklab_core::engine::{self, Setup, Watch};
+use blklab_core::host::Host;
+use blklab_core::pagecache::MemoryConfig;
+use blklab_core::result::RunResult;
+use blklab_core::scheduler::spec::SchedulerSpec;
+use blklab_core::workload::jobfile::{self, Resolver};
+use blklab_core::workload::plan;
+
+/// A machine without variables and files.
+struct Bare;
+
+impl Resolver for Bare {
+    fn variable(&self, _: &str) -> Option<String> {
+        None
+    }
+
+    fn include(&mut self, path: &str) -> Result<String, String> {
+        Err(format!("{path} is not there"))
+    }
+
+    fn memory_mib(&self) -> u64 {
+        8192
+    }
+
+    fn cpus(&self) -> u64 {
+        4
+    }
+}
+
+/// The shipped disk called `name`, with overrides as `key=value`.
+pub fn disk(name: &str) -> DiskModel {
+    let (name, overrides) = name.split_once(':').unwrap_or((name, ""));
+    let path = format!("{}/../../python/blklab/disks/{name}.toml", env!("CARGO_MANIFEST_DIR"));
+    let text = std::fs::read_to_string(&path).expect("a shipped disk");
+    let model = DiskModel::parse(&text, &path).expect("a good disk file");
+    overrides.split(',').filter(|piece| !piece.is_empty()).fold(model, |model, piece| {
+        let (key, value) = piece.split_once('=').expect("key=value");
+        model.with_override(key, value).expect("a good override")
+    })
+}
+
+/// One run.
+pub struct Experiment<'a> {
+    pub job: &'a str,
+    pub disk: &'a str,
+    pub scheduler: &'a str,
+    pub seed: u64,
+    pub host: Host,
+    pub memory: BTreeMap<&'a str, i64>,
+}
+
+impl<'a> Experiment<'a> {
+    pub fn new(job: &'a str, disk: &'a str, scheduler: &'a str) -> Experiment<'a> {
+        Experiment {
+            job,
+            disk,
+            scheduler,
+            seed: 1,
+            host: Host::new(&Host::settings()),
+            memory: BTreeMap::new(),
+        }
+    }
+
+    /// CPU work that takes no time.
+    pub fn free_host(mut self) -> Self {
+        self.host = Host::FREE;
+        self
+    }
+
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+
+    pub fn run(&self) -> RunResult {
+        let model = disk(self.disk);
+        let file = jobfile::parse(self.job, "test.fio", &mut Bare, Default::default())
+            .unwrap_or_else(|error| panic!("{error}"));
+        let plan = plan::plan(&file, model.limits().capacity.to_bytes(), self.seed)
+            .unwrap_or_else(|error| panic!("{error}"));
+        let mut memory = MemoryConfig::settings();
+        for (name, value) in &self.memory {
+            memory.set(name, &value.to_string()).expect("a good sysctl");
+        }
+        let scheduler = SchedulerSpec::parse(self.scheduler).expect("a good scheduler");
+        let setup = Setup {
+            plan: &plan,
+            disk: model.build(self.seed),
+            scheduler: &scheduler,
+            host: self.host,
+            memory: &memory,
+            seed: self.seed,
+        };
+        engine::run(setup, &Watch::default()).unwrap_or_else(|error| panic!("{error}"))
+    }
+}

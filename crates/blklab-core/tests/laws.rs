@@ -1,0 +1,137 @@
+//! What holds on every run, whatever the workload, the disk and the scheduler.
+
+mod common;
+
+use blklab_core::result::{DiskCounters, DiskTrace, RunResult};
+use common::Experiment;
+use proptest::prelude::*;
+
+const SCHEDULERS: &[&str] = &[
+    "none",
+    "noop",
+    "deadline",
+    "mq-deadline",
+    "mq-deadline:fifo_batch=1,front_merges=0",
+    "kyber",
+    "none:nr_requests=4",
+    "mq-deadline:nr_requests=8,max_sectors_kb=64",
+];
+
+const DISKS: &[&str] = &["wd10ezrx", "st3320620as:ncq=off", "su800-128gb", "950pro-256gb", "optane-900p"];
+
+/// A job file of one to three direct jobs that end by size.
+fn direct_jobs() -> impl Strategy<Value = String> {
+    let job = (
+        prop::sample::select(vec!["read", "write", "randread", "randwrite", "rw", "randrw"]),
+        prop::sample::select(vec!["4k", "8k", "64k", "4k-32k", "256k", "2m"]),
+        prop::sample::select(vec!["psync", "libaio"]),
+        1..40_u32,
+        1..4_u32,
+        prop::sample::select(vec![
+            "",
+            "fsync=8",
+            "prio=2\nprioclass=1",
+            "prioclass=3",
+            "rate_iops=500",
+            "thinktime=200",
+        ]),
+    );
+    prop::collection::vec(job, 1..4).prop_map(|jobs| {
+        let mut text = String::from("[global]\ndirect=1\nfilename=data\nsize=64m\nio_size=4m\n");
+        for (index, (rw, bs, engine, depth, clones, extra)) in jobs.iter().enumerate() {
+            let size = if bs.contains('-') { "bsrange" } else { "bs" };
+            text += &format!(
+                "[job{index}]\nrw={rw}\n{size}={bs}\nioengine={engine}\niodepth={depth}\nnumjobs={clones}\n{extra}\n"
+            );
+        }
+        text
+    })
+}
+
+fn all_ticks(disk: &DiskCounters) -> u64 {
+    disk.read_ticks_ns + disk.write_ticks_ns + disk.flush_ticks_ns + disk.discard_ticks_ns
+}
+
+fn job_bytes(result: &RunResult) -> (u64, u64) {
+    result.jobs.iter().fold((0, 0), |(read, write), job| (read + job.read.bytes, write + job.write.bytes))
+}
+
+/// Most commands that the disk had at once, by the trace.
+fn in_flight_max(trace: &DiskTrace) -> i64 {
+    let begins = trace.issued_ns.iter().map(|&at| (at, 1));
+    let ends = trace.completed_ns.iter().map(|&at| (at, -1));
+    let mut changes: Vec<_> = begins.chain(ends).collect();
+    changes.sort_unstable();
+    changes
+        .iter()
+        .scan(0, |depth, (_, change)| {
+            *depth += change;
+            Some(*depth)
+        })
+        .max()
+        .unwrap_or(0)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
+    #[test]
+    fn every_byte_is_moved_once_and_times_add_up(
+        job in direct_jobs(),
+        disk in prop::sample::select(DISKS),
+        scheduler in prop::sample::select(SCHEDULERS),
+        seed: u64,
+        free: bool,
+    ) {
+        let experiment = Experiment::new(&job, disk, scheduler).seed(seed);
+        let experiment = if free { experiment.free_host() } else { experiment };
+        let result = experiment.run();
+        let counters = &result.disk;
+        let (read, write) = job_bytes(&result);
+
+        // Nothing lost, nothing twice, merging and splitting keep every byte.
+        prop_assert_eq!(read, counters.read_sectors * 512);
+        prop_assert_eq!(write, counters.write_sectors * 512);
+
+        // Little's law: the integral of the number in the queue is the sum of the times in it.
+        prop_assert_eq!(counters.in_queue_ns, all_ticks(counters) + counters.joined_ns);
+        prop_assert_eq!(counters.in_flight_ns, counters.service_ns);
+
+        // The utilisation law's bounds: busy at most as long as there was work, and there
+        // was work at most as long as the run.
+        prop_assert!(counters.io_ticks_ns <= result.duration_ns);
+        prop_assert!(counters.in_queue_ns >= counters.io_ticks_ns);
+
+        // Each histogram has all of its direction's I/Os.
+        for job in &result.jobs {
+            for direction in [&job.read, &job.write] {
+                let counted: i64 = direction.clat_hist.count.iter().sum();
+                prop_assert_eq!(counted as u64, direction.ios);
+                prop_assert!(direction.clat.max_ns <= result.duration_ns);
+            }
+        }
+
+        // The disk never has more than it takes.
+        let limits = common::disk(disk).limits().clone();
+        let depth = i64::from(limits.queue_depth) * i64::from(limits.hw_queues.min(4));
+        prop_assert!(in_flight_max(&result.detail) <= depth);
+    }
+
+    #[test]
+    fn the_same_seed_gives_the_same_bytes(
+        job in direct_jobs(),
+        disk in prop::sample::select(DISKS),
+        scheduler in prop::sample::select(SCHEDULERS),
+        seed: u64,
+    ) {
+        let run = || format!("{:?}", Experiment::new(&job, disk, scheduler).seed(seed).run());
+        prop_assert!(run() == run());
+    }
+}
+
+#[test]
+fn another_seed_gives_another_run() {
+    let job = "[a]\nrw=randread\ndirect=1\nsize=1g\nio_size=1m\n";
+    let run = |seed| Experiment::new(job, "wd10ezrx", "none").seed(seed).run();
+    assert_ne!(run(1).detail.sector, run(2).detail.sector);
+}

@@ -1,0 +1,129 @@
+//! The core's tables as JSON.
+
+use blklab_core::block::QUEUE_TUNABLES;
+use blklab_core::disk::{Absent, DiskModel, Key};
+use blklab_core::scheduler::registry;
+use blklab_core::tunable::Tunable;
+use blklab_core::workload::jobfile::{Idle, JobFile};
+use blklab_core::workload::options::{self, Status};
+use serde_json::{Value, json};
+
+fn tunables(table: &[Tunable]) -> Value {
+    table
+        .iter()
+        .map(|tunable| {
+            json!({
+                "name": tunable.name, "unit": tunable.unit.symbol(), "default": tunable.default,
+                "min": tunable.min, "max": tunable.max, "help": tunable.help,
+            })
+        })
+        .collect()
+}
+
+/// See `schedulers` in `_core.pyi`.
+pub fn schedulers() -> Value {
+    registry::ALL
+        .iter()
+        .map(|info| {
+            json!({
+                "name": info.name, "summary": info.summary, "follows": info.follows,
+                "tunables": tunables(info.tunables),
+            })
+        })
+        .collect()
+}
+
+/// See `environment` in `_core.pyi`.
+pub fn environment() -> Value {
+    json!({
+        "queue": tunables(QUEUE_TUNABLES),
+        "page cache": tunables(blklab_core::pagecache::TUNABLES),
+        "host": tunables(blklab_core::host::TUNABLES),
+    })
+}
+
+/// See `disk` in `_core.pyi`.
+pub fn disk(model: &DiskModel) -> Value {
+    let limits = model.limits();
+    json!({
+        "name": model.name(),
+        "summary": model.summary(),
+        "kind": if limits.rotational { "hdd" } else { "ssd" },
+        "transport": model.transport(),
+        "limits": {
+            "capacity_bytes": limits.capacity.to_bytes().0,
+            "rotational": limits.rotational,
+            "queue_depth": limits.queue_depth,
+            "hw_queues": limits.hw_queues,
+            "max_hw_sectors": limits.max_hw_sectors,
+            "logical_block_bytes": limits.logical_block_bytes,
+            "physical_block_bytes": limits.physical_block_bytes,
+            "volatile_write_cache": limits.volatile_write_cache,
+            "fua": limits.fua,
+        },
+        "parameters": model.parameters(),
+    })
+}
+
+/// See `disk_keys` in `_core.pyi`.
+pub fn disk_keys() -> Value {
+    let row = |key: &Key| {
+        let (required, default) = match key.absent {
+            Absent::Error => (true, None),
+            Absent::Default(value) => (false, Some(value)),
+            Absent::Without => (false, None),
+        };
+        json!({
+            "key": key.name, "unit": key.unit, "allowed": key.allowed.to_string(),
+            "required": required, "default": default, "help": key.help,
+        })
+    };
+    let rows = |table: &[Key]| -> Value { table.iter().map(row).collect() };
+    json!({"hdd": rows(blklab_core::disk::HDD_KEYS), "ssd": rows(blklab_core::disk::SSD_KEYS)})
+}
+
+/// See `workload_options` in `_core.pyi`.
+pub fn workload_options() -> Value {
+    options::all()
+        .map(|option| {
+            let (status, why) = match option.status {
+                Status::Simulated => ("simulated", ""),
+                Status::NoEffect(why) => ("no effect", why),
+                Status::NotSimulated(why) => ("not simulated", why),
+            };
+            json!({
+                "name": option.name, "aliases": option.aliases, "type": option.expects(),
+                "default": option.default, "help": option.help, "status": status, "why": why,
+            })
+        })
+        .collect()
+}
+
+fn idle(list: &[Idle]) -> Value {
+    list.iter()
+        .map(|idle| {
+            json!({
+                "path": idle.path, "line": idle.line, "name": idle.name, "value": idle.value,
+                "why": idle.why,
+            })
+        })
+        .collect()
+}
+
+/// See `parse_job` in `_core.pyi`.
+pub fn job_file(file: &JobFile) -> Value {
+    let jobs: Value = file
+        .jobs
+        .iter()
+        .map(|job| {
+            json!({
+                "name": job.name, "description": job.description, "line": job.line,
+                "clones": job.clones, "options": job.given,
+            })
+        })
+        .collect();
+    json!({
+        "path": file.path, "global": file.global, "jobs": jobs, "ignored": idle(&file.ignored),
+        "without_effect": idle(&file.without_effect),
+    })
+}

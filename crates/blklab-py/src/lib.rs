@@ -1,0 +1,246 @@
+//! Python binding of blklab-core: texts in, JSON and columns out. No logic of its own.
+//!
+//! `python/blklab/_core.pyi` says what each function takes and gives. Bad input becomes
+//! `ValueError` with one line of text.
+
+mod describe;
+mod files;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use blklab_core::disk::DiskModel;
+use blklab_core::engine::{self, RunError, Setup, Watch};
+use blklab_core::host::{self, Host};
+use blklab_core::pagecache::MemoryConfig;
+use blklab_core::result::RunResult;
+use blklab_core::scheduler::spec::SchedulerSpec;
+use blklab_core::workload::{jobfile, plan};
+use pyo3::exceptions::{PyKeyError, PyKeyboardInterrupt, PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use serde_json::json;
+
+use files::Machine;
+
+fn bad_input(error: impl std::fmt::Display) -> PyErr {
+    PyValueError::new_err(error.to_string())
+}
+
+/// blklab's version.
+#[pyfunction]
+fn version() -> &'static str {
+    env!("CARGO_PKG_VERSION")
+}
+
+/// Every scheduler with its tunables.
+#[pyfunction]
+fn schedulers() -> String {
+    describe::schedulers().to_string()
+}
+
+/// The tunables of queue, page cache and host.
+#[pyfunction]
+fn environment() -> String {
+    describe::environment().to_string()
+}
+
+/// What a scheduler specification sets.
+#[pyfunction]
+fn check_scheduler(spec: &str) -> PyResult<String> {
+    let spec = SchedulerSpec::parse(spec).map_err(bad_input)?;
+    let settings: BTreeMap<_, _> = spec.values().collect();
+    let changed: BTreeMap<_, _> = spec.changed().collect();
+    Ok(json!({"name": spec.info.name, "settings": settings, "changed": changed}).to_string())
+}
+
+fn disk_model(text: &str, path: &str, overrides: &[(String, String)]) -> PyResult<DiskModel> {
+    let model = DiskModel::parse(text, path).map_err(bad_input)?;
+    overrides
+        .iter()
+        .try_fold(model, |model, (key, value)| model.with_override(key, value))
+        .map_err(bad_input)
+}
+
+/// What a disk file describes.
+#[pyfunction]
+#[pyo3(signature = (text, path, overrides = Vec::new()))]
+fn disk(text: &str, path: &str, overrides: Vec<(String, String)>) -> PyResult<String> {
+    Ok(describe::disk(&disk_model(text, path, &overrides)?).to_string())
+}
+
+/// The keys of disk files.
+#[pyfunction]
+fn disk_keys() -> String {
+    describe::disk_keys().to_string()
+}
+
+/// A disk model beside the figures published of the disk.
+#[pyfunction]
+fn validate_disk(py: Python<'_>, text: &str, path: &str) -> PyResult<String> {
+    let model = disk_model(text, path, &[])?;
+    Ok(py.detach(|| json!(blklab_core::disk::validate(&model)).to_string()))
+}
+
+/// Every option of job files.
+#[pyfunction]
+fn workload_options() -> String {
+    describe::workload_options().to_string()
+}
+
+fn job_file(
+    text: &str,
+    path: &str,
+    env: BTreeMap<String, String>,
+    ignore_unsupported: bool,
+    host: &Host,
+    memory: &MemoryConfig,
+) -> PyResult<jobfile::JobFile> {
+    let mut machine = Machine { env, cpus: host.cpus.into(), memory_mib: memory.memory.0 >> 20 };
+    let options = jobfile::ParseOptions { ignore_unsupported };
+    jobfile::parse(text, path, &mut machine, options).map_err(bad_input)
+}
+
+/// What a job file asks for.
+#[pyfunction]
+fn parse_job(
+    text: &str,
+    path: &str,
+    env: BTreeMap<String, String>,
+    ignore_unsupported: bool,
+) -> PyResult<String> {
+    let (host, memory) = surroundings(BTreeMap::new())?;
+    let file = job_file(text, path, env, ignore_unsupported, &host.0, &memory.0)?;
+    Ok(describe::job_file(&file).to_string())
+}
+
+type Table<T> = (T, blklab_core::tunable::Settings);
+
+/// Host and memory, from their tunables by name.
+fn surroundings(values: BTreeMap<String, i64>) -> PyResult<(Table<Host>, Table<MemoryConfig>)> {
+    let (mut host, mut memory) = (Host::settings(), MemoryConfig::settings());
+    for (name, value) in values {
+        let of_memory = blklab_core::pagecache::TUNABLES.iter().any(|tunable| tunable.name == name);
+        debug_assert!(!(of_memory && host::TUNABLES.iter().any(|tunable| tunable.name == name)));
+        let table = if of_memory { &mut memory } else { &mut host };
+        table.set(&name, &value.to_string()).map_err(bad_input)?;
+    }
+    let config = MemoryConfig::new(&memory, Default::default(), Default::default());
+    Ok(((Host::new(&host), host), (config, memory)))
+}
+
+/// Tells a running simulation to stop, and how far it is.
+#[pyclass(frozen)]
+#[derive(Default)]
+struct CancelToken {
+    watch: Arc<Watch>,
+}
+
+#[pymethods]
+impl CancelToken {
+    #[new]
+    fn new() -> CancelToken {
+        CancelToken::default()
+    }
+
+    /// Stop soon.
+    fn cancel(&self) {
+        self.watch.cancel.store(true, Ordering::Relaxed);
+    }
+
+    /// Virtual time reached, ns.
+    #[getter]
+    fn now_ns(&self) -> u64 {
+        self.watch.now_ns.load(Ordering::Relaxed)
+    }
+}
+
+/// A finished run.
+#[pyclass(frozen)]
+struct Run {
+    result: RunResult,
+}
+
+#[pymethods]
+impl Run {
+    /// The scalars, as JSON.
+    #[getter]
+    fn summary(&self) -> String {
+        json!(self.result).to_string()
+    }
+
+    /// Names of all columns.
+    fn columns(&self) -> Vec<String> {
+        self.result.columns().into_iter().map(|(name, _)| name).collect()
+    }
+
+    /// One column, little-endian 64-bit integers.
+    fn column<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyBytes>> {
+        let columns = self.result.columns();
+        let Some((_, column)) = columns.iter().find(|(known, _)| known == name) else {
+            return Err(PyKeyError::new_err(name.to_owned()));
+        };
+        let bytes: Vec<u8> = column.iter().flat_map(|value| value.to_le_bytes()).collect();
+        Ok(PyBytes::new(py, &bytes))
+    }
+}
+
+/// Run a job file on a modelled disk, without the GIL.
+#[pyfunction]
+#[allow(clippy::too_many_arguments)]
+fn simulate(
+    py: Python<'_>,
+    job_text: &str,
+    job_path: &str,
+    env: BTreeMap<String, String>,
+    disk_text: &str,
+    disk_path: &str,
+    disk_overrides: Vec<(String, String)>,
+    scheduler: &str,
+    seed: u64,
+    host: BTreeMap<String, i64>,
+    ignore_unsupported: bool,
+    cancel: Option<&CancelToken>,
+) -> PyResult<Run> {
+    let ((host, _), (memory, memory_settings)) = surroundings(host)?;
+    let file = job_file(job_text, job_path, env, ignore_unsupported, &host, &memory)?;
+    let model = disk_model(disk_text, disk_path, &disk_overrides)?;
+    let scheduler = SchedulerSpec::parse(scheduler).map_err(bad_input)?;
+    let watch = cancel.map(|token| Arc::clone(&token.watch)).unwrap_or_default();
+    let result = py.detach(|| {
+        let capacity = model.limits().capacity.to_bytes();
+        let plan = plan::plan(&file, capacity, seed).map_err(bad_input)?;
+        let setup = Setup {
+            plan: &plan,
+            disk: model.build(seed),
+            scheduler: &scheduler,
+            host,
+            memory: &memory_settings,
+            seed,
+        };
+        engine::run(setup, &watch).map_err(|error| match error {
+            RunError::Cancelled => PyKeyboardInterrupt::new_err(()),
+            RunError::Stuck(_) => PyRuntimeError::new_err(error.to_string()),
+        })
+    })?;
+    Ok(Run { result })
+}
+
+/// The module `blklab._core`.
+#[pymodule]
+fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<CancelToken>()?;
+    module.add_class::<Run>()?;
+    module.add_function(wrap_pyfunction!(version, module)?)?;
+    module.add_function(wrap_pyfunction!(schedulers, module)?)?;
+    module.add_function(wrap_pyfunction!(environment, module)?)?;
+    module.add_function(wrap_pyfunction!(check_scheduler, module)?)?;
+    module.add_function(wrap_pyfunction!(disk, module)?)?;
+    module.add_function(wrap_pyfunction!(disk_keys, module)?)?;
+    module.add_function(wrap_pyfunction!(validate_disk, module)?)?;
+    module.add_function(wrap_pyfunction!(workload_options, module)?)?;
+    module.add_function(wrap_pyfunction!(parse_job, module)?)?;
+    module.add_function(wrap_pyfunction!(simulate, module)?)?;
+    Ok(())
+}
