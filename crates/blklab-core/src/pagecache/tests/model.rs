@@ -51,6 +51,9 @@ enum Action {
     Sync {
         file: usize,
     },
+    WriteOut {
+        file: usize,
+    },
     Invalidate {
         file: usize,
         offset: u64,

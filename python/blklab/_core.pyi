@@ -1,0 +1,72 @@
+"""The Rust core. All JSON strings are UTF-8 documents; errors are one line of text."""
+
+from collections.abc import Mapping, Sequence
+
+def version() -> str: ...
+def schedulers() -> str:
+    """[{"name", "summary", "follows", "tunables": [{"name", "unit", "default", "min", "max",
+    "help"}]}]"""
+
+def environment() -> str:
+    """{"queue": [...], "page cache": [...], "host": [...]}: tables as those of schedulers."""
+
+def disk(text: str, path: str, overrides: Sequence[tuple[str, str]] = ()) -> str:
+    """{"name", "summary", "kind", "transport", "limits": {...}, "parameters": [{"key", "value",
+    "unit", "help", "source"}]}; ValueError if the file is not a disk."""
+
+def disk_keys() -> str:
+    """The table of keys of each kind of disk."""
+
+def validate_disk(text: str, path: str) -> str:
+    """[{"figure", "unit", "model", "published", "tolerance", "met", "source"}]"""
+
+def workload_options() -> str:
+    """[{"name", "aliases", "type", "default", "help", "status", "why"}]"""
+
+def parse_job(text: str, path: str, env: Mapping[str, str], ignore_unsupported: bool) -> str:
+    """{"path", "global": [[name, value]], "jobs": [{"name", "description", "line", "clones",
+    "options"}], "ignored": [{"path", "line", "name", "value", "why"}], "without_effect": [...]};
+    ValueError with ``file:line: ...`` if the file is not a job file that can be simulated."""
+
+def check_scheduler(spec: str) -> str:
+    """{"name", "settings": {every tunable}, "changed": {those given}}; ValueError."""
+
+class CancelToken:
+    """Tells running simulations to stop."""
+
+    def __init__(self) -> None: ...
+    def cancel(self) -> None: ...
+    @property
+    def now_ns(self) -> int:
+        """Virtual time reached."""
+
+class Run:
+    """A finished run: `crates/blklab-core/src/result.rs` says what the fields mean."""
+
+    @property
+    def summary(self) -> str:
+        """The scalars, as JSON."""
+
+    def columns(self) -> list[str]:
+        """Names that `column` knows: ``series.read_bytes``, ``overview.sector``,
+        ``jobs.0.read.clat_hist.value_ns``, ``jobs.0.sync_hist.count`` and so on. Empty
+        histograms are left out."""
+
+    def column(self, name: str) -> bytes:
+        """Little-endian 64-bit integers."""
+
+def simulate(
+    job_text: str,
+    job_path: str,
+    env: Mapping[str, str],
+    disk_text: str,
+    disk_path: str,
+    disk_overrides: Sequence[tuple[str, str]],
+    scheduler: str,
+    seed: int,
+    host: Mapping[str, int],
+    ignore_unsupported: bool,
+    cancel: CancelToken | None,
+) -> Run:
+    """Run to the end without the GIL. ValueError for bad input, KeyboardInterrupt when
+    cancelled."""

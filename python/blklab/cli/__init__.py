@@ -1,0 +1,95 @@
+"""The ``blklab`` command: one file per subcommand, registered below.
+
+Nothing heavy is loaded until a subcommand runs: ``blklab --help`` is read often.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import typer
+from typer.exceptions import TyperException
+
+from blklab.cli import compare, disks, fio, report, schedulers, workloads
+from blklab.errors import BlklabError
+
+app = typer.Typer(
+    name="blklab",
+    help="Which Linux I/O scheduler, with which settings, for this disk and this load.",
+    # Typer would load rich for --help and for tracebacks, which doubles the start.
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+for command in (
+    compare.compare,
+    fio.fio,
+    disks.disks,
+    schedulers.schedulers,
+    workloads.workloads,
+    report.report,
+):
+    app.command()(command)
+
+_FAILED = 1
+_INTERRUPTED = 130
+_INTERRUPTED_TEXT = "interrupted; nothing was written"
+_STDERR = 2
+
+
+@app.callback(invoke_without_command=True)
+def root(
+    context: typer.Context,
+    version: bool = typer.Option(False, "--version", help="Print the version and end."),
+) -> None:
+    """Which Linux I/O scheduler, with which settings, for this disk and this load."""
+    if version:
+        from blklab.rigs import sim
+
+        print(f"blklab {sim.version()}")
+    elif context.invoked_subcommand is None:
+        print(context.get_help())
+
+
+def main() -> None:
+    """Run the command; every error is one line on stderr, never a traceback."""
+    try:
+        try:
+            code = app(standalone_mode=False)
+        finally:
+            sys.stdout.flush()
+    except BlklabError as error:
+        _fail(str(error), error.exit_code)
+    except TyperException as error:
+        _fail(f"{error.format_message()} (try 'blklab --help')", error.exit_code)
+    except (KeyboardInterrupt, typer.Abort):
+        _fail(_INTERRUPTED_TEXT, _INTERRUPTED)
+    except MemoryError:
+        _fail("out of memory; try fewer --jobs", _FAILED)
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        _drop_stdout()
+        if isinstance(error, BrokenPipeError):
+            # Whoever read our output has gone, as `head` does: no error.
+            sys.exit(0)
+        _fail(f"{where}{error.strerror or error}", _FAILED)
+    except SystemExit as left:
+        if isinstance(left.__context__, BrokenPipeError):
+            _drop_stdout()
+            sys.exit(0)
+        raise
+    else:
+        if code == _INTERRUPTED:
+            _fail(_INTERRUPTED_TEXT, _INTERRUPTED)
+        sys.exit(code)
+
+
+def _drop_stdout() -> None:
+    """Python would try to write what is left at exit, and complain a second time."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _fail(message: str, code: int) -> None:
+    os.write(_STDERR, f"blklab: {' '.join(message.split())}\n".encode(errors="replace"))
+    sys.exit(code)

@@ -1,0 +1,112 @@
+"""``blklab compare``: which scheduler suits these disks and loads?"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from blklab.compare.plan import Setup
+
+DISKS = ["desktop-5900rpm", "950pro-256gb"]
+WORKLOADS = ["seqread", "seqwrite", "randread", "randwrite"]
+SCHEDULERS = ["none", "mq-deadline", "kyber"]
+_OUT = Path("reports/compare")
+
+
+def compare(
+    disk: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Disk model: name or file.toml[:key=value,...]; repeatable. "
+            f"[default: {', '.join(DISKS)}]"
+        ),
+    ] = None,
+    workload: Annotated[
+        list[str] | None,
+        typer.Option(
+            help=f"Workload: name or any .fio file; repeatable. [default: {', '.join(WORKLOADS)}]"
+        ),
+    ] = None,
+    scheduler: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="name[:tunable=value,...], repeatable: mq-deadline:fifo_batch=1,read_expire=200. "
+            f"[default: {', '.join(SCHEDULERS)}]"
+        ),
+    ] = None,
+    repeats: Annotated[int, typer.Option(min=1, help="Runs of each, with other seeds.")] = 5,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the first repeat.")] = 1,
+    objective: Annotated[
+        str, typer.Option(help="What to rank by: throughput, latency or both.")
+    ] = "both",
+    out: Annotated[Path, typer.Option(help="Directory for report.html and results.json.")] = _OUT,
+    jobs: Annotated[
+        int, typer.Option(min=1, help="Runs at the same time; default: one per CPU.")
+    ] = len(os.sched_getaffinity(0)),
+    rig: Annotated[str, typer.Option(help="Where to run: sim.")] = "sim",
+    ignore_unsupported: Annotated[
+        bool, typer.Option(help="Leave out job options that are not simulated.")
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the results as JSON on stdout, nothing else.")
+    ] = False,
+) -> None:
+    """Run every scheduler on every disk under every load, and say which suits best."""
+    from blklab import report as pages
+    from blklab import specs
+    from blklab.cli import comparison
+    from blklab.cli.progress import progress
+    from blklab.compare import store
+    from blklab.compare.analyse import analyse
+    from blklab.compare.describe import describe
+    from blklab.compare.execute import execute
+    from blklab.compare.plan import Setup, plan
+    from blklab.files import write_whole
+    from blklab.rigs import rig as rig_of
+
+    checked_objective(objective)
+    setup = Setup(
+        tuple(specs.disk(spec) for spec in disk or DISKS),
+        tuple(specs.workload(spec) for spec in workload or WORKLOADS),
+        tuple(scheduler or SCHEDULERS),
+        repeats,
+        seed,
+        rig,
+        ignore_unsupported=ignore_unsupported,
+    )
+    place = rig_of(rig)
+    described = describe(setup)
+    runs = plan(setup)
+    with progress(len(runs), _question(setup)) as tick:
+        measured = execute(runs, place, jobs, tick)
+    results = store.Results(described, tuple(measured))
+    answers = analyse(results.runs, objective)
+    text = store.to_text(results)
+    page = out / "report.html"
+    write_whole(out / "results.json", text)
+    write_whole(page, pages.render(results, answers))
+    if as_json:
+        print(text, end="")
+    else:
+        comparison.show(answers, results.setup, page)
+
+
+def checked_objective(objective: str) -> str:
+    """The objective, if it is one; InputError otherwise."""
+    from blklab.compare.analyse import OBJECTIVES
+    from blklab.errors import InputError, nearest
+
+    if objective not in OBJECTIVES:
+        raise InputError(f"--objective: no '{objective}'{nearest(objective, OBJECTIVES)}")
+    return objective
+
+
+def _question(setup: Setup) -> str:
+    return (
+        f"{len(setup.schedulers)} schedulers x {len(setup.workloads)} loads x "
+        f"{len(setup.disks)} disks x {setup.repeats} repeats"
+    )

@@ -1,0 +1,53 @@
+"""A comparison on the terminal: ranked tables, winners, recommendations. 80 columns do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from blklab.cli.console import console, table
+from blklab.compare.analyse import OBJECTIVE_TEXT, OBJECTIVES, OPERATION_TEXT, Analysis, Cell
+from blklab.compare.words import sentence
+from blklab.units import duration_text, number_text
+
+
+def show(analysis: Analysis, setup: Mapping[str, Any], page: Path) -> None:
+    """Print everything."""
+    from rich.text import Text
+
+    out = console()
+    repeats = setup["repeats"]
+    for cell in analysis.cells:
+        out.print()
+        latency = f"latency of {OPERATION_TEXT[cell.operation]}"
+        out.print(Text(f"{cell.disk}, {cell.workload} ({latency})", style="bold"))
+        out.print(_ranking(cell))
+        verdict = cell.verdicts[analysis.objective]
+        style = "green" if verdict is not None and verdict.winner else ""
+        out.print(Text(f"{analysis.objective}: {sentence(verdict, analysis.objective)}", style))
+    out.print()
+    out.print(Text("Recommendations, over all loads", style="bold"))
+    for disk, verdicts in analysis.recommendations.items():
+        for objective in OBJECTIVES:
+            out.print(f"{disk}, {objective}: {sentence(verdicts[objective], objective)}")
+    out.print()
+    out.print(f"Medians of {repeats} repeats; ranked by {analysis.objective}:")
+    out.print(f"{OBJECTIVE_TEXT[analysis.objective]}.")
+    # A path is there to be copied: never folded.
+    out.print(f"Report: {page}", soft_wrap=True)
+
+
+def _ranking(cell: Cell) -> Any:
+    heads = ("scheduler", "MB/s", "IOPS", "mean", "p50", "p99", "p99.9", "spread")
+    rows = table(*heads, right=range(1, len(heads)))
+    for row in cell.rows:
+        rows.add_row(
+            row.scheduler,
+            number_text(row.bytes_per_s.estimate / 1e6),
+            number_text(row.ios_per_s),
+            duration_text(row.mean_ns),
+            *(duration_text(value) for value in row.percentiles_ns),
+            f"{row.spread * 100:.1f} %",
+        )
+    return rows

@@ -1,0 +1,69 @@
+"""Where the commands print: a terminal with colours, or a file or pipe with plain text."""
+
+from __future__ import annotations
+
+import json
+import sys
+import textwrap
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+_PLAIN_WIDTH = 80
+
+
+def console(*, stderr: bool = False) -> Console:
+    """Plain and 80 columns wide when it is no terminal."""
+    from rich.console import Console
+
+    stream = sys.stderr if stderr else sys.stdout
+    terminal = stream.isatty()
+    return Console(
+        stderr=stderr,
+        force_terminal=terminal,
+        no_color=None if terminal else True,
+        width=None if terminal else _PLAIN_WIDTH,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        soft_wrap=False,
+    )
+
+
+def table(*heads: str, right: Iterable[int] = (), title: str | None = None) -> Table:
+    """An unboxed table; columns in `right` are figures."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    made = Table(
+        box=SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False, padding=(0, 1, 0, 0)
+    )
+    figures = set(right)
+    for number, head in enumerate(heads):
+        if number in figures:
+            made.add_column(head, justify="right", no_wrap=True)
+        else:
+            made.add_column(head, overflow="fold")
+    return made
+
+
+def print_json(value: Any) -> None:
+    """Machine-readable output: JSON on stdout, nothing else."""
+    print(json.dumps(value, indent=2))
+
+
+def print_names(rows: Sequence[tuple[str, str]]) -> None:
+    """Names with a line of explanation each, folded to 80 columns."""
+    width = max((len(name) for name, _ in rows), default=0) + 2
+    for name, text in rows:
+        print(
+            textwrap.fill(
+                text or "-",
+                _PLAIN_WIDTH,
+                initial_indent=f"{name:{width}}",
+                subsequent_indent=" " * width,
+            )
+        )

@@ -1,0 +1,43 @@
+"""``blklab fio``: one job file, once, printing what fio prints."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def fio(
+    job: Annotated[str, typer.Argument(help="A fio job file, or the name of a workload.")],
+    disk: Annotated[str, typer.Option(help="Disk model: name or file.toml[:key=value,...].")],
+    scheduler: Annotated[str, typer.Option(help="name[:tunable=value,...].")] = "none",
+    rig: Annotated[str, typer.Option(help="Where to run: sim.")] = "sim",
+    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same result.")] = 1,
+    output_format: Annotated[
+        str, typer.Option(help="normal, json, json+ or terse, as fio's; several with commas.")
+    ] = "normal",
+    output: Annotated[Path | None, typer.Option(help="Write there instead of stdout.")] = None,
+    ignore_unsupported: Annotated[
+        bool, typer.Option(help="Leave out job options that are not simulated.")
+    ] = False,
+) -> None:
+    """Run one fio job file once and print what fio prints."""
+    from blklab import fio as formats
+    from blklab import specs
+    from blklab.files import write_whole
+    from blklab.fio.status import report
+    from blklab.rigs import Experiment, sim
+    from blklab.rigs import rig as rig_of
+
+    chosen = formats.formats(output_format)
+    model = specs.disk(disk)
+    entry = specs.workload(job)
+    experiment = Experiment(entry, model, scheduler, seed, ignore_unsupported=ignore_unsupported)
+    shared = dict(sim.describe_job(entry, ignore_unsupported)["global"])
+    result = rig_of(rig).run(experiment)
+    text = formats.render(report(result, model.file.name, shared), chosen)
+    if output is None:
+        print(text, end="")
+    else:
+        write_whole(output, text)

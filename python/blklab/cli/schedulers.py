@@ -1,0 +1,41 @@
+"""``blklab schedulers``: what there is, and what can be set."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+
+def schedulers(
+    name: Annotated[str | None, typer.Argument(help="Tell everything about this one.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Machine-readable.")] = False,
+) -> None:
+    """List the I/O schedulers; with a name, its tunables."""
+    from blklab.cli import console
+    from blklab.rigs import sim
+
+    known = {info["name"]: info for info in sim.schedulers()}
+    if name is None:
+        if as_json:
+            console.print_json(list(known.values()))
+        else:
+            console.print_names([(info["name"], info["summary"]) for info in known.values()])
+        return
+    checked = sim.check_scheduler(name)
+    info = known[checked["name"]]
+    if as_json:
+        console.print_json(info | {"settings": checked["settings"]})
+        return
+    print(f"{info['name']}: {info['summary']}\nFollows {info['follows']}.")
+    if not info["tunables"]:
+        print("It has no tunables.")
+        return
+    print(f"\nSet with --scheduler {info['name']}:{info['tunables'][0]['name']}=VALUE,...\n")
+    heads = ("tunable", "value", "default", "from", "to", "unit", "meaning")
+    rows = console.table(*heads, right=[1, 2, 3, 4])
+    for row in info["tunables"]:
+        bounds = (str(row[key]) for key in ("default", "min", "max"))
+        value = str(checked["settings"][row["name"]])
+        rows.add_row(row["name"], value, *bounds, row["unit"], row["help"])
+    console.console().print(rows)

@@ -1,0 +1,168 @@
+"""From measurements to answers: figures per scheduler, and who is best in what."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from blklab.compare.measurement import PERCENTILES, Measurement
+from blklab.histogram import Histogram
+from blklab.statistics import Interval, Verdict, decide, median_interval, spread
+
+OBJECTIVES = ("throughput", "latency", "both")
+OBJECTIVE_TEXT = {
+    "throughput": "bytes per second, reads and writes together",
+    "latency": "99th percentile of the latency of reads, else of fsync, else of writes",
+    "both": "geometric mean of the two ratios: as much faster as it is quicker to answer",
+}
+OPERATION_TEXT = {"read": "reads", "sync": "fsyncs", "write": "writes", "trim": "trims", "": "-"}
+# Who waits: a reader for its data, a writer for its fsync, only then for the write call.
+_WAITED_FOR = ("read", "sync", "write", "trim")
+
+Runs: TypeAlias = Mapping[str, Sequence[Measurement]]
+"""By scheduler, in the order of repeats."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One scheduler on one disk under one load: medians over the repeats."""
+
+    scheduler: str
+    bytes_per_s: Interval
+    ios_per_s: float
+    mean_ns: float
+    percentiles_ns: tuple[float, ...]
+    """At `PERCENTILES`."""
+    p99: Interval
+    spread: float
+    """Of throughput over the repeats: largest over smallest, less one."""
+    histogram: Histogram
+    """Of all repeats together."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One disk under one load."""
+
+    disk: str
+    workload: str
+    operation: str
+    """Whose latency is shown and compared."""
+    rows: tuple[Row, ...]
+    """Best first, by the objective asked for."""
+    verdicts: Mapping[str, Verdict | None]
+    """By objective; None where nothing was measured."""
+    interval_coverage: float
+    """What the intervals of the rows cover."""
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """All answers."""
+
+    objective: str
+    cells: tuple[Cell, ...]
+    recommendations: Mapping[str, Mapping[str, Verdict | None]]
+    """By disk and objective, over all loads: the geometric mean of their ratios."""
+
+
+def analyse(measurements: Sequence[Measurement], objective: str) -> Analysis:
+    """Group by disk and load, compare, decide; in the order of the measurements."""
+    cells = []
+    recommendations: dict[str, dict[str, Verdict | None]] = {}
+    for disk in dict.fromkeys(m.disk for m in measurements):
+        per_load: list[tuple[Runs, str]] = []
+        for workload in dict.fromkeys(m.workload for m in measurements if m.disk == disk):
+            runs = _by_scheduler(measurements, disk, workload)
+            operation = _operation(runs)
+            per_load.append((runs, operation))
+            cells.append(_cell(disk, workload, operation, runs, objective))
+        recommendations[disk] = {
+            name: _decide([_scores(runs, operation, name) for runs, operation in per_load])
+            for name in OBJECTIVES
+        }
+    return Analysis(objective, tuple(cells), recommendations)
+
+
+def _by_scheduler(measurements: Sequence[Measurement], disk: str, workload: str) -> Runs:
+    runs: dict[str, list[Measurement]] = {}
+    for measurement in sorted(measurements, key=lambda m: m.repeat):
+        if (measurement.disk, measurement.workload) == (disk, workload):
+            runs.setdefault(measurement.scheduler, []).append(measurement)
+    return runs
+
+
+def _operation(runs: Runs) -> str:
+    """The first kind of operation that every run has seen; empty if there is none."""
+    everything = [measurement for several in runs.values() for measurement in several]
+    for name in _WAITED_FOR:
+        if all(name in measurement.latencies for measurement in everything):
+            return name
+    return ""
+
+
+def _scores(runs: Runs, operation: str, objective: str) -> dict[str, list[float]] | None:
+    """Per scheduler and run, a figure of which more is better; None if there is none."""
+
+    def score(measurement: Measurement) -> float:
+        rate = measurement.bytes_per_s
+        if objective == "throughput":
+            return rate
+        p99_ns = measurement.latencies[operation].percentiles_ns[PERCENTILES.index(99.0)]
+        # A latency of zero is one below the clock's nanosecond.
+        quick = 1.0 / max(p99_ns, 1)
+        return quick if objective == "latency" else math.sqrt(rate * quick)
+
+    if not operation:
+        return None
+    scores = {name: [score(m) for m in several] for name, several in runs.items()}
+    return scores if all(s > 0 for several in scores.values() for s in several) else None
+
+
+def _decide(per_load: Sequence[dict[str, list[float]] | None]) -> Verdict | None:
+    """One verdict over several loads, each of the same weight whatever its size."""
+    known = [scores for scores in per_load if scores is not None]
+    if not known or len(known) < len(per_load):
+        return None
+    return decide(
+        {
+            name: [
+                math.exp(sum(map(math.log, runs)) / len(runs))
+                for runs in zip(*(scores[name] for scores in known), strict=True)
+            ]
+            for name in known[0]
+        }
+    )
+
+
+def _cell(disk: str, workload: str, operation: str, runs: Runs, objective: str) -> Cell:
+    rows = [_row(name, several, operation) for name, several in runs.items()]
+    scores = _scores(runs, operation, objective)
+    if scores is not None:
+        centre = {name: sum(map(math.log, several)) for name, several in scores.items()}
+        rows.sort(key=lambda row: -centre[row.scheduler])
+    _, coverage = median_interval([m.bytes_per_s for m in next(iter(runs.values()))])
+    verdicts = {name: _decide([_scores(runs, operation, name)]) for name in OBJECTIVES}
+    return Cell(disk, workload, operation, tuple(rows), verdicts, coverage)
+
+
+def _row(scheduler: str, runs: Sequence[Measurement], operation: str) -> Row:
+    latencies = [run.latencies[operation] for run in runs] if operation else []
+
+    def middle(values: Sequence[float]) -> Interval:
+        return median_interval(values)[0] if values else Interval(math.nan, math.nan, math.nan)
+
+    columns = [[latency.percentiles_ns[i] for latency in latencies] for i in range(3)]
+    rates = [run.bytes_per_s for run in runs]
+    return Row(
+        scheduler,
+        middle(rates),
+        middle([run.ios_per_s for run in runs]).estimate,
+        middle([latency.mean_ns for latency in latencies]).estimate,
+        tuple(middle(column).estimate for column in columns),
+        middle(columns[PERCENTILES.index(99.0)]),
+        spread(rates),
+        Histogram.merged(latency.histogram() for latency in latencies),
+    )

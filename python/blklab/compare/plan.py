@@ -1,0 +1,83 @@
+"""What is to be compared, and in which order it runs."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from blklab.catalogue import Entry
+from blklab.errors import InputError
+from blklab.rigs import Disk, Experiment
+
+
+@dataclass(frozen=True)
+class Setup:
+    """The question: these schedulers, on these disks, under these loads."""
+
+    disks: tuple[Disk, ...]
+    workloads: tuple[Entry, ...]
+    schedulers: tuple[str, ...]
+    repeats: int
+    seed: int
+    rig: str = "sim"
+    host: Mapping[str, int] = field(default_factory=dict)
+    ignore_unsupported: bool = False
+
+    def __post_init__(self) -> None:
+        _unique("--disk", [disk.label for disk in self.disks])
+        _unique("--workload", [workload.name for workload in self.workloads])
+        _unique("--scheduler", list(self.schedulers))
+
+
+@dataclass(frozen=True)
+class Planned:
+    """One run."""
+
+    disk: Disk
+    workload: Entry
+    scheduler: str
+    repeat: int
+    place: tuple[int, int, int, int]
+    """Disk, workload, scheduler and repeat by number: the order for people."""
+    experiment: Experiment
+
+
+def plan(setup: Setup) -> list[Planned]:
+    """Every run once: repeat by repeat, each in a random order of its own.
+
+    A block per repeat keeps what drifts over time (on rigs with a real clock) from favouring
+    whoever ran early; the seed of a repeat is the same for all schedulers, which pairs them.
+    """
+    order = random.Random(setup.seed)
+    runs = []
+    for repeat in range(setup.repeats):
+        block = [
+            Planned(
+                disk,
+                workload,
+                scheduler,
+                repeat,
+                (disk_number, workload_number, scheduler_number, repeat),
+                Experiment(
+                    workload,
+                    disk,
+                    scheduler,
+                    setup.seed + repeat,
+                    setup.host,
+                    setup.ignore_unsupported,
+                ),
+            )
+            for disk_number, disk in enumerate(setup.disks)
+            for workload_number, workload in enumerate(setup.workloads)
+            for scheduler_number, scheduler in enumerate(setup.schedulers)
+        ]
+        order.shuffle(block)
+        runs += block
+    return runs
+
+
+def _unique(option: str, labels: list[str]) -> None:
+    for label in labels:
+        if labels.count(label) > 1:
+            raise InputError(f"{option}: '{label}' is given twice")

@@ -1,0 +1,48 @@
+"""`results.json`: the set-up and what every run measured. The same runs give the same bytes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from blklab.compare.measurement import Measurement, from_json
+from blklab.errors import InputError
+
+_FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Results:
+    """A comparison that has run."""
+
+    setup: dict[str, Any]
+    """What was asked, as `describe` in `blklab.compare.describe` tells it."""
+    runs: tuple[Measurement, ...]
+
+
+def to_text(results: Results) -> str:
+    """As JSON, one run a line."""
+    runs = ",\n".join(json.dumps(asdict(run), separators=(",", ":")) for run in results.runs)
+    setup = json.dumps(results.setup, indent=1)
+    return f'{{"format": {_FORMAT},\n"setup": {setup},\n"runs": [\n{runs}\n]}}\n'
+
+
+def load(path: Path) -> Results:
+    """Read a results file, or the one in a directory. InputError if it is none."""
+    file = path / "results.json" if path.is_dir() else path
+    try:
+        document = json.loads(file.read_text(encoding="utf-8"))
+        if document["format"] != _FORMAT:
+            raise InputError(f"{file}: results of format {document['format']}, expected {_FORMAT}")
+        return Results(document["setup"], _measurements(document["runs"]))
+    except OSError as error:
+        raise InputError(f"{file}: {error.strerror or error}") from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InputError(f"{file}: not the results of 'blklab compare' ({error})") from error
+
+
+def _measurements(documents: Sequence[dict[str, Any]]) -> tuple[Measurement, ...]:
+    return tuple(from_json(document) for document in documents)

@@ -1,0 +1,57 @@
+"""Verdicts in words, the same on the terminal and in the report."""
+
+from __future__ import annotations
+
+import math
+
+from blklab.statistics import MATTERS, Verdict
+
+_NO_DIFFERENCE = "no difference that matters"
+
+
+def short(verdict: Verdict | None) -> str:
+    """For a table: a name, or that there is none."""
+    if verdict is None:
+        return "not measured"
+    if verdict.winner:
+        return verdict.winner
+    if not verdict.behind or len(verdict.leads) > len(verdict.behind):
+        return "no difference" if verdict.behind else verdict.best
+    return " or ".join(sorted(verdict.leads))
+
+
+def sentence(verdict: Verdict | None, objective: str) -> str:
+    """One sentence: who, by how much, and how sure."""
+    if verdict is None:
+        return "not measured: no run, or no I/O whose latency could be compared"
+    if not verdict.behind:
+        return f"{verdict.best}: nothing to compare it with"
+    quality = {"throughput": "faster", "latency": "quicker to answer"}.get(objective, "better")
+    if verdict.winner:
+        gaps = verdict.behind
+        nearest = min(gaps, key=lambda name: gaps[name].estimate)
+        gap = gaps[nearest]
+        low, high = factor(gap.low), factor(gap.high)
+        sure = "the same in every run" if low == high else f"{low} to {high}"
+        return f"{verdict.winner} is {factor(gap.estimate)} {quality} than {nearest} ({sure})"
+    if len(verdict.leads) <= len(verdict.behind):
+        behind = [name for name in verdict.behind if name not in verdict.leads]
+        return (
+            f"{' and '.join(sorted(verdict.leads))}: {_NO_DIFFERENCE} between them"
+            f" ({_seen(verdict)}); {', '.join(behind)} {'is' if len(behind) == 1 else 'are'} behind"
+        )
+    return f"{_NO_DIFFERENCE} ({_seen(verdict)})"
+
+
+def factor(ratio: float) -> str:
+    """A ratio: ``3.4 %`` up to a doubling, ``2.3 times`` beyond."""
+    if math.isinf(ratio):
+        return "any number of times"
+    change = (ratio - 1.0) * 100.0
+    return f"{change:.1f} %" if ratio < 2 else f"{ratio:.1f} times"  # noqa: PLR2004
+
+
+def _seen(verdict: Verdict) -> str:
+    if math.isinf(verdict.visible):
+        return "one run shows nothing: use more --repeats"
+    return f"one of {factor(max(verdict.visible, MATTERS))} would have shown"

@@ -1,0 +1,13 @@
+"""Modelled disks, one TOML file each, every number with its source.
+
+A disk of your own is one more file, in ``~/.local/share/blklab/disks`` or in the directory
+that ``BLKLAB_DISKS`` names.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from blklab.catalogue import Catalogue
+
+DISKS = Catalogue("disk", ".toml", Path(__file__).parent, "BLKLAB_DISKS")

@@ -1,0 +1,31 @@
+"""What can go wrong, as one line for a person. The command prints it; nobody sees a traceback."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class BlklabError(Exception):
+    """Base of all; the message is one line."""
+
+    exit_code = 1
+
+
+class InputError(BlklabError):
+    """The user gave something that cannot be right: a name, a file, a value."""
+
+    exit_code = 2
+
+
+class RunError(BlklabError):
+    """The input was right and the run failed nevertheless."""
+
+
+def nearest(wrong: str, right: Iterable[str]) -> str:
+    """``; did you mean 'x'?`` or ``; there is: a, b, c``, to follow an error about `wrong`."""
+    names = sorted(right)
+    close = difflib.get_close_matches(wrong, names, n=1, cutoff=0.6)
+    if close:
+        return f"; did you mean '{close[0]}'?"
+    return f"; there is: {', '.join(names)}" if names else ""

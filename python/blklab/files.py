@@ -1,0 +1,41 @@
+"""Files that are there whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from pathlib import Path
+
+from blklab.errors import RunError
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Replace `path` by `text`; whatever goes wrong, what was there before stays.
+
+    RunError with one line if it cannot be written (disk full, no permission).
+    """
+    partial: str | None = None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, partial = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        # mkstemp makes files that nobody else may read.
+        Path(partial).chmod(0o666 & ~_umask())
+        Path(partial).replace(path)
+        partial = None
+    except OSError as error:
+        raise RunError(f"{path}: not written: {error.strerror or error}") from error
+    finally:
+        if partial is not None:
+            with contextlib.suppress(OSError):
+                Path(partial).unlink()
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

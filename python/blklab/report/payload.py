@@ -1,0 +1,203 @@
+"""What the pictures show, thinned so that the page stays small.
+
+Distributions keep one point per pixel or so of their tail; series are summed over equal
+stretches, so that no I/O is lost; traces keep every n-th command of the whole run and
+every command of one stretch. All numbers keep four digits, as a picture does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from blklab.compare.analyse import OPERATION_TEXT, Analysis, Cell, Row
+from blklab.compare.measurement import Measurement, Story
+from blklab.compare.store import Results
+from blklab.compare.words import sentence
+from blklab.units import duration_text, number_text
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+
+SERIES_POINTS = 150
+TRACE_POINTS = 900
+_SECTOR_BYTES = 512
+_UNITS = (("s", 1e9), ("ms", 1e6), ("µs", 1e3), ("ns", 1.0))
+# From the median out to one in ten thousand, evenly on the axis of nines.
+_NINES = np.concatenate([np.linspace(0.0, 0.5, 20)[1:], 1.0 - np.logspace(-0.33, -4.0, 80)])
+
+
+def build(results: Results, analysis: Analysis) -> dict[str, Any]:
+    """Everything that the page's script draws."""
+    stories = {
+        (run.disk, run.workload, run.scheduler): run
+        for run in results.runs
+        if run.story is not None
+    }
+    schedulers = [info["label"] for info in results.setup["schedulers"]]
+    rotational = {
+        disk["label"]: bool(disk["limits"].get("rotational")) for disk in results.setup["disks"]
+    }
+    return {
+        "schedulers": schedulers,
+        "cells": [
+            _cell(cell, analysis.objective, stories, rotational[cell.disk])
+            for cell in analysis.cells
+        ],
+    }
+
+
+def thinning(results: Results) -> str:
+    """What was left out of the pictures, in a sentence."""
+    strides = [run.story.overview_stride for run in results.runs if run.story is not None]
+    return (
+        f"Over time and on the disk: the first repeat. Series are summed to at most "
+        f"{SERIES_POINTS} stretches; the disk's pictures show at most {TRACE_POINTS} commands "
+        f"each, over the whole run one in {min(strides)} to {max(strides)} of those recorded. "
+        "All runs are in results.json."
+        if strides
+        else ""
+    )
+
+
+def _cell(
+    cell: Cell,
+    objective: str,
+    stories: Mapping[tuple[str, str, str], Measurement],
+    rotational: bool,
+) -> dict[str, Any]:
+    p99s_ns = [row.p99.estimate for row in cell.rows]
+    unit, unit_ns = _unit(float(np.nanmedian(p99s_ns)) if cell.operation else 1e6)
+    found = {
+        row.scheduler: stories[cell.disk, cell.workload, row.scheduler]
+        for row in cell.rows
+        if (cell.disk, cell.workload, row.scheduler) in stories
+    }
+    jobs = next((run.story.jobs for run in found.values() if run.story), ())
+    return {
+        "disk": cell.disk,
+        "workload": cell.workload,
+        "operation": OPERATION_TEXT[cell.operation],
+        "verdict": sentence(cell.verdicts[objective], objective),
+        "unit": unit,
+        "rotational": rotational,
+        "jobs": list(jobs),
+        "titles": _titles(cell),
+        "rows": [_row(row, unit_ns) for row in cell.rows],
+        "cdf": {row.scheduler: _cdf(row, unit_ns) for row in cell.rows if row.histogram.total},
+        "stories": {
+            name: _story(run.story, run.duration_ns, unit_ns)
+            for name, run in found.items()
+            if run.story is not None
+        },
+    }
+
+
+def _titles(cell: Cell) -> dict[str, str]:
+    """A title says what the picture shows, so that it is understood before it is read."""
+    titles = {}
+    by_rate = sorted(cell.rows, key=lambda row: row.bytes_per_s.estimate)
+    low, high = (number_text(row.bytes_per_s.estimate / 1e6) for row in (by_rate[0], by_rate[-1]))
+    titles["throughput"] = (
+        f"Throughput: {high} MB/s, whoever schedules"
+        if low == high
+        else f"Throughput: from {low} ({by_rate[0].scheduler}) to {high} MB/s "
+        f"({by_rate[-1].scheduler})"
+    )
+    if cell.operation:
+        by_p99 = sorted(cell.rows, key=lambda row: row.p99.estimate)
+        quick, slow = (duration_text(row.p99.estimate) for row in (by_p99[0], by_p99[-1]))
+        name = OPERATION_TEXT[cell.operation]
+        titles["latency"] = (
+            f"99 % of {name} end within {quick}, whoever schedules"
+            if quick == slow
+            else f"99 % of {name} end within {quick} ({by_p99[0].scheduler}) "
+            f"to {slow} ({by_p99[-1].scheduler})"
+        )
+    else:
+        titles["latency"] = "No latency was measured"
+    return titles
+
+
+def _row(row: Row, unit_ns: float) -> dict[str, Any]:
+    rate = row.bytes_per_s
+    return {
+        "scheduler": row.scheduler,
+        "rate": _digits([v / 1e6 for v in (rate.estimate, rate.low, rate.high)]),
+        "p99": _digits([v / unit_ns for v in (row.p99.estimate, row.p99.low, row.p99.high)]),
+    }
+
+
+def _cdf(row: Row, unit_ns: float) -> dict[str, Any]:
+    """Latency at evenly spaced nines; `tail` is the share that took longer."""
+    latency = row.histogram.percentiles(_NINES * 100.0) / unit_ns
+    return {"latency": _digits(latency), "tail": _digits(1.0 - _NINES)}
+
+
+def _story(story: Story, duration_ns: int, unit_ns: float) -> dict[str, Any]:
+    series = {name: np.array(column, np.float64) for name, column in story.series.items()}
+    intervals = len(series["read_bytes"])
+    group = max(1, -(-intervals // SERIES_POINTS))
+    starts = np.arange(0, intervals, group)
+    # The run may end inside the last interval.
+    ends_ns = np.minimum((starts + group) * story.interval_ns, max(duration_ns, 1))
+    widths_ns = np.maximum(ends_ns - starts * story.interval_ns, 1)
+
+    def total(name: str) -> Floats:
+        return np.add.reduceat(series[name], starts) if intervals else np.zeros(0)
+
+    def mean(name: str) -> Floats:
+        counts = np.minimum(group, intervals - starts)
+        return total(name) / counts / 1000.0 if intervals else np.zeros(0)
+
+    ios = total("read_ios") + total("write_ios")
+    latency = total("read_clat_sum_ns") + total("write_clat_sum_ns")
+    return {
+        "t": _digits(starts * story.interval_ns / 1e9),
+        "rate": _digits((total("read_bytes") + total("write_bytes")) / widths_ns * 1e3),
+        "latency": _digits(
+            np.divide(latency, ios, where=ios > 0, out=np.full(len(ios), np.nan)) / unit_ns
+        ),
+        "waiting": _digits(mean("waiting_milli")),
+        "inFlight": _digits(mean("in_flight_milli")),
+        "overview": _trace(story.overview, 1e9, spread=True),
+        "detail": _trace(story.detail, 1e6, spread=False),
+    }
+
+
+def _trace(trace: Mapping[str, list[int]], unit_ns: float, *, spread: bool) -> dict[str, Any]:
+    """Commands with an address; `spread` over the whole trace or the first ones of it."""
+    columns = {name: np.array(column, np.int64) for name, column in trace.items()}
+    rows = np.flatnonzero(columns["op"] != 2)  # noqa: PLR2004 (a flush has no address)
+    if spread:
+        rows = rows[:: max(1, -(-len(rows) // TRACE_POINTS))]
+    else:
+        rows = rows[:TRACE_POINTS]
+    issued = columns["issued_ns"][rows]
+    start_ns = 0 if spread or not len(issued) else int(issued[0])
+    return {
+        "t": _digits((issued - start_ns) / unit_ns),
+        "gb": _digits(columns["sector"][rows] * (_SECTOR_BYTES / 1e9), 7),
+        "op": columns["op"][rows].tolist(),
+        "process": columns["process"][rows].tolist(),
+        "start": float(start_ns / 1e9),
+    }
+
+
+def _unit(typical_ns: float) -> tuple[str, float]:
+    for name, unit_ns in _UNITS:
+        if typical_ns >= unit_ns:
+            return name, unit_ns
+    return _UNITS[-1]
+
+
+def _digits(values: Any, digits: int = 4) -> list[float | None]:
+    """Rounded to significant digits; what is no number becomes a gap."""
+    array = np.asarray(values, dtype=np.float64)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        power = digits - 1 - np.floor(np.log10(np.abs(array)))
+    scale = 10.0 ** np.where(np.isfinite(power), power, 0.0)
+    rounded = np.where(np.isfinite(array), np.round(array * scale) / scale, np.nan)
+    return [None if value != value else value for value in rounded.tolist()]  # noqa: PLR0124

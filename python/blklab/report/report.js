@@ -1,0 +1,258 @@
+"use strict";
+// Draws one disk and load at a time, when it is chosen: a page of a hundred charts is read by nobody.
+const data = JSON.parse(document.getElementById("data").textContent);
+const byId = (id) => document.getElementById(id);
+const dark = matchMedia("(prefers-color-scheme: dark)");
+const narrow = matchMedia("(max-width: 760px)");
+const DASHES = ["solid", "dash", "dot", "dashdot", "longdash", "longdashdot"];
+const NINES = [0.5, 0.1, 0.01, 0.001, 0.0001];
+const KERNEL = -1;
+let shown = 0;
+
+const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+const slot = (scheduler) => data.schedulers.indexOf(scheduler);
+const colour = (number) => css(`--s${number % 8}`);
+const ofScheduler = (name) => colour(slot(name));
+const dash = (name) => DASHES[slot(name) % DASHES.length];
+const seen = (value) => Number(value.toPrecision(3)).toLocaleString("en");
+
+// Plotly reads a little HTML in texts; names are shown as they are.
+const plain = (text) => String(text).replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
+
+function layout(extra, height) {
+  const axis = { gridcolor: css("--line"), linecolor: css("--line"), zerolinecolor: css("--line"), automargin: true };
+  const merged = {
+    height, margin: { l: 56, r: 16, t: 8, b: 44 }, showlegend: false,
+    paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
+    font: { color: css("--ink"), family: "system-ui, Liberation Sans, sans-serif", size: 13 },
+    hoverlabel: { font: { family: "system-ui, Liberation Sans, sans-serif" } }, ...extra,
+  };
+  for (const key of Object.keys(merged)) {
+    if (/^[xy]axis/.test(key)) merged[key] = { ...axis, ...merged[key] };
+  }
+  return merged;
+}
+
+function draw(name, title, note, traces, extra, height = 300) {
+  const figure = byId(`figure-${name}`);
+  figure.querySelector("strong").textContent = title;
+  figure.querySelector("span").textContent = note;
+  Plotly.react(figure.querySelector(".plot"), traces, layout(extra, height), { displayModeBar: false, responsive: true });
+}
+
+// Names at the right ends of lines, pushed apart so that none hides another.
+function endLabels(lines, range, height) {
+  const [low, high] = range, step = (high - low) * 17 / (height - 60);
+  const ends = lines.map((line) => ({ ...line, at: line.y })).sort((a, b) => a.at - b.at);
+  for (let i = 1; i < ends.length; i++) ends[i].at = Math.max(ends[i].at, ends[i - 1].at + step);
+  const over = ends.length ? Math.max(0, ends[ends.length - 1].at - high) : 0;
+  return ends.map((line) => ({
+    xref: "paper", x: 1, xanchor: "left", y: line.at - over, yref: "y", text: plain(line.name), showarrow: false,
+    font: { color: ofScheduler(line.name), size: 12 },
+  }));
+}
+
+// 1, 2 and 5 of each power of ten, in full; fewer where there is no room.
+function logTicks(values) {
+  const known = values.filter((value) => value > 0);
+  const low = Math.min(...known), high = Math.max(...known), powers = Math.log10(high / low);
+  const steps = powers > (narrow.matches ? 3 : 4) ? [1] : powers > 1.5 ? [1, 3] : [1, 2, 3, 5, 7];
+  const ticks = [];
+  for (let power = Math.floor(Math.log10(low)) - 1; power <= Math.log10(high) + 1; power++) {
+    for (const step of steps) ticks.push(step * 10 ** power);
+  }
+  return { tickvals: ticks, ticktext: ticks.map(seen) };
+}
+
+function widest(names) {
+  return Math.min(narrow.matches ? 110 : 170, 20 + 7 * Math.max(...names.map((name) => name.length)));
+}
+
+function ranking(cell) {
+  const names = cell.rows.map((row) => row.scheduler).reverse();
+  const trace = (key, axes) => ({
+    ...axes, type: "scatter", mode: "markers", y: names.map(plain),
+    x: names.map((name) => cell.rows.find((row) => row.scheduler === name)[key][0]),
+    marker: { size: 12, color: names.map(ofScheduler) },
+    error_x: {
+      type: "data", symmetric: false, thickness: 2, width: 7, color: css("--quiet"),
+      array: names.map((name) => { const r = cell.rows.find((row) => row.scheduler === name)[key]; return r[2] - r[0]; }),
+      arrayminus: names.map((name) => { const r = cell.rows.find((row) => row.scheduler === name)[key]; return r[0] - r[1]; }),
+    },
+    hovertemplate: "%{y}: %{x}<extra></extra>",
+  });
+  const zero = { rangemode: "tozero" };
+  const wide = !narrow.matches;
+  const height = (wide ? 1 : 2) * (90 + 34 * names.length);
+  draw("ranking", cell.titles.throughput + ". " + cell.titles.latency + ".", "Dot: median of the repeats; bar: its interval.",
+    [trace("rate", { xaxis: "x", yaxis: "y" }), trace("p99", { xaxis: "x2", yaxis: "y2" })], {
+      xaxis: { ...zero, domain: wide ? [0, 0.46] : [0, 1], anchor: "y", title: { text: "throughput, MB/s: more is better" } },
+      xaxis2: { ...zero, domain: wide ? [0.54, 1] : [0, 1], anchor: "y2", title: { text: `p99 latency of ${cell.operation}, ${cell.unit}: less is better` } },
+      yaxis: { domain: wide ? [0, 1] : [0.64, 1] },
+      yaxis2: { domain: wide ? [0, 1] : [0, 0.36], anchor: "x2", showticklabels: !wide },
+    }, height);
+}
+
+function cdf(cell) {
+  const names = Object.keys(cell.cdf);
+  const traces = names.map((name) => ({
+    type: "scatter", mode: "lines", name: plain(name), x: cell.cdf[name].latency, y: cell.cdf[name].tail,
+    line: { color: ofScheduler(name), dash: dash(name), width: 2.5 },
+    hovertemplate: `%{x} ${cell.unit}<extra>${plain(name)}</extra>`,
+  }));
+  // Each name points at its own line at a height of its own.
+  const annotations = names.map((name, index) => {
+    const line = cell.cdf[name], share = 0.35 * 10 ** (-3.2 * (index + 0.5) / names.length);
+    const at = line.tail.findIndex((tail) => tail <= share);
+    return {
+      x: Math.log10(line.latency[at] || 1e-9), y: Math.log10(line.tail[at]), text: plain(name), ax: index % 2 ? 48 : -48, ay: 0,
+      arrowcolor: ofScheduler(name), arrowwidth: 1.5, arrowhead: 0, font: { color: ofScheduler(name), size: 12 },
+      xanchor: index % 2 ? "left" : "right", bgcolor: css("--page"),
+    };
+  });
+  draw("cdf", `How long do ${cell.operation} take?`, "Further left is quicker; the top is one in ten thousand.", traces, {
+    annotations,
+    xaxis: { type: "log", ...logTicks(names.flatMap((name) => cell.cdf[name].latency)), title: { text: `latency, ${cell.unit}` } },
+    yaxis: {
+      type: "log", range: [0, -4.05], tickvals: [0.9, ...NINES], ticktext: ["10 %", "50 %", "90 %", "99 %", "99.9 %", "99.99 %"],
+      title: { text: "share that took less" },
+    },
+  }, narrow.matches ? 340 : 660);
+}
+
+function overTime(cell, key, name, title, note, unit) {
+  const names = Object.keys(cell.stories);
+  const values = names.flatMap((n) => cell.stories[n][key].filter((v) => v !== null && v > 0));
+  const log = key === "latency" && values.length && Math.max(...values) / Math.min(...values) > 50;
+  const top = Math.max(...values, 1e-9) * 1.05;
+  const range = log ? [Math.log10(Math.min(...values)) - 0.1, Math.log10(top)] : [0, top];
+  const traces = names.map((n) => ({
+    type: "scatter", mode: "lines", name: plain(n), x: cell.stories[n].t, y: cell.stories[n][key],
+    line: { color: ofScheduler(n), dash: dash(n), width: 2 }, hovertemplate: `%{x} s: %{y} ${unit}<extra>${plain(n)}</extra>`,
+  }));
+  const last = (list) => list.filter((v) => v !== null && (!log || v > 0)).slice(-8);
+  const ends = names.map((n) => {
+    const tail = last(cell.stories[n][key]);
+    const level = tail.reduce((sum, v) => sum + v, 0) / Math.max(tail.length, 1);
+    return { name: n, y: log ? Math.log10(level || 1e-9) : level };
+  });
+  draw(name, title, note, traces, {
+    annotations: endLabels(ends, range, 300), margin: { l: 56, r: widest(names), t: 8, b: 44 },
+    xaxis: { title: { text: "virtual time, s" } }, yaxis: { title: { text: unit }, range, type: log ? "log" : "linear" },
+  });
+}
+
+// One picture per scheduler, side by side or, on a phone, one below the other; same scales.
+function multiples(cell, make, x, y, each) {
+  const names = cell.rows.map((row) => row.scheduler).filter((name) => cell.stories[name]);
+  const wide = !narrow.matches && names.length < 5;
+  const extra = { annotations: [], margin: { l: 56, r: 16, t: 26, b: 44 } };
+  const traces = [];
+  names.forEach((name, index) => {
+    const id = index ? index + 1 : "";
+    const gap = 0.03, width = (1 - gap * (names.length - 1)) / names.length;
+    const rowGap = 0.36 / names.length, row = (1 - rowGap * (names.length - 1)) / names.length;
+    const across = wide ? [index * (width + gap), index * (width + gap) + width] : [0, 1];
+    const top = 1 - index * (row + rowGap);
+    const up = wide ? [0, 1] : [Math.max(0, top - row), top];
+    const lastRow = wide || index === names.length - 1;
+    extra[`xaxis${id}`] = { domain: across, anchor: `y${id}`, ...(index && { matches: "x" }), ...x, title: lastRow ? x.title : undefined };
+    extra[`yaxis${id}`] = { domain: up, anchor: `x${id}`, ...(index && { matches: "y" }), ...y, title: index && wide ? undefined : y.title, showticklabels: !(index && wide) };
+    extra.annotations.push({
+      xref: "paper", yref: "paper", x: across[0], y: up[1], xanchor: "left", yanchor: "bottom", showarrow: false,
+      text: `<b>${plain(name)}</b>`, font: { color: ofScheduler(name) },
+    });
+    for (const trace of make(cell.stories[name], name)) traces.push({ ...trace, xaxis: `x${id}`, yaxis: `y${id}` });
+  });
+  return [traces, extra, wide ? 330 : Math.max(1, names.length) * each];
+}
+
+// Not the colours of the first schedulers: a process is something else.
+const PROCESS_SLOTS = [3, 6, 5, 4, 1, 2, 0];
+
+function processColour(process) {
+  return process === KERNEL ? css("--quiet") : colour(PROCESS_SLOTS[process % PROCESS_SLOTS.length]);
+}
+
+function processNote(cell) {
+  const used = new Set(Object.values(cell.stories).flatMap((story) => story.overview.process));
+  const names = [...used].sort((a, b) => a - b).slice(0, 8)
+    .map((process) => (process === KERNEL ? "write-back by the kernel" : `${cell.jobs[process]} (${process})`));
+  return { used: [...used].sort((a, b) => a - b), text: names.join(", ") + (used.size > 8 ? " and more" : "") };
+}
+
+function position(cell, key, name, title, note, unit) {
+  const { used } = processNote(cell);
+  const points = (story) => used.flatMap((process) => [0, 1].map((write) => {
+    const trace = story[key];
+    const rows = trace.process.map((_, i) => i).filter((i) => trace.process[i] === process && (trace.op[i] !== 0) === !!write);
+    return {
+      type: "scatter", mode: "markers", x: rows.map((i) => trace.t[i]), y: rows.map((i) => trace.gb[i]),
+      marker: { size: write ? 6 : 4.5, symbol: write ? "x-thin" : "circle", color: processColour(process), line: { width: write ? 1.4 : 0, color: processColour(process) } },
+      hovertemplate: `%{x} ${unit}, %{y} GB<extra>${plain(process === KERNEL ? "kernel" : cell.jobs[process])} ${write ? "writes" : "reads"}</extra>`,
+    };
+  })).filter((trace) => trace.x.length);
+  draw(name, title, note, ...multiples(cell, points,
+    { title: { text: `virtual time, ${unit}` }, rangemode: "tozero" }, { title: { text: "place on the disk, GB" } }, 210));
+}
+
+function depth(cell) {
+  const areas = (story, name) => [
+    { y: story.inFlight, fill: "tozeroy", label: "at the disk", fillcolor: ofScheduler(name), line: { width: 0 } },
+    { y: story.waiting, fill: "tonexty", label: "waiting", fillcolor: css("--line"), line: { width: 1, color: css("--quiet") } },
+  ].map(({ label, ...area }) => ({
+    type: "scatter", mode: "lines", x: story.t, stackgroup: `depth-${name}`, hovertemplate: `%{y} ${label}<extra></extra>`, ...area,
+  }));
+  const high = Math.max(0, ...Object.values(cell.stories).map((story) => Math.max(0, ...story.waiting.map((w, i) => w + story.inFlight[i]))));
+  draw("depth", `How many commands are in the queue? At most ${seen(high)} at a time`,
+    "Coloured: at the disk. Grey on top: waiting in the scheduler.",
+    ...multiples(cell, areas, { title: { text: "virtual time, s" } }, { title: { text: "commands" }, rangemode: "tozero" }, 190));
+}
+
+function show(number) {
+  shown = number;
+  const cell = data.cells[number];
+  byId("disk").value = cell.disk;
+  byId("workload").value = cell.workload;
+  byId("verdict").textContent = `${cell.disk}, ${cell.workload}: ${cell.verdict}`;
+  byId("rank").replaceChildren(document.querySelector(`template[data-rank="${number}"]`).content.cloneNode(true));
+  ranking(cell);
+  cdf(cell);
+  overTime(cell, "rate", "rate", "Does the throughput hold?", "First repeat.", "MB/s");
+  overTime(cell, "latency", "latency", "When does it take long?", "Mean completion latency, first repeat.", cell.unit);
+  const { text } = processNote(cell);
+  const marks = `Dots: reads; crosses: writes. Colours: ${text}.`;
+  position(cell, "overview", "overview", "What did the disk do? Every command's place, over the whole run", marks, "s");
+  const starts = Object.values(cell.stories).map((story) => seen(story.detail.start));
+  position(cell, "detail", "detail", "In which order? Command by command", `${marks} From ${[...new Set(starts)].join(" or ")} s on.`, "ms");
+  depth(cell);
+}
+
+function fill(select, values) {
+  for (const value of values) {
+    const option = document.createElement("option");
+    option.value = option.textContent = value;
+    select.append(option);
+  }
+  select.addEventListener("change", () => {
+    const found = data.cells.findIndex((cell) => cell.disk === byId("disk").value && cell.workload === byId("workload").value);
+    if (found >= 0) show(found);
+  });
+}
+
+fill(byId("disk"), new Set(data.cells.map((cell) => cell.disk)));
+fill(byId("workload"), new Set(data.cells.map((cell) => cell.workload)));
+for (const name of data.schedulers) {
+  const item = document.createElement("li"), chip = document.createElement("i");
+  chip.className = `chip s${slot(name) % 8}`;
+  item.append(chip, name);
+  byId("legend").append(item);
+}
+document.querySelectorAll("[data-cell]").forEach((link) => link.addEventListener("click", () => show(Number(link.dataset.cell))));
+dark.addEventListener("change", () => show(shown));
+narrow.addEventListener("change", () => show(shown));
+// The pictures wait until they are about to be seen.
+const observer = new IntersectionObserver((entries) => {
+  if (entries.some((entry) => entry.isIntersecting)) { observer.disconnect(); show(shown); }
+}, { rootMargin: "400px" });
+observer.observe(byId("panel"));

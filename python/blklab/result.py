@@ -1,0 +1,304 @@
+"""What a run leaves behind, typed. The fields are those of `result.rs`, from every rig."""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Protocol
+
+import numpy as np
+
+from blklab.histogram import Histogram, Ints
+from blklab.tables import Table
+from blklab.units import duration_text, rate_text
+
+DIRECTIONS = ("read", "write", "trim")
+KERNEL_PROCESS = -1
+"""``Trace.process`` of the kernel's own write-back."""
+
+
+class RunData(Protocol):
+    """What a rig hands over: scalars as JSON, bulk data as little-endian 64-bit columns."""
+
+    @property
+    def summary(self) -> str:
+        """The scalars, as JSON."""
+
+    def columns(self) -> list[str]:
+        """Names of all columns; those of empty histograms are left out."""
+
+    def column(self, name: str) -> bytes:
+        """One column."""
+
+
+@dataclass(frozen=True)
+class LatencySummary:
+    """Exact moments of a latency, ns."""
+
+    count: int
+    min_ns: int
+    max_ns: int
+    mean_ns: float
+    stddev_ns: float
+
+
+@dataclass(frozen=True)
+class SampleSummary:
+    """Moments of samples taken over time (fio's ``bw_*`` in KiB/s and ``iops_*``)."""
+
+    count: int
+    min: float
+    max: float
+    mean: float
+    stddev: float
+
+
+@dataclass(frozen=True, eq=False)
+class Direction:
+    """One direction of one job. Counts only I/O after ``ramp_time``."""
+
+    ios: int
+    bytes: int
+    runtime_ns: int
+    """Time in which they were: what bandwidth and IOPS are divided by."""
+    slat: LatencySummary
+    clat: LatencySummary
+    lat: LatencySummary
+    bw: SampleSummary
+    iops: SampleSummary
+    clat_hist: Histogram
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """One fio process."""
+
+    name: str
+    group: int
+    group_reporting: bool
+    options: tuple[tuple[str, str], ...]
+    percentiles: tuple[float, ...]
+    start_ns: int
+    end_ns: int
+    user_ns: int
+    system_ns: int
+    context_switches: int
+    read: Direction
+    write: Direction
+    trim: Direction
+    sync_lat: LatencySummary
+    sync_hist: Histogram
+    depth_levels: tuple[int, ...]
+    submit_levels: tuple[int, ...]
+    complete_levels: tuple[int, ...]
+    latency_levels: tuple[int, ...]
+
+    def direction(self, name: str) -> Direction:
+        """``read``, ``write`` or ``trim``."""
+        found: Direction = getattr(self, name)
+        return found
+
+
+@dataclass(frozen=True)
+class DiskCounters:
+    """The block layer's counters, as in ``/proc/diskstats``; times in ns."""
+
+    read_ios: int
+    read_merges: int
+    read_sectors: int
+    read_ticks_ns: int
+    write_ios: int
+    write_merges: int
+    write_sectors: int
+    write_ticks_ns: int
+    flush_ios: int
+    flush_ticks_ns: int
+    discard_ios: int
+    discard_ticks_ns: int
+    io_ticks_ns: int
+    in_queue_ns: int
+    joined_ns: int
+    in_flight_ns: int
+    service_ns: int
+    disk_busy_ns: int
+    depth_max: int
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Series(Table):
+    """Counters over equal intervals of ``interval_ns``, from the start of the run."""
+
+    interval_ns: int
+    read_bytes: Ints
+    write_bytes: Ints
+    read_ios: Ints
+    write_ios: Ints
+    read_clat_sum_ns: Ints
+    write_clat_sum_ns: Ints
+    read_clat_max_ns: Ints
+    write_clat_max_ns: Ints
+    waiting_milli: Ints
+    in_flight_milli: Ints
+
+    def columns(self) -> dict[str, Ints]:
+        """``start_ns`` of each interval, then the counters."""
+        start_ns = np.arange(len(self.read_bytes), dtype=np.int64) * self.interval_ns
+        return {"start_ns": start_ns} | _columns(self, skip="interval_ns")
+
+    def __repr__(self) -> str:
+        return f"Series({len(self.read_bytes)} x {duration_text(self.interval_ns)})"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Trace(Table):
+    """Commands as the disk saw them, in order of issue; every ``stride``-th was kept."""
+
+    stride: int
+    queued_ns: Ints
+    issued_ns: Ints
+    completed_ns: Ints
+    sector: Ints
+    sectors: Ints
+    op: Ints
+    process: Ints
+
+    def columns(self) -> dict[str, Ints]:
+        """Times in ns, place and length in sectors, operation, process."""
+        return _columns(self, skip="stride")
+
+    def __repr__(self) -> str:
+        return f"Trace({len(self.sector)} commands, one in {self.stride})"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Result:
+    """Everything one run of one job file on one disk under one scheduler has measured."""
+
+    duration_ns: int
+    jobs: tuple[Job, ...]
+    disk: DiskCounters
+    series: Series
+    overview: Trace
+    detail: Trace
+
+    def histogram(self, direction: str) -> Histogram:
+        """Completion latencies of all jobs in one direction."""
+        return Histogram.merged(job.direction(direction).clat_hist for job in self.jobs)
+
+    def _rows(self) -> list[tuple[str, str, str, str, str, str]]:
+        rows = []
+        for job in self.jobs:
+            for name in DIRECTIONS:
+                part = job.direction(name)
+                if part.ios and part.runtime_ns:
+                    p50, p99 = part.clat_hist.percentiles([50.0, 99.0]).tolist()
+                    rows.append(
+                        (
+                            job.name,
+                            name,
+                            rate_text(part.bytes * 1e9 / part.runtime_ns),
+                            f"{part.ios * 1e9 / part.runtime_ns:.0f} IOPS",
+                            f"p50 {duration_text(p50)}",
+                            f"p99 {duration_text(p99)}",
+                        )
+                    )
+        return rows
+
+    def __repr__(self) -> str:
+        head = f"Result({len(self.jobs)} jobs, {duration_text(self.duration_ns)})"
+        return "\n".join([head, *("  " + "  ".join(row) for row in self._rows())])
+
+    def _repr_html_(self) -> str:
+        body = "".join(
+            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>"
+            for row in self._rows()
+        )
+        caption = f"{len(self.jobs)} jobs, {duration_text(self.duration_ns)} of virtual time"
+        heads = "".join(
+            f"<th>{name}</th>" for name in ("job", "direction", "throughput", "IOPS", "p50", "p99")
+        )
+        return (
+            f"<table><caption>{caption}</caption>"
+            f"<thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>"
+        )
+
+    @staticmethod
+    def from_run(run: RunData) -> Result:
+        """A rig's raw data as a result; the columns are views of the rig's bytes."""
+        summary = json.loads(run.summary)
+        known = set(run.columns())
+
+        def column(name: str) -> Ints:
+            return np.frombuffer(run.column(name) if name in known else b"", dtype="<i8")
+
+        return Result(
+            duration_ns=summary["duration_ns"],
+            jobs=tuple(
+                _job(fields_of, f"jobs.{index}", column)
+                for index, fields_of in enumerate(summary["jobs"])
+            ),
+            disk=DiskCounters(**summary["disk"]),
+            series=Series(
+                summary["series_interval_ns"], **_table(Series, "series", "interval_ns", column)
+            ),
+            overview=Trace(
+                summary["overview_stride"], **_table(Trace, "overview", "stride", column)
+            ),
+            detail=Trace(1, **_table(Trace, "detail", "stride", column)),
+        )
+
+
+class _Column(Protocol):
+    def __call__(self, name: str) -> Ints: ...
+
+
+def _columns(table: Any, skip: str) -> dict[str, Ints]:
+    return {f.name: getattr(table, f.name) for f in fields(table) if f.name != skip}
+
+
+def _table(kind: Any, prefix: str, skip: str, column: _Column) -> dict[str, Ints]:
+    return {f.name: column(f"{prefix}.{f.name}") for f in fields(kind) if f.name != skip}
+
+
+def _histogram(prefix: str, column: _Column) -> Histogram:
+    return Histogram(column(f"{prefix}.value_ns"), column(f"{prefix}.count"))
+
+
+def _direction(summary: Mapping[str, Any], prefix: str, column: _Column) -> Direction:
+    return Direction(
+        ios=summary["ios"],
+        bytes=summary["bytes"],
+        runtime_ns=summary["runtime_ns"],
+        slat=LatencySummary(**summary["slat"]),
+        clat=LatencySummary(**summary["clat"]),
+        lat=LatencySummary(**summary["lat"]),
+        bw=SampleSummary(**summary["bw"]),
+        iops=SampleSummary(**summary["iops"]),
+        clat_hist=_histogram(f"{prefix}.clat_hist", column),
+    )
+
+
+def _job(summary: Mapping[str, Any], prefix: str, column: _Column) -> Job:
+    return Job(
+        name=summary["name"],
+        group=summary["group"],
+        group_reporting=summary["group_reporting"],
+        options=tuple((key, value) for key, value in summary["options"]),
+        percentiles=tuple(summary["percentiles"]),
+        start_ns=summary["start_ns"],
+        end_ns=summary["end_ns"],
+        user_ns=summary["user_ns"],
+        system_ns=summary["system_ns"],
+        context_switches=summary["context_switches"],
+        read=_direction(summary["read"], f"{prefix}.read", column),
+        write=_direction(summary["write"], f"{prefix}.write", column),
+        trim=_direction(summary["trim"], f"{prefix}.trim", column),
+        sync_lat=LatencySummary(**summary["sync_lat"]),
+        sync_hist=_histogram(f"{prefix}.sync_hist", column),
+        depth_levels=tuple(summary["depth_levels"]),
+        submit_levels=tuple(summary["submit_levels"]),
+        complete_levels=tuple(summary["complete_levels"]),
+        latency_levels=tuple(summary["latency_levels"]),
+    )

@@ -1,0 +1,92 @@
+"""The `sim` rig: scheduler, block layer and disk in virtual time, in the Rust core.
+
+All use of the compiled core goes through here.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+from blklab import _core
+from blklab.catalogue import Entry
+from blklab.errors import InputError
+from blklab.result import Result
+from blklab.rigs import Disk, Experiment
+
+
+class SimRig:
+    """See :class:`blklab.rigs.Rig`."""
+
+    name = "sim"
+
+    def __init__(self) -> None:
+        self._cancel = _core.CancelToken()
+
+    def run(self, experiment: Experiment) -> Result:
+        """Simulate without the GIL; see :class:`blklab.rigs.Rig`."""
+        job, disk = experiment.job, experiment.disk
+        try:
+            run = _core.simulate(
+                job.text,
+                str(job.path),
+                dict(os.environ),
+                disk.file.text,
+                str(disk.file.path),
+                list(disk.overrides),
+                experiment.scheduler,
+                experiment.seed,
+                dict(experiment.host),
+                experiment.ignore_unsupported,
+                self._cancel,
+            )
+        except ValueError as error:
+            raise InputError(str(error)) from error
+        return Result.from_run(run)
+
+    def cancel(self) -> None:
+        """See :class:`blklab.rigs.Rig`."""
+        self._cancel.cancel()
+
+
+def version() -> str:
+    """The core's version."""
+    return _core.version()
+
+
+def schedulers() -> list[dict[str, Any]]:
+    """Name, summary, source and tunables of every scheduler."""
+    table: list[dict[str, Any]] = json.loads(_core.schedulers())
+    return table
+
+
+def check_scheduler(spec: str) -> dict[str, Any]:
+    """``name:key=value,...`` as name, all settings and those changed. InputError if wrong."""
+    return _checked(_core.check_scheduler, spec)
+
+
+def describe_disk(disk: Disk) -> dict[str, Any]:
+    """What a disk file says, key by key, with what was changed. InputError if it is wrong."""
+    return _checked(_core.disk, disk.file.text, str(disk.file.path), list(disk.overrides))
+
+
+def environment() -> dict[str, list[dict[str, Any]]]:
+    """The tunables of queue, page cache and host, by these names."""
+    tables: dict[str, list[dict[str, Any]]] = json.loads(_core.environment())
+    return tables
+
+
+def describe_job(entry: Entry, ignore_unsupported: bool) -> dict[str, Any]:
+    """What a job file says, section by section. InputError if it is wrong."""
+    return _checked(
+        _core.parse_job, entry.text, str(entry.path), dict(os.environ), ignore_unsupported
+    )
+
+
+def _checked(call: Any, *arguments: Any) -> dict[str, Any]:
+    try:
+        answer: dict[str, Any] = json.loads(call(*arguments))
+    except ValueError as error:
+        raise InputError(str(error)) from error
+    return answer

@@ -1,0 +1,41 @@
+"""Figures as a person would write them. For printing only, never converted back."""
+
+from __future__ import annotations
+
+import math
+
+_STEP = 1000.0
+
+
+def duration_text(span_ns: float) -> str:
+    """``85 us``, ``4.17 ms``, ``30 s``: three digits, the unit that keeps the figure above one."""
+    if math.isnan(span_ns):
+        return "-"
+    value, unit = float(span_ns), "ns"
+    for larger in ("us", "ms", "s"):
+        if abs(value) < _STEP:
+            break
+        value, unit = value / _STEP, larger
+    return f"{number_text(value)} {unit}"
+
+
+def rate_text(bytes_per_s: float) -> str:
+    """Megabytes (10^6 bytes) per second, as data sheets give them."""
+    return f"{number_text(bytes_per_s / 1e6)} MB/s"
+
+
+def number_text(value: float) -> str:
+    """Three significant digits without an exponent; thousands separated."""
+    if math.isnan(value):
+        return "-"
+    if value == 0:
+        return "0"
+    digits = max(0, 2 - math.floor(math.log10(abs(value))))
+    text = f"{value:,.{min(digits, 6)}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def percent_text(ratio: float) -> str:
+    """A ratio as a signed change: 1.034 is ``+3.4 %``."""
+    change = (ratio - 1.0) * 100.0
+    return f"{change:+.1f} %" if abs(change) < _STEP / 10 else f"{change:+.0f} %"

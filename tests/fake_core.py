@@ -1,0 +1,107 @@
+"""Stands in for the compiled core where a test is about what Python does with its answers."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Mapping, Sequence
+
+from tests import plausible
+
+_SCHEDULERS = {"none": 1.0, "mq-deadline": 1.15, "kyber": 0.98}
+
+
+class CancelToken:
+    def __init__(self) -> None:
+        self.cancelled = False
+
+    def cancel(self) -> None:
+        self.cancelled = True
+
+
+def version() -> str:
+    return "0.0-fake"
+
+
+def schedulers() -> str:
+    tunable = {"name": "fifo_batch", "unit": "", "default": 16, "min": 0, "max": 2**31 - 1}
+    return json.dumps(
+        [
+            {
+                "name": name,
+                "summary": f"summary of {name}",
+                "follows": "Linux 6.12",
+                "tunables": [tunable | {"help": "requests per batch"}]
+                if name == "mq-deadline"
+                else [],
+            }
+            for name in _SCHEDULERS
+        ]
+    )
+
+
+def check_scheduler(spec: str) -> str:
+    name, _, settings = spec.partition(":")
+    if name not in _SCHEDULERS:
+        raise ValueError(f"no scheduler '{name}'")
+    changed = dict(pair.split("=") for pair in settings.split(",") if pair)
+    defaults = {"fifo_batch": 16} if name == "mq-deadline" else {}
+    return json.dumps({"name": name, "settings": defaults | changed, "changed": changed})
+
+
+def disk(text: str, path: str, overrides: Sequence[tuple[str, str]] = ()) -> str:
+    if "rpm = -" in text:
+        raise ValueError(f"{path}:3: rpm: -7200 is out of range (1 to 30000)")
+    name = path.rpartition("/")[2].removesuffix(".toml")
+    return json.dumps(
+        {
+            "name": name,
+            "summary": f"summary of {name} <b>bold</b>",
+            "kind": "hdd" if "rpm" in text else "ssd",
+            "transport": "sata",
+            "limits": {"rotational": "rpm" in text},
+            "parameters": [
+                {"key": "rpm", "value": 5900, "unit": "1/min", "help": "speed", "source": "sheet"}
+            ],
+        }
+    )
+
+
+def parse_job(text: str, path: str, env: Mapping[str, str], ignore_unsupported: bool) -> str:
+    if "typo" in text and not ignore_unsupported:
+        raise ValueError(f"{path}:3: no option 'typo'")
+    ignored = [{"name": "typo", "value": "1", "why": "no such option"}] if "typo" in text else []
+    return json.dumps({"global": [["rw", "randrw"]], "jobs": [], "ignored": ignored})
+
+
+def simulate(
+    job_text: str,
+    job_path: str,
+    env: Mapping[str, str],
+    disk_text: str,
+    disk_path: str,
+    disk_overrides: Sequence[tuple[str, str]],
+    scheduler: str,
+    seed: int,
+    host: Mapping[str, int],
+    ignore_unsupported: bool,
+    cancel: CancelToken | None,
+) -> plausible.MadeRun:
+    parse_job(job_text, job_path, env, ignore_unsupported)
+    speed = _SCHEDULERS[scheduler.partition(":")[0]]
+    rotational = "rpm" in disk_text
+    if not rotational:
+        speed = 1.0
+    mean_ns = (8e6 if rotational else 9e4) / speed
+    writes = "write" in job_text
+    return plausible.run(
+        seed + zlib.crc32(job_path.encode()) % 1000,
+        mean_ns=mean_ns,
+        read_ios=0 if writes else 4000,
+        write_ios=4000 if writes else 0,
+        names=("alpha", "beta"),
+        syncs=40 if writes else 0,
+        duration_ns=round(
+            4e9 / speed * (1.0 + zlib.crc32(f"{scheduler}{seed}".encode()) % 40 / 1e3)
+        ),
+    )

@@ -1,0 +1,256 @@
+"""The command: what it prints, where it writes, how it fails."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from blklab.cli import app, main
+
+_ESCAPE = "\x1b"
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(app, arguments, catch_exceptions=False)
+
+
+def failing(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *arguments: str
+) -> tuple[int, str]:
+    """Exit code and what stands on stderr."""
+    monkeypatch.setattr(sys, "argv", ["blklab", *arguments])
+    with pytest.raises(SystemExit) as left:
+        main()
+    code = left.value.code
+    assert isinstance(code, int)
+    return code, capfd.readouterr().err
+
+
+def test_compare_prints_tables_winners_advice_and_where_the_report_lies(fake: Path) -> None:
+    done = run("compare", "--repeats", "3")
+    assert done.exit_code == 0
+    assert done.stdout.count("scheduler ") == 8
+    assert "Recommendations" in done.stdout
+    for objective in ("throughput", "latency", "both"):
+        assert f"desktop-5900rpm, {objective}: " in done.stdout
+        assert f"950pro-256gb, {objective}: " in done.stdout
+    assert re.search(r"desktop-5900rpm, throughput: mq-deadline is .* faster", done.stdout)
+    assert "no difference that matters" in done.stdout
+    assert "Report: reports/compare/report.html" in done.stdout
+    assert (fake / "reports/compare/report.html").stat().st_size < 12e6
+
+
+def test_without_a_terminal_the_output_is_plain_and_80_columns_wide(fake: Path) -> None:
+    done = run("compare", "--repeats", "2", "--disk", "desktop-5900rpm")
+    assert _ESCAPE not in done.stdout + done.stderr
+    assert max(map(len, done.stdout.splitlines())) <= 80
+
+
+def test_the_same_command_gives_the_same_bytes_on_one_core_or_two(fake: Path) -> None:
+    texts = []
+    for jobs in ("1", "2"):
+        run("compare", "--repeats", "2", "--jobs", jobs, "--out", f"out{jobs}")
+        texts.append((fake / f"out{jobs}/results.json").read_bytes())
+    assert texts[0] == texts[1]
+
+
+def test_json_is_all_that_stands_on_stdout(fake: Path) -> None:
+    done = run("compare", "--json", "--repeats", "2", "--workload", "randread")
+    document = json.loads(done.stdout)
+    assert len(document["runs"]) == 2 * 3 * 2
+    assert document["setup"]["seed"] == 1
+
+
+def test_a_report_is_made_again_from_kept_results(fake: Path) -> None:
+    run("compare", "--repeats", "2", "--workload", "randread")
+    page = fake / "reports/compare/report.html"
+    before = page.read_bytes()
+    page.unlink()
+    assert run("report", "reports/compare").exit_code == 0
+    assert page.read_bytes() == before
+
+
+def test_tunables_and_disk_overrides_reach_the_report(fake: Path) -> None:
+    run(
+        *("compare", "--repeats", "2", "--workload", "randread"),
+        *("--scheduler", "none", "--scheduler", "mq-deadline:fifo_batch=1"),
+        *("--disk", "desktop-5900rpm:rpm=7200"),
+    )
+    document = json.loads((fake / "reports/compare/results.json").read_text())
+    assert document["setup"]["disks"][0]["overrides"] == [["rpm", "7200"]]
+    tunable = document["setup"]["schedulers"][1]["tunables"][0]
+    assert (tunable["value"], tunable["changed"]) == ("1", True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["compare", "--disk", "desktop-5900rmp"], "did you mean 'desktop-5900rpm'?"),
+        (["compare", "--workload", "randraed"], "did you mean 'randread'?"),
+        (["compare", "--workload", "absent.fio"], "absent.fio: No such file or directory"),
+        (["compare", "--scheduler", "deadlin"], "no scheduler 'deadlin'"),
+        (["compare", "--objective", "troughput"], "did you mean 'throughput'?"),
+        (["compare", "--rig", "real"], "no rig 'real'; there is: sim"),
+        (["compare", "--disk", "950pro-256gb:dies"], "expected key=value behind ':'"),
+        (["fio", "randread", "--disk", "950pro-256gb", "--output-format", "xml"], "no format"),
+        (["report", "."], "results.json: No such file or directory"),
+        (["compare", "--repeat", "3"], "No such option: --repeat"),
+        (["compare", "--repeats", "0"], "Invalid value for '--repeats'"),
+        (["compair"], "No such command 'compair'"),
+        (["disks", "nothing"], "no disk 'nothing'"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(
+    fake: Path,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+    message: str,
+) -> None:
+    code, text = failing(capfd, monkeypatch, *arguments)
+    assert code == 2
+    assert text.startswith("blklab: ")
+    assert message in text
+    assert text.count("\n") == 1
+    assert not (fake / "reports").exists()
+
+
+def test_a_bad_job_file_is_refused_before_anything_runs(
+    fake: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (fake / "bad.fio").write_text("[x]\ntypo=1\n")
+    code, text = failing(capfd, monkeypatch, "compare", "--workload", "bad.fio")
+    assert (code, text) == (2, "blklab: bad.fio:3: no option 'typo'\n")
+    assert run("compare", "--workload", "bad.fio", "--ignore-unsupported").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "message"),
+    [
+        (KeyboardInterrupt(), 130, "interrupted"),
+        (MemoryError(), 1, "out of memory"),
+        (OSError(28, "No space left on device"), 1, "results.json: not written: No space left"),
+    ],
+)
+def test_failures_are_one_line_and_leave_nothing_behind(
+    fake: Path,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    error: BaseException,
+    code: int,
+    message: str,
+) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise error
+
+    monkeypatch.setattr("blklab.files.tempfile.mkstemp", fail)
+    found, text = failing(capfd, monkeypatch, "compare", "--repeats", "1")
+    assert found == code
+    assert message in text
+    assert "Traceback" not in text
+    assert not list(fake.glob("reports/compare/*"))
+
+
+def test_fio_prints_and_writes_what_fio_does(fake: Path) -> None:
+    done = run("fio", "randread", "--disk", "950pro-256gb", "--output-format", "json+")
+    document = json.loads(done.stdout)
+    assert document["fio version"] == "fio-3.33"
+    assert "bins" in document["jobs"][0]["read"]["clat_ns"]
+    run("fio", "randread", "--disk", "950pro-256gb", "--output", "out.txt")
+    assert "Run status group 0" in (fake / "out.txt").read_text()
+
+
+def test_lists_have_a_line_each_and_names_tell_everything(fake: Path) -> None:
+    assert "mq-deadline" in run("schedulers").stdout
+    told = run("schedulers", "mq-deadline").stdout
+    assert "fifo_batch" in told
+    assert "requests per batch" in told
+    assert "950pro-256gb" in run("disks").stdout
+    assert "[sheet]" in run("disks", "desktop-5900rpm").stdout
+    assert "randread: one process" in run("workloads").stdout
+    assert "[randread]" in run("workloads", "randread").stdout
+    for command in ("schedulers", "disks", "workloads"):
+        assert json.loads(run(command, "--json").stdout)
+
+
+def test_no_command_at_all_prints_the_help() -> None:
+    done = run()
+    assert done.exit_code == 0
+    assert "compare " in done.stdout
+
+
+def test_help_comes_fast_and_needs_no_core() -> None:
+    start_s = time.perf_counter()
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "blklab", "--help"],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    took_s = time.perf_counter() - start_s
+    loaded = {line.rsplit("|", 1)[-1].strip() for line in done.stderr.splitlines()}
+    assert not loaded & {"numpy", "rich", "plotly", "jinja2", "blklab._core", "pandas"}
+    # 150 ms is promised on an idle machine; tests share theirs.
+    assert took_s < 1.0
+
+
+def test_a_reader_that_goes_away_is_no_error() -> None:
+    # 141 would be the shell's word for SIGPIPE, and a traceback would stand on stderr.
+    script = f"set -o pipefail; {sys.executable} -m blklab compare --help | head -1"
+    done = subprocess.run(["bash", "-c", script], check=False, capture_output=True, text=True)
+    assert done.returncode == 0
+    assert done.stderr == ""
+
+
+_SLOW = """
+import sys
+from pathlib import Path
+from tests import fake_core
+import blklab
+sys.modules["blklab._core"] = blklab._core = fake_core
+quick, calls = fake_core.simulate, []
+
+def simulate(*arguments):
+    calls.append(1)
+    if len(calls) == 3:
+        print("running", file=sys.stderr, flush=True)
+    while len(calls) >= 3:
+        if arguments[-1].cancelled:
+            raise KeyboardInterrupt
+    return quick(*arguments)
+
+fake_core.simulate = simulate
+sys.argv = ["blklab", "compare"]
+from blklab.cli import main
+main()
+"""
+
+
+def test_ctrl_c_ends_at_once_with_nothing_written(fake: Path) -> None:
+    root = Path(__file__).parent.parent
+    process = subprocess.Popen(
+        [sys.executable, "-c", _SLOW],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"PYTHONPATH": f"{root}:{root / 'python'}"},
+    )
+    assert process.stderr is not None
+    for line in process.stderr:
+        if line == "running\n":
+            break
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert errors == "blklab: interrupted; nothing was written\n"
+    assert not (fake / "reports").exists()

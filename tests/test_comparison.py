@@ -1,0 +1,213 @@
+"""Plan, run, analyse, decide, keep, render: each step on plain data."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from collections import Counter
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from blklab.catalogue import Entry
+from blklab.compare import store
+from blklab.compare.analyse import analyse
+from blklab.compare.execute import execute
+from blklab.compare.measurement import Measurement, from_json, measure
+from blklab.compare.plan import Planned, Setup, plan
+from blklab.compare.words import sentence, short
+from blklab.errors import InputError, RunError
+from blklab.files import write_whole
+from blklab.result import Result
+from blklab.rigs import Disk, Experiment
+from blklab.statistics import decide
+from tests import plausible
+
+
+def entry(name: str) -> Entry:
+    return Entry(name, Path(name), f"[{name}]\n")
+
+
+def setup(repeats: int = 4, seed: int = 1) -> Setup:
+    return Setup(
+        (Disk(entry("hdd")), Disk(entry("ssd"), (("dies", "4"),))),
+        (entry("reads"), entry("writes")),
+        ("none", "mq-deadline:fifo_batch=1"),
+        repeats,
+        seed,
+    )
+
+
+class Plausible:
+    """A rig that returns made results: mq-deadline is half again as fast on the HDD."""
+
+    name = "plausible"
+
+    def __init__(self) -> None:
+        self.cancelled = threading.Event()
+
+    def run(self, experiment: Experiment) -> Result:
+        fast = experiment.scheduler != "none" and experiment.disk.file.name == "hdd"
+        mean_ns = 8e6 / (1.5 if fast else 1.0)
+        duration_ns = round(3e9 / (1.5 if fast else 1.0) * (1 + experiment.seed / 1e3))
+        return plausible.result(experiment.seed, mean_ns=mean_ns, duration_ns=duration_ns, syncs=30)
+
+    def cancel(self) -> None:
+        self.cancelled.set()
+
+
+def measured(threads: int = 2) -> list[Measurement]:
+    return execute(plan(setup()), Plausible(), threads, lambda _: None)
+
+
+def test_a_plan_runs_everything_once_and_pairs_schedulers_by_seed() -> None:
+    runs = plan(setup())
+    assert Counter(run.place for run in runs) == Counter(
+        (d, w, s, r) for d in range(2) for w in range(2) for s in range(2) for r in range(4)
+    )
+    assert {run.repeat: run.experiment.seed for run in runs} == {0: 1, 1: 2, 2: 3, 3: 4}
+
+
+def test_a_plan_is_interleaved_and_the_same_for_the_same_seed() -> None:
+    runs = plan(setup())
+    assert [run.repeat for run in runs] == sorted(run.repeat for run in runs)
+    assert [run.place for run in runs] == [run.place for run in plan(setup())]
+    assert [run.place for run in runs] != [run.place for run in plan(setup(seed=2))]
+    assert [run.place[:3] for run in runs[:8]] != [run.place[:3] for run in runs[8:16]]
+
+
+def test_a_thing_given_twice_is_refused() -> None:
+    with pytest.raises(InputError, match="'none' is given twice"):
+        replace(setup(), schedulers=("none", "none"))
+
+
+def test_results_come_in_the_order_for_people_on_one_core_or_many() -> None:
+    one, many = measured(1), measured(4)
+    assert [asdict(run) for run in one] == [asdict(run) for run in many]
+    labels = [(m.disk, m.workload, m.scheduler, m.repeat) for m in one]
+    assert labels[:2] == [("hdd", "reads", "none", 0), ("hdd", "reads", "none", 1)]
+    assert labels[-1] == ("ssd:dies=4", "writes", "mq-deadline:fifo_batch=1", 3)
+
+
+class Failing(Plausible):
+    def __init__(self, error: BaseException) -> None:
+        super().__init__()
+        self.error = error
+
+    def run(self, experiment: Experiment) -> Result:
+        if experiment.seed == 2:
+            raise self.error
+        return super().run(experiment)
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (InputError("bad"), InputError),
+        (RuntimeError("stuck at 3 s"), RunError),
+        (MemoryError(), RunError),
+        (KeyboardInterrupt(), KeyboardInterrupt),
+    ],
+)
+def test_the_first_failure_stops_all_runs(
+    error: BaseException, expected: type[BaseException]
+) -> None:
+    rig = Failing(error)
+    with pytest.raises(expected):
+        execute(plan(setup()), rig, 2, lambda _: None)
+    assert rig.cancelled.is_set()
+    assert not [t for t in threading.enumerate() if t.name.startswith("blklab")]
+
+
+def test_a_failed_run_says_which_it_was() -> None:
+    with pytest.raises(RunError, match=r"(reads|writes) on (hdd|ssd:dies=4) under .*: stuck"):
+        execute(plan(setup()), Failing(RuntimeError("stuck")), 2, lambda _: None)
+
+
+def test_measurements_survive_json() -> None:
+    for measurement in measured():
+        document = json.loads(json.dumps(asdict(measurement)))
+        assert asdict(from_json(document)) == asdict(measurement)
+
+
+def test_throughput_divides_by_the_time_of_groups_that_follow_each_other() -> None:
+    made = plausible.run(jobs=2, write_ios=0)
+    together = measure(planned(), Result.from_run(made))
+    made.document["jobs"][1]["group"] = 1
+    one_by_one = measure(planned(), Result.from_run(made))
+    assert together.bytes_per_s == pytest.approx(800 * 4096 / 3.0)
+    assert one_by_one.bytes_per_s == pytest.approx(together.bytes_per_s / 2)
+
+
+def planned() -> Planned:
+    return plan(setup())[0]
+
+
+def test_the_analysis_finds_who_is_faster_and_where_nobody_is() -> None:
+    analysis = analyse(measured(), "both")
+    for cell in analysis.cells:
+        verdict = cell.verdicts["throughput"]
+        assert verdict is not None
+        expected = "mq-deadline:fifo_batch=1" if cell.disk == "hdd" else None
+        assert verdict.winner == expected
+        assert cell.operation == "read"
+        assert len(cell.rows) == 2
+    assert cell.disk == "ssd:dies=4"
+    advice = analysis.recommendations["hdd"]
+    assert {name: verdict and verdict.winner for name, verdict in advice.items()} == dict.fromkeys(
+        ("throughput", "latency", "both"), "mq-deadline:fifo_batch=1"
+    )
+    assert analysis.recommendations["ssd:dies=4"]["both"].winner is None  # type: ignore[union-attr]
+
+
+def test_a_load_without_io_is_not_measured() -> None:
+    empty = [replace(run, bytes_per_s=0.0, latencies={}) for run in measured()]
+    analysis = analyse(empty, "both")
+    assert analysis.cells[0].verdicts["both"] is None
+    assert short(None) == "not measured"
+
+
+def test_words_say_who_wins_by_how_much_or_what_would_have_shown() -> None:
+    clear = decide({"a": [150.0, 151.0, 149.0], "b": [100.0, 100.5, 99.0]})
+    assert re.fullmatch(
+        r"a is 50\.\d % faster than b \(.* % to .* %\)", sentence(clear, "throughput")
+    )
+    tie = decide({"a": [1.0, 2.0, 3.0], "b": [1.0, 2.0, 3.0]})
+    assert sentence(tie, "both") == "no difference that matters (one of 2.0 % would have shown)"
+    single = decide({"a": [1.0], "b": [2.0]})
+    assert "use more --repeats" in sentence(single, "both")
+    pair = decide({"a": [9.0, 9.0], "b": [9.0, 9.0], "c": [3.0, 3.0]})
+    assert sentence(pair, "both").endswith("; c is behind")
+    assert short(pair) == "a or b"
+
+
+def test_a_results_file_is_read_back_and_others_are_refused(tmp_path: Path) -> None:
+    results = store.Results({"seed": 1}, tuple(measured()))
+    path = tmp_path / "results.json"
+    path.write_text(store.to_text(results))
+    assert store.to_text(store.load(tmp_path)) == store.to_text(results)
+    for wrong in ("", "[]", '{"format": 99}', '{"format": 1, "setup": {}, "runs": [{}]}'):
+        path.write_text(wrong)
+        with pytest.raises(InputError, match=r"results\.json"):
+            store.load(path)
+    with pytest.raises(InputError, match="No such file"):
+        store.load(tmp_path / "absent.json")
+
+
+def test_a_file_is_replaced_whole_or_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "report.html"
+    write_whole(path, "before")
+
+    def full(_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(RunError, match=r"report\.html: not written: No space left on device"):
+        write_whole(path, "after")
+    assert path.read_text() == "before"
+    assert [p.name for p in tmp_path.iterdir()] == ["report.html"]

@@ -1,0 +1,178 @@
+"""The report: whole, self-contained, small enough, and safe whatever strings it is given."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from dataclasses import asdict, replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from blklab import report
+from blklab.compare.analyse import analyse
+from blklab.compare.execute import execute
+from blklab.compare.measurement import from_json
+from blklab.compare.plan import plan
+from blklab.compare.store import Results
+from blklab.report import payload
+from tests.test_comparison import Plausible, setup
+
+HOSTILE = "</script><script>window.hacked=1</script><b onmouseover='x'>\u2028&amp;\"'"
+
+
+def results(name: str = "hdd") -> Results:
+    """Made results in which every free string is `name`."""
+    question = setup(repeats=2)
+    runs = execute(plan(question), Plausible(), 2, lambda _: None)
+    labels = {"hdd": name}
+    documents = json.loads(json.dumps([asdict(run) for run in runs]))
+    for document in documents:
+        document["disk"] = labels.get(document["disk"], document["disk"])
+        if document["story"]:
+            document["story"]["jobs"] = [name] * len(document["story"]["jobs"])
+    described = {
+        "rig": "sim",
+        "seed": 1,
+        "repeats": 2,
+        "host": {},
+        "ignore_unsupported": False,
+        "versions": {"blklab": "0", "python": "3"},
+        "disks": [
+            {
+                "label": label,
+                "summary": name,
+                "overrides": [],
+                "limits": {"rotational": True},
+                "parameters": [
+                    {"key": "rpm", "value": name, "unit": "", "help": name, "source": name}
+                ],
+            }
+            for label in (name, "ssd:dies=4")
+        ],
+        "workloads": [
+            {"name": job.name, "summary": name, "text": name, "ignored": [name]}
+            for job in question.workloads
+        ],
+        "schedulers": [
+            {"label": spec, "name": spec, "summary": name, "follows": name, "tunables": []}
+            for spec in question.schedulers
+        ],
+    }
+    return Results(described, tuple(from_json(document) for document in documents))
+
+
+def page(kept: Results) -> str:
+    return report.render(kept, analyse(kept.runs, "both"))
+
+
+class Parts(HTMLParser):
+    """Tags with their attributes, and the text outside scripts and styles."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.words: list[str] = []
+        self.inside = ""
+        self.scripts: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        self.inside = tag
+        if tag == "script":
+            self.scripts.append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        self.inside = ""
+
+    def handle_data(self, data: str) -> None:
+        if self.inside == "script":
+            self.scripts[-1] += data
+        elif self.inside != "style":
+            self.words.append(data)
+
+
+def test_the_page_asks_nothing_of_any_network() -> None:
+    text = page(results())
+    for tag, attributes in Parts(text).tags:
+        assert tag not in {"link", "iframe", "img", "object", "embed"}
+        assert "src" not in attributes
+        assert not (attributes.get("href") or "#").startswith("http")
+    assert "default-src 'none'" in text
+    assert len(text) < 12e6
+
+
+def test_hostile_names_stay_text_everywhere() -> None:
+    text = page(results(HOSTILE))
+    parts = Parts(text)
+    assert len(parts.scripts) == 3
+    assert not [tag for tag, attributes in parts.tags if "onmouseover" in attributes]
+    data = json.loads(parts.scripts[0])
+    assert data["cells"][0]["disk"] == HOSTILE
+    assert HOSTILE in "".join(parts.words)
+
+
+def test_the_page_tells_question_setup_method_and_answer() -> None:
+    words = " ".join("".join(Parts(page(results())).words).split())
+    assert "Which I/O scheduler suits hdd and ssd:dies=4?" in words
+    for expected in ("What was run", "seeds 1 to 2", "How it was decided", "Student's t"):
+        assert expected in words
+    assert "mq-deadline:fifo_batch=1 is" in words
+
+
+def test_thinned_series_keep_every_byte() -> None:
+    kept = results()
+    run = next(run for run in kept.runs if run.story)
+    assert run.story is not None
+    drawn = payload._story(run.story, run.duration_ns, 1e6)
+    starts_s = np.array([*drawn["t"], run.duration_ns / 1e9])
+    drawn_bytes = (np.array(drawn["rate"]) * np.diff(starts_s)).sum() * 1e6
+    expected = sum(run.story.series["read_bytes"]) + sum(run.story.series["write_bytes"])
+    assert drawn_bytes == pytest.approx(expected, rel=2e-3)
+
+
+def test_pictures_hold_no_more_points_than_they_have_room_for() -> None:
+    kept = results()
+    data = payload.build(kept, analyse(kept.runs, "both"))
+    for cell in data["cells"]:
+        for story in cell["stories"].values():
+            assert len(story["t"]) <= payload.SERIES_POINTS
+            assert len(story["overview"]["t"]) <= payload.TRACE_POINTS
+            assert len(story["detail"]["t"]) <= payload.TRACE_POINTS
+        for line in cell["cdf"].values():
+            assert line["tail"][-1] == pytest.approx(1e-4)
+            assert line["latency"] == sorted(line["latency"])
+
+
+def test_a_load_in_which_nothing_happened_is_drawn_all_the_same() -> None:
+    kept = results()
+    empty = [replace(run, bytes_per_s=0.0, latencies={}) for run in kept.runs]
+    assert "not measured" in page(Results(kept.setup, tuple(empty)))
+
+
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="chromium is not installed")
+@pytest.mark.parametrize("name", ["hdd", HOSTILE])
+def test_a_browser_draws_every_picture_without_an_error(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "report.html"
+    path.write_text(page(results(name)), encoding="utf-8")
+    done = subprocess.run(
+        [
+            *("chromium", "--headless=new", "--no-sandbox", "--disable-gpu", "--dump-dom"),
+            *("--enable-logging=stderr", "--v=0", f"--user-data-dir={tmp_path / 'profile'}"),
+            *("--virtual-time-budget=20000", "--window-size=1400,4000", path.as_uri()),
+        ],
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=180,
+    )
+    console = [line for line in done.stderr.splitlines() if "CONSOLE" in line]
+    assert not console
+    drawn = re.findall(r'<figure id="figure-(\w+)">.*?class="main-svg"', done.stdout, re.S)
+    assert set(drawn) >= {"ranking", "cdf", "rate", "latency", "overview", "detail", "depth"}
+    assert "window.hacked=1</script>" not in done.stdout.replace("\\u003c", "")

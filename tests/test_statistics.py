@@ -1,0 +1,151 @@
+"""Intervals cover what they claim; a winner is named when there is one, and rarely otherwise."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from blklab import statistics
+
+figures = st.lists(st.floats(1e-3, 1e9), min_size=2, max_size=30)
+
+
+def test_student_quantiles_are_those_of_the_tables() -> None:
+    # Abramowitz and Stegun, table 26.10.
+    tables = {(0.975, 1): 12.706, (0.975, 4): 2.776, (0.975, 5): 2.571, (0.995, 4): 4.604}
+    for (probability, degrees), expected in tables.items():
+        found = statistics.student_quantile(probability, degrees)
+        assert found == pytest.approx(expected, abs=6e-4)
+    assert statistics.student_quantile(0.5, 7) == pytest.approx(0.0, abs=1e-9)
+
+
+def _coverage(pairs: int, level: float, tail: str) -> float:
+    """Share of intervals that hold the true ratio 1.1."""
+    random = np.random.default_rng(2024)
+    hits, trials = 0, 500
+    for _ in range(trials):
+        common = random.normal(0.0, 0.3, pairs)
+        if tail == "normal":
+            noise = random.normal(0.0, 0.05, pairs)
+        else:
+            noise = random.laplace(0.0, 0.05, pairs)
+        other = np.exp(common)
+        interval = statistics.ratio((other * 1.1 * np.exp(noise)).tolist(), other.tolist(), level)
+        hits += interval.low <= 1.1 <= interval.high
+    return hits / trials
+
+
+@pytest.mark.parametrize("pairs", [3, 5, 12, 40])
+@pytest.mark.parametrize("tail", ["normal", "laplace"])
+@pytest.mark.parametrize("level", [0.95, 0.99])
+def test_intervals_cover_the_true_ratio_as_often_as_they_claim(
+    pairs: int, tail: str, level: float
+) -> None:
+    # 500 trials: three standard errors at 95 % are 2.9 %.
+    assert _coverage(pairs, level, tail) >= level - 0.029
+
+
+def test_a_bootstrap_of_five_runs_cannot_cover_what_three_schedulers_need() -> None:
+    level = 0.975
+    random = np.random.default_rng(7)
+    samples = random.normal(0.0, 1.0, (600, 5))
+    hits = {"bootstrap": 0, "t": 0}
+    for sample in samples:
+        for name, method in (("bootstrap", statistics._bootstrap), ("t", statistics._t)):
+            _, low, high = method(sample, level)
+            hits[name] += low <= 0.0 <= high
+    assert hits["bootstrap"] / 600 < level - 0.015
+    assert hits["t"] / 600 >= level - 0.019
+
+
+@pytest.mark.parametrize("candidates", [2, 3, 6])
+def test_equal_schedulers_give_a_false_winner_in_at_most_five_percent(candidates: int) -> None:
+    random = np.random.default_rng(11)
+    false = 0
+    for _ in range(600):
+        runs = {str(i): np.exp(random.normal(0.0, 0.1, 5)).tolist() for i in range(candidates)}
+        false += statistics.decide(runs).winner is not None
+    assert false / 600 <= 0.05 + 0.027
+
+
+def test_a_clear_winner_is_named() -> None:
+    runs = {"a": [110.0, 111.0, 109.0], "b": [100.0, 101.0, 99.5], "c": [50.0, 51.0, 49.0]}
+    verdict = statistics.decide(runs)
+    assert verdict.winner == "a"
+    assert verdict.behind["b"].estimate == pytest.approx(1.1, abs=0.01)
+
+
+def test_pairing_by_seed_finds_what_the_spread_of_seeds_would_hide() -> None:
+    seeds = [100.0, 300.0, 50.0, 800.0, 20.0]
+    noise = [1.05, 1.06, 1.055, 1.052, 1.058]
+    better = [s * n for s, n in zip(seeds, noise, strict=True)]
+    assert statistics.decide({"a": seeds, "b": better}).winner == "b"
+
+
+def test_bit_identical_runs_are_a_tie() -> None:
+    verdict = statistics.decide({"a": [7.0, 8.0, 9.0], "b": [7.0, 8.0, 9.0]})
+    assert verdict.winner is None
+    assert set(verdict.leads) == {"a", "b"}
+    assert verdict.visible == 1.0
+
+
+def test_a_real_difference_that_is_too_small_names_no_winner() -> None:
+    verdict = statistics.decide({"a": [101.0] * 5, "b": [100.0] * 5})
+    assert verdict.winner is None
+    assert verdict.behind["b"].low > 1.0
+
+
+def test_two_may_lead_together_before_a_third() -> None:
+    verdict = statistics.decide(
+        {"a": [100.0, 102.0, 101.0], "b": [101.0, 101.0, 101.0], "c": [50.0, 51.0, 50.0]}
+    )
+    assert verdict.winner is None
+    assert set(verdict.leads) == {"a", "b"}
+
+
+def test_one_run_shows_nothing() -> None:
+    verdict = statistics.decide({"a": [200.0], "b": [100.0]})
+    assert verdict.winner is None
+    assert math.isinf(verdict.visible)
+
+
+@pytest.mark.parametrize("wrong", [0.0, -1.0, math.nan, math.inf])
+def test_figures_that_have_no_ratio_are_refused(wrong: float) -> None:
+    with pytest.raises(ValueError, match="positive"):
+        statistics.ratio([wrong, 1.0], [1.0, 1.0])
+
+
+@given(figures, st.floats(0.01, 100.0))
+def test_the_interval_holds_its_estimate_and_scales_with_the_figures(
+    values: list[float], factor: float
+) -> None:
+    one = statistics.ratio([v * factor for v in values], values)
+    assert one.low <= one.estimate * (1 + 1e-9)
+    assert one.estimate <= one.high * (1 + 1e-9)
+    assert one.estimate == pytest.approx(factor, rel=1e-6)
+
+
+@given(figures)
+def test_the_median_lies_in_its_interval_and_five_runs_admit_what_they_cover(
+    values: list[float],
+) -> None:
+    interval, coverage = statistics.median_interval(values)
+    assert interval.low <= interval.estimate <= interval.high
+    if len(values) >= 6:
+        assert coverage >= 0.95
+    if len(values) == 5:
+        assert coverage == pytest.approx(0.9375)
+
+
+def test_the_order_interval_covers_the_median_as_often_as_it_says() -> None:
+    random = np.random.default_rng(5)
+    for count in (5, 9, 20):
+        hits = 0
+        for _ in range(800):
+            interval, coverage = statistics.median_interval(random.exponential(1.0, count).tolist())
+            hits += interval.low <= math.log(2) <= interval.high
+        assert hits / 800 == pytest.approx(coverage, abs=0.03)
