@@ -29,7 +29,7 @@ fn cached_file(clean: bool) -> (PageCache, FileId, ReadAhead, Dirtier) {
     assert_eq!(step, Step { bytes: FILE_BYTES, wait: None });
     if clean {
         let mut cursor = cache.sync_start(file);
-        while let SyncStep::Write(range) = cache.sync_next(&mut cursor, 256) {
+        while let SyncStep::Write(range) = cache.sync_next(&mut cursor, 256, Nanos(1)) {
             cache.write_done(range, Nanos::ZERO);
         }
         assert!(cache.is_clean(file));
@@ -80,7 +80,7 @@ fn write_and_write_back_1_mib(bencher: Bencher) {
             let step = cache.write(Nanos(1), file, black_box(offset), MIB, &mut dirtier, &mut out);
             assert_eq!(step.wait, None);
             let mut cursor = cache.sync_start_range(file, offset, MIB);
-            while let SyncStep::Write(range) = cache.sync_next(&mut cursor, 256) {
+            while let SyncStep::Write(range) = cache.sync_next(&mut cursor, 256, Nanos(1)) {
                 cache.write_done(range, Nanos(1));
             }
         }

@@ -270,7 +270,7 @@ impl Bench {
         let versions: Vec<(u64, u64)> = self.model[file].iter().map(|(&page, p)| (page, p.version)).collect();
         let mut cursor = self.cache.sync_start(FileId(file as u32));
         loop {
-            match self.cache.sync_next(&mut cursor, 50) {
+            match self.cache.sync_next(&mut cursor, 50, self.now) {
                 SyncStep::Write(range) => self.submit_write(range),
                 SyncStep::Wait(page) => self.complete_page(file, page, true),
                 SyncStep::Done => break,
@@ -288,10 +288,10 @@ impl Bench {
 
     fn write_out(&mut self, file: usize) {
         let mut cursor = self.cache.write_out_start(FileId(file as u32));
-        while let SyncStep::Write(range) = self.cache.sync_next(&mut cursor, 50) {
+        while let SyncStep::Write(range) = self.cache.sync_next(&mut cursor, 50, self.now) {
             self.submit_write(range);
         }
-        assert_eq!(self.cache.sync_next(&mut cursor, 50), SyncStep::Done, "it waits for nothing");
+        assert_eq!(self.cache.sync_next(&mut cursor, 50, self.now), SyncStep::Done, "it waits for nothing");
         let left = self.model[file].values().filter(|page| page.dirty && page.writing.is_none());
         assert_eq!(left.count(), 0);
     }
