@@ -89,7 +89,8 @@ proptest! {
         seed in any::<u64>(),
     ) {
         let random = rw.starts_with("rand");
-        let modifier = if random && modifier.contains('k') { "" } else { modifier };
+        // Behind a sequential rw stand bytes, behind a random one I/Os.
+        let modifier = if random == modifier.contains('k') { "" } else { modifier };
         let text = format!("[a]\nrw={rw}{modifier}\nsize={kib}k\noffset={offset_k}k\nnrfiles={files}\n\
                             percentage_random={percent}\n{extra}");
         let Ok(file) = support::parse(&text) else { return Ok(()) };

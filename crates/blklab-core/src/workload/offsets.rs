@@ -162,7 +162,9 @@ impl Offsets {
             } else if skip > 0 {
                 0
             } else {
-                (length as i64 + skip).max(0) as u64
+                // From the last whole block; fio goes from the end, whatever it is.
+                let align = u64::from(self.ways[direction as usize].align);
+                ((length - length % align) as i64 + skip).max(0) as u64
             };
         }
         Some(Place { offset: at, random: false, mapped: false, wrapped })
