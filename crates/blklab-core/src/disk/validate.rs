@@ -86,9 +86,19 @@ pub static FIGURES: &[Figure] = &[
     figure("rand_read_qd1_iops", "1/s", Measure::Random(Op::Read, 1), "random 4 KiB reads, one at a time"),
     figure("rand_read_qd16_iops", "1/s", Measure::Random(Op::Read, 16), "random 4 KiB reads, 16 at a time"),
     figure("rand_read_qd32_iops", "1/s", Measure::Random(Op::Read, 32), "random 4 KiB reads, 32 at a time"),
-    figure("rand_read_qd128_iops", "1/s", Measure::Random(Op::Read, 128), "random 4 KiB reads, 128 at a time"),
+    figure(
+        "rand_read_qd128_iops",
+        "1/s",
+        Measure::Random(Op::Read, 128),
+        "random 4 KiB reads, 128 at a time",
+    ),
     figure("rand_write_qd1_iops", "1/s", Measure::Random(Op::Write, 1), "random 4 KiB writes, one at a time"),
-    figure("rand_write_qd32_iops", "1/s", Measure::Random(Op::Write, 32), "random 4 KiB writes, 32 at a time"),
+    figure(
+        "rand_write_qd32_iops",
+        "1/s",
+        Measure::Random(Op::Write, 32),
+        "random 4 KiB writes, 32 at a time",
+    ),
     figure(
         "rand_read_latency_us",
         "us",

@@ -131,7 +131,9 @@ struct Queued {
     place: Place,
     /// When the controller has understood it.
     ready: u64,
-    submitted: u64,
+    /// Its time of submission times the ageing, less much if it is urgent: see
+    /// [`Hdd::soonest_reached`].
+    handicap: i64,
     order: u64,
     tag: Tag,
     write: bool,
@@ -379,7 +381,7 @@ impl Hdd {
             span,
             place: self.config.geometry.locate(span.start),
             ready,
-            submitted: now,
+            handicap: ((now * self.config.ageing) >> 10) as i64 - (i64::from(command.urgent) << 56),
             order: self.orders,
             tag: command.tag,
             write: command.op == Op::Write,
@@ -514,16 +516,7 @@ impl Hdd {
     /// The queued command to serve next, and the time to reach it less its head start.
     fn next_command(&self, now: u64) -> (i64, usize) {
         match self.config.policy {
-            Policy::Sptf => {
-                let turn = self.config.geometry.turn_ns;
-                let stands = (now + self.phase_ns) % turn;
-                self.least(|queued| {
-                    let moved = self.move_ns(&self.head, &queued.place, queued.write);
-                    let least = queued.ready.saturating_sub(now) + moved;
-                    let wait = self.wait_ns(stands, queued.place.angle_ns, least);
-                    wait as i64 - ((now.saturating_sub(queued.submitted) * self.config.ageing) >> 10) as i64
-                })
-            }
+            Policy::Sptf => self.soonest_reached(now),
             Policy::Fcfs => self.least(|queued| queued.order as i64),
             // Those behind the head come after all those before it.
             Policy::Clook => self.least(|queued| {
@@ -534,14 +527,32 @@ impl Hdd {
     }
 
     /// The queued command of least cost; urgent ones cost less than all others.
-    #[inline]
     fn least(&self, cost: impl Fn(&Queued) -> i64) -> (i64, usize) {
+        let costs = self.queue.iter().map(|queued| cost(queued) - (i64::from(queued.urgent) << 56));
+        costs.enumerate().map(|(index, cost)| (cost, index)).min().unwrap_or((i64::MAX, 0))
+    }
+
+    /// Shortest positioning time first. All head starts grow at the same pace, so that each
+    /// command's handicap, fixed when it came, orders them; and a command that comes round
+    /// too late even without a seek needs no look at the seek curve.
+    fn soonest_reached(&self, now: u64) -> (i64, usize) {
+        let turn = self.config.geometry.turn_ns;
+        let stands = (now + self.phase_ns) % turn;
         let mut best = (i64::MAX, 0);
         for (index, queued) in self.queue.iter().enumerate() {
-            let cost = cost(queued) - (i64::from(queued.urgent) << 56);
-            best = if cost < best.0 { (cost, index) } else { best };
+            let angle = u64::from(queued.place.angle_ns);
+            let least = angle + if angle + SLACK_NS < stands { turn } else { 0 };
+            if least as i64 - stands as i64 + queued.handicap >= best.0 {
+                continue;
+            }
+            let moved = self.move_ns(&self.head, &queued.place, queued.write);
+            let wait = self.wait_ns(stands, queued.place.angle_ns, queued.ready.saturating_sub(now) + moved);
+            let cost = wait as i64 + queued.handicap;
+            if cost < best.0 {
+                best = (cost, index);
+            }
         }
-        best
+        (best.0 - ((now * self.config.ageing) >> 10) as i64, best.1)
     }
 
     /// The extent of the write cache, written before `order`, that the head reaches first.
@@ -568,7 +579,8 @@ impl Hdd {
             // Its front is in the cache already.
             start = self.read_cache.span(segment).end.min(queued.span.end - 1);
         }
-        let place = if start == queued.span.start { queued.place } else { self.config.geometry.locate(start) };
+        let place =
+            if start == queued.span.start { queued.place } else { self.config.geometry.locate(start) };
         let span = Span { start, end: queued.span.end };
         let end = self.work_on(now.max(queued.ready), span, place, queued.write);
         self.busy_ns += end - now;

@@ -167,7 +167,8 @@ impl Mapping {
         let owners = vec![NONE; self.units_per_superblock as usize];
         self.owners[superblock as usize] = Some(owners.into_boxed_slice());
         let first = superblock * self.units_per_superblock;
-        self.frontiers[stream as usize] = Some(Frontier { next: first, end: first + self.units_per_superblock });
+        self.frontiers[stream as usize] =
+            Some(Frontier { next: first, end: first + self.units_per_superblock });
     }
 
     /// True when every unit that the host writes has to win one back.

@@ -74,7 +74,7 @@ fn a_full_buffer_slows_writes_to_the_dies_pace() {
 fn slc_cache_makes_writing_fast_until_it_is_full_and_recovers_in_quiet_time() {
     let model = model(&[("slc_cache_mib", "24"), ("slc_program_us", "100"), ("slc_idle_ms", "1")]);
     let mut harness = Harness::new(&model);
-    let mut write = |harness: &mut Harness, from: u64, mib: u64| {
+    let write = |harness: &mut Harness, from: u64, mib: u64| {
         let began = harness.now;
         for i in 0..mib * 8 {
             harness.submit(Op::Write, from + i * 256, 256, false);
