@@ -52,13 +52,12 @@ def build(results: Results, analysis: Analysis) -> dict[str, Any]:
 def thinning(results: Results) -> str:
     """What was left out of the pictures, in a sentence."""
     strides = [run.story.overview_stride for run in results.runs if run.story is not None]
+    if not strides:
+        return ""
     return (
         f"Over time and on the disk: the first repeat. Series are summed to at most "
-        f"{SERIES_POINTS} stretches; the disk's pictures show at most {TRACE_POINTS} commands "
-        f"each, over the whole run one in {min(strides)} to {max(strides)} of those recorded. "
-        "All runs are in results.json."
-        if strides
-        else ""
+        f"{SERIES_POINTS} stretches; a picture of the disk shows at most {TRACE_POINTS} commands, "
+        f"taken evenly of what results.json has, which is at least one in {max(strides)} of all."
     )
 
 
