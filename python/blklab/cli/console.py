@@ -33,14 +33,12 @@ def console(*, stderr: bool = False) -> Console:
     )
 
 
-def table(*heads: str, right: Iterable[int] = (), title: str | None = None) -> Table:
+def table(*heads: str, right: Iterable[int] = ()) -> Table:
     """An unboxed table; columns in `right` are figures."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    made = Table(
-        box=SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False, padding=(0, 1, 0, 0)
-    )
+    made = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     figures = set(right)
     for number, head in enumerate(heads):
         if number in figures:

@@ -42,6 +42,7 @@ def build(results: Results, analysis: Analysis) -> dict[str, Any]:
     }
     return {
         "schedulers": schedulers,
+        "first": _most_telling(analysis),
         "cells": [
             _cell(cell, analysis.objective, stories, rotational[cell.disk])
             for cell in analysis.cells
@@ -92,6 +93,18 @@ def _cell(
             if run.story is not None
         },
     }
+
+
+def _most_telling(analysis: Analysis) -> int:
+    """The cell to show first: the one in which the choice of scheduler matters most."""
+
+    def gap(cell: Cell) -> float:
+        verdict = cell.verdicts[analysis.objective]
+        behind = verdict.behind.values() if verdict and verdict.winner else ()
+        return min((interval.estimate for interval in behind), default=1.0)
+
+    gaps = [gap(cell) for cell in analysis.cells]
+    return gaps.index(max(gaps))
 
 
 def _titles(cell: Cell) -> dict[str, str]:
