@@ -83,7 +83,7 @@ proptest! {
         seed: u64,
         free: bool,
     ) {
-        let experiment = Experiment::new(&job, disk, scheduler).seed(seed);
+        let experiment = Experiment { seed, ..Experiment::new(&job, disk, scheduler) };
         let experiment = if free { experiment.free_host() } else { experiment };
         let result = experiment.run();
         let counters = &result.disk;
@@ -124,7 +124,7 @@ proptest! {
         scheduler in prop::sample::select(SCHEDULERS),
         seed: u64,
     ) {
-        let run = || format!("{:?}", Experiment::new(&job, disk, scheduler).seed(seed).run());
+        let run = || format!("{:?}", Experiment { seed, ..Experiment::new(&job, disk, scheduler) }.run());
         prop_assert!(run() == run());
     }
 }
@@ -132,6 +132,6 @@ proptest! {
 #[test]
 fn another_seed_gives_another_run() {
     let job = "[a]\nrw=randread\ndirect=1\nsize=1g\nio_size=1m\n";
-    let run = |seed| Experiment::new(job, "wd10ezrx", "none").seed(seed).run();
+    let run = |seed| Experiment { seed, ..Experiment::new(job, "wd10ezrx", "none") }.run();
     assert_ne!(run(1).detail.sector, run(2).detail.sector);
 }

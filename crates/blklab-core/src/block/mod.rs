@@ -329,7 +329,10 @@ impl Block {
     /// Give the disk as much as it takes and the scheduler lets go.
     #[inline]
     pub fn run(&mut self, now: Nanos, disk: &mut AnyDisk) {
-        if !self.flushes.waiting.is_empty() && self.flushes.request.is_none() {
+        if !self.flushes.waiting.is_empty()
+            && self.flushes.request.is_none()
+            && self.hw_queues[0].in_flight < self.limits.queue_depth
+        {
             self.issue_flush(now, disk);
         }
         for index in 0..self.to_run.len() {

@@ -393,7 +393,13 @@ pub static HDD_KEYS: &[Key] = &[
         "head start of a waiting command: time forgiven per time waited, so that none starves",
     ),
     key("read_overhead_us", "us", Number(0.0, 100_000.0), Error, "controller's work before a read's seek"),
-    key("read_hit_us", "us", Number(0.0, 100_000.0), Error, "controller's work for a read found in the cache"),
+    key(
+        "read_hit_us",
+        "us",
+        Number(0.0, 100_000.0),
+        Error,
+        "controller's work for a read found in the cache",
+    ),
     key("write_overhead_us", "us", Number(0.0, 100_000.0), Error, "controller's work for a write"),
 ];
 
@@ -421,14 +427,8 @@ pub static SSD_KEYS: &[Key] = &[
     ),
     key("channels", "", Integer(1, 64), Error, "buses to the dies"),
     key("dies_per_channel", "", Integer(1, 64), Error, "dies that share a bus"),
-    key(
-        "planes",
-        "",
-        Integer(1, 8),
-        Default("1"),
-        "pages of a die read or programmed in one step",
-    ),
-    key("page_kib", "KiB", Integer(4, 64), Error, "data in a page"),
+    key("planes", "", Integer(1, 8), Default("1"), "pages of a die read or programmed in one step"),
+    key("page_kib", "KiB", Integer(1, 64), Error, "data in a page"),
     key("pages_per_block", "", Integer(1, 8_192), Default("256"), "pages erased together, per plane"),
     key(
         "read_us",

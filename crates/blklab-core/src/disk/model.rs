@@ -150,8 +150,12 @@ impl DiskModel {
     /// # Errors
     /// As [`DiskModel::parse`], without a line.
     pub fn with_override(&self, key: &str, value: &str) -> Result<DiskModel, DiskFileError> {
-        let fail =
-            |message| DiskFileError { path: self.path.clone(), line: None, key: Some(key.to_owned()), message };
+        let fail = |message| DiskFileError {
+            path: self.path.clone(),
+            line: None,
+            key: Some(key.to_owned()),
+            message,
+        };
         let table = self.values.table;
         let Some(index) = table.iter().position(|k| k.name == key) else {
             let names: Vec<_> = table.iter().map(|k| k.name).collect();
@@ -280,11 +284,8 @@ fn configure(values: &Values) -> Result<(DiskLimits, Config), Conflict> {
         volatile_write_cache: values.flag("write_cache") && !protected && !direct,
         fua: values.flag("fua"),
     };
-    let config = if rotational {
-        Config::Hdd(HddConfig::new(values)?)
-    } else {
-        Config::Ssd(SsdConfig::new(values)?)
-    };
+    let config =
+        if rotational { Config::Hdd(HddConfig::new(values)?) } else { Config::Ssd(SsdConfig::new(values)?) };
     Ok((limits, config))
 }
 
@@ -358,8 +359,6 @@ impl File<'_> {
 }
 
 /// The entries of an inline table by name, for [`published`].
-pub(super) fn fields<'a, 'i>(
-    table: &'a DeTable<'i>,
-) -> BTreeMap<&'a str, (&'a Spanned<DeValue<'i>>, usize)> {
+pub(super) fn fields<'a, 'i>(table: &'a DeTable<'i>) -> BTreeMap<&'a str, (&'a Spanned<DeValue<'i>>, usize)> {
     table.iter().map(|(name, value)| (name.get_ref().as_ref(), (value, name.span().start))).collect()
 }

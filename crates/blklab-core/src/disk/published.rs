@@ -31,10 +31,7 @@ fn figure_name<S: serde::Serializer>(figure: &&'static Figure, to: S) -> Result<
 
 /// Read the table `value`; its entries are
 /// `figure = { value = 110, tolerance_percent = 10, not_met = "reason" }  # source`.
-pub(super) fn parse(
-    file: &File<'_>,
-    value: &Spanned<DeValue<'_>>,
-) -> Result<Vec<Published>, DiskFileError> {
+pub(super) fn parse(file: &File<'_>, value: &Spanned<DeValue<'_>>) -> Result<Vec<Published>, DiskFileError> {
     let Some(table) = value.get_ref().as_table() else {
         let message = format!("found {}; expected a table of figures", file.slice(&value.span()));
         return Err(file.error(value.span().start, Some("published"), message));

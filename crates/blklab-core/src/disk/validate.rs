@@ -69,7 +69,7 @@ pub static FIGURES: &[Figure] = &[
         "seq_read_average_mb_s",
         "MB/s",
         Measure::Sequential(Op::Read, Where::Throughout),
-        "the same at 32 places over the disk",
+        "mean of the same at 32 places spread over the disk",
     ),
     figure(
         "seq_write_outer_mb_s",
@@ -86,9 +86,19 @@ pub static FIGURES: &[Figure] = &[
     figure("rand_read_qd1_iops", "1/s", Measure::Random(Op::Read, 1), "random 4 KiB reads, one at a time"),
     figure("rand_read_qd16_iops", "1/s", Measure::Random(Op::Read, 16), "random 4 KiB reads, 16 at a time"),
     figure("rand_read_qd32_iops", "1/s", Measure::Random(Op::Read, 32), "random 4 KiB reads, 32 at a time"),
-    figure("rand_read_qd128_iops", "1/s", Measure::Random(Op::Read, 128), "random 4 KiB reads, 128 at a time"),
+    figure(
+        "rand_read_qd128_iops",
+        "1/s",
+        Measure::Random(Op::Read, 128),
+        "random 4 KiB reads, 128 at a time",
+    ),
     figure("rand_write_qd1_iops", "1/s", Measure::Random(Op::Write, 1), "random 4 KiB writes, one at a time"),
-    figure("rand_write_qd32_iops", "1/s", Measure::Random(Op::Write, 32), "random 4 KiB writes, 32 at a time"),
+    figure(
+        "rand_write_qd32_iops",
+        "1/s",
+        Measure::Random(Op::Write, 32),
+        "random 4 KiB writes, 32 at a time",
+    ),
     figure(
         "rand_read_latency_us",
         "us",
@@ -171,42 +181,33 @@ const SEQUENTIAL_SECTORS: u32 = 256;
 const RANDOM_SECTORS: u32 = 8;
 
 fn measure(model: &DiskModel, what: Measure) -> f64 {
-    let depth = model.limits().queue_depth;
+    let mut rig = Rig::new(model);
     let capacity = model.limits().capacity.0;
     // Long enough to leave a cache of a few hundred writes behind.
-    let (warm_up, count) = if model.limits().rotational { (1_500, 1_500) } else { (2_000, 20_000) };
+    let (warm_up, count) = if model.limits().rotational { (1_500, 1_500) } else { (5_000, 20_000) };
     match what {
         Measure::Sequential(op, Where::Throughout) => {
-            let mut disk = model.build(1);
             let places = 32;
-            // Equal stretches take time by the rate of each: their mean is harmonic.
-            let elapsed: f64 = (0..places)
-                .map(|i| 1.0 / sequential(&mut disk, op, capacity * i / places, 100, depth.min(32)))
-                .sum();
-            places as f64 / elapsed
+            let rates = (0..places).map(|i| rig.sequential(op, capacity * i / places, 100));
+            rates.sum::<f64>() / places as f64
         }
         Measure::Sequential(op, place) => {
-            let mut disk = model.build(1);
             let commands = 1_500;
             let from = match place {
                 Where::End => capacity - 2 * commands * u64::from(SEQUENTIAL_SECTORS),
                 _ => 0,
             };
-            sequential(&mut disk, op, from, commands, depth.min(32))
+            rig.sequential(op, from, commands)
         }
-        Measure::Random(op, many) => {
-            let mut disk = model.build(1);
-            random(&mut disk, op, many.min(depth), warm_up, count).per_second()
-        }
-        Measure::RandomLatency(op) => random(&mut model.build(1), op, 1, warm_up, count).mean_us(),
+        Measure::Random(op, depth) => rig.random(op, depth, warm_up, count).per_second(),
+        Measure::RandomLatency(op) => rig.random(op, 1, warm_up, count).mean_us(),
         Measure::SequentialLatency(op) => {
-            let mut disk = model.build(1);
             let mut next = 0;
             let step = || {
                 next += u64::from(RANDOM_SECTORS);
                 (op, next, RANDOM_SECTORS)
             };
-            drive(&mut disk, 1, 1_000, 10_000, step).mean_us()
+            rig.drive(1, 1_000, 10_000, step).mean_us()
         }
         Measure::Sustained => {
             let model = model.shrunk(64);
@@ -218,16 +219,15 @@ fn measure(model: &DiskModel, what: Measure) -> f64 {
                 (Op::Write, sector, SEQUENTIAL_SECTORS)
             };
             let warm_up = commands * 2 / 3;
-            let run = drive(&mut model.build(1), depth.min(32), warm_up, commands - warm_up, step);
-            run.mb_s(SEQUENTIAL_SECTORS)
+            Rig::new(&model).drive(32, warm_up, commands - warm_up, step).mb_s(SEQUENTIAL_SECTORS)
         }
         Measure::Steady => {
             let model = model.shrunk(64);
-            let mut disk = model.build(1);
+            let mut rig = Rig::new(&model);
             let capacity = model.limits().capacity.0;
-            sequential(&mut disk, Op::Write, 0, capacity / u64::from(SEQUENTIAL_SECTORS) / 2, 32);
+            rig.sequential(Op::Write, 0, capacity / u64::from(SEQUENTIAL_SECTORS) / 2);
             let blocks = capacity / u64::from(RANDOM_SECTORS);
-            random(&mut disk, Op::Write, depth.min(32), blocks, blocks / 4).per_second()
+            rig.random(Op::Write, 32, blocks, blocks / 4).per_second()
         }
     }
 }
@@ -254,66 +254,78 @@ impl Run {
     }
 }
 
-/// Twice `commands` of 128 KiB from sector `from` on; MB/s of the second half.
-fn sequential(disk: &mut AnyDisk, op: Op, from: u64, commands: u64, depth: u32) -> f64 {
-    let mut next = from;
-    let step = || {
-        let sector = next;
-        next += u64::from(SEQUENTIAL_SECTORS);
-        (op, sector, SEQUENTIAL_SECTORS)
-    };
-    drive(disk, depth, commands, commands, step).mb_s(SEQUENTIAL_SECTORS)
+/// A disk with somebody who keeps it busy.
+pub(super) struct Rig {
+    disk: AnyDisk,
+    now: Nanos,
 }
 
-/// Random 4 KiB commands over the whole disk.
-pub(super) fn random(disk: &mut AnyDisk, op: Op, depth: u32, warm_up: u64, count: u64) -> Run {
-    let mut rng = Xoshiro256PlusPlus::seed_from_u64(7);
-    let blocks = disk.limits().capacity.0 / u64::from(RANDOM_SECTORS);
-    drive(disk, depth, warm_up, count, || {
-        (op, rng.next_u64() % blocks * u64::from(RANDOM_SECTORS), RANDOM_SECTORS)
-    })
-}
-
-/// Keep `depth` commands at the disk until `warm_up + count` have ended; what the last
-/// `count` came to.
-pub(super) fn drive(
-    disk: &mut AnyDisk,
-    depth: u32,
-    warm_up: u64,
-    count: u64,
-    mut next: impl FnMut() -> (Op, u64, u32),
-) -> Run {
-    // A disk that was used before has its own clock: begin behind all that it did.
-    let mut now = Nanos(disk.busy().0);
-    let mut submitted = vec![now; depth as usize];
-    let mut done: Vec<Completion> = Vec::with_capacity(depth as usize);
-    let mut send = |disk: &mut AnyDisk, now: Nanos, tag: u32| {
-        let (op, sector, sectors) = next();
-        let sector = Sector(sector);
-        disk.submit(now, Command { tag: Tag(tag), op, sector, sectors, fua: false, urgent: false });
-    };
-    for tag in 0..depth {
-        send(disk, now, tag);
+impl Rig {
+    pub fn new(model: &DiskModel) -> Rig {
+        Rig { disk: model.build(1), now: Nanos::ZERO }
     }
-    let mut run = Run { commands: 0, elapsed: Nanos::ZERO, latency_sum: Nanos::ZERO };
-    let (mut ended, mut began) = (0, now);
-    while run.commands < count {
-        now = disk.next_event();
-        assert!(now != Nanos::NEVER, "the disk forgot a command");
-        disk.advance(now, &mut done);
-        for completion in done.drain(..) {
-            ended += 1;
-            if ended == warm_up {
-                began = completion.at;
+
+    /// Twice `commands` of 128 KiB from sector `from` on; MB/s of the second half.
+    fn sequential(&mut self, op: Op, from: u64, commands: u64) -> f64 {
+        let mut next = from;
+        let step = || {
+            let sector = next;
+            next += u64::from(SEQUENTIAL_SECTORS);
+            (op, sector, SEQUENTIAL_SECTORS)
+        };
+        self.drive(32, commands, commands, step).mb_s(SEQUENTIAL_SECTORS)
+    }
+
+    /// Random 4 KiB commands over the whole disk.
+    pub fn random(&mut self, op: Op, depth: u32, warm_up: u64, count: u64) -> Run {
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(7);
+        let blocks = self.disk.limits().capacity.0 / u64::from(RANDOM_SECTORS);
+        self.drive(depth, warm_up, count, || {
+            (op, rng.next_u64() % blocks * u64::from(RANDOM_SECTORS), RANDOM_SECTORS)
+        })
+    }
+
+    /// Keep `depth` commands, or as many as it takes, at the disk until `warm_up + count`
+    /// were sent and have ended; what the last `count` to end came to.
+    pub fn drive(
+        &mut self,
+        depth: u32,
+        warm_up: u64,
+        count: u64,
+        mut next: impl FnMut() -> (Op, u64, u32),
+    ) -> Run {
+        let depth = depth.min(self.disk.limits().queue_depth);
+        let mut submitted = vec![self.now; depth as usize];
+        let mut done: Vec<Completion> = Vec::with_capacity(depth as usize);
+        let mut run = Run { commands: 0, elapsed: Nanos::ZERO, latency_sum: Nanos::ZERO };
+        let (mut sent, mut ended, mut began) = (0, 0, self.now);
+        let mut free: Vec<u32> = (0..depth).collect();
+        while ended < warm_up + count {
+            while sent < warm_up + count
+                && let Some(tag) = free.pop()
+            {
+                let (op, sector, sectors) = next();
+                let sector = Sector(sector);
+                let command = Command { tag: Tag(tag), op, sector, sectors, fua: false, urgent: false };
+                submitted[tag as usize] = self.now;
+                self.disk.submit(self.now, command);
+                sent += 1;
             }
-            if ended > warm_up {
-                run.commands += 1;
-                run.elapsed = completion.at - began;
-                run.latency_sum += completion.at - submitted[completion.tag.0 as usize];
+            self.now = self.disk.next_event();
+            assert!(self.now != Nanos::NEVER, "the disk forgot a command");
+            self.disk.advance(self.now, &mut done);
+            for completion in done.drain(..) {
+                ended += 1;
+                if ended <= warm_up {
+                    began = completion.at;
+                } else {
+                    run.commands += 1;
+                    run.elapsed = completion.at - began;
+                    run.latency_sum += completion.at - submitted[completion.tag.0 as usize];
+                }
+                free.push(completion.tag.0);
             }
-            submitted[completion.tag.0 as usize] = now;
-            send(disk, now, completion.tag.0);
         }
+        run
     }
-    run
 }

@@ -17,6 +17,7 @@
 mod config;
 mod pages;
 mod readahead;
+mod reclaim;
 mod sync;
 mod throttle;
 mod writeback;

@@ -5,10 +5,10 @@
 //! emptied ones are used again. The bookkeeping thus takes at most a byte per page of
 //! the files, and at most a chunk per cached page.
 
-use super::{FileId, PageRange, first_bits};
+use super::{FileId, PAGE_BYTES, PageRange};
 
 const LINE_PAGES: u64 = 64;
-const LINES: usize = 64;
+pub(super) const LINES: usize = 64;
 const CHUNK_PAGES: u64 = LINE_PAGES * LINES as u64;
 /// No chunk: nothing is cached there.
 const NONE: u32 = u32::MAX;
@@ -43,7 +43,7 @@ impl Line {
     }
 
     /// Pages that may be dropped.
-    fn clean(&self) -> u64 {
+    pub fn clean(&self) -> u64 {
         self.uptodate & !self.dirty & !self.writeback
     }
 
@@ -63,18 +63,18 @@ pub(super) enum Tag {
     Writeback,
 }
 
-struct Chunk {
+pub(super) struct Chunk {
     /// Whose it is; meaningless while `present` is zero.
     file: FileId,
     /// Which part of the file.
     index: u32,
     /// Lines that have a cached page.
-    present: u64,
+    pub present: u64,
     /// Lines that have a dirty page.
     dirty: u64,
     /// Lines that have a page under write-back.
     writeback: u64,
-    lines: [Line; LINES],
+    pub lines: [Line; LINES],
 }
 
 struct File {
@@ -93,13 +93,13 @@ struct File {
 #[derive(Default)]
 pub(super) struct Pages {
     files: Vec<File>,
-    chunks: Vec<Chunk>,
+    pub chunks: Vec<Chunk>,
     free: Vec<u32>,
     pub cached: u64,
     pub dirty: u64,
     pub writeback: u64,
     /// Where reclaim goes on: a chunk and a line in it.
-    hand: (usize, u32),
+    pub hand: (usize, u32),
 }
 
 /// Bits of the pages `first..end` that are in `first`'s line.
@@ -353,7 +353,7 @@ impl Pages {
     }
 
     /// Drop the pages of `mask` in a line of a chunk; the chunk goes when it is empty.
-    fn remove(&mut self, slot: usize, index: usize, mask: u64) {
+    pub fn remove(&mut self, slot: usize, index: usize, mask: u64) {
         let chunk = &mut self.chunks[slot];
         let line = &mut chunk.lines[index];
         debug_assert_eq!(line.clean() & mask, mask, "only clean pages are dropped");
@@ -491,54 +491,12 @@ impl Pages {
         }
         end - page
     }
-
-    /// Drop up to about `wanted` clean pages, those first that have not been read again
-    /// for longest; returns how many. A clock: its hand takes pages that are neither
-    /// active nor young and makes active ones young, young ones old.
-    pub fn reclaim(&mut self, wanted: u64) -> u64 {
-        let target = self.cached.saturating_sub(wanted);
-        let before = self.cached;
-        // Active, young, old: after three rounds nothing is left that could be dropped.
-        let mut visits = 3 * self.chunks.len() + 1;
-        while self.cached > target && visits > 0 {
-            let (slot, line) = self.hand;
-            let Some(chunk) = self.chunks.get(slot) else {
-                self.hand = (0, 0);
-                continue;
-            };
-            let present = if line < LINES as u32 { chunk.present & (u64::MAX << line) } else { 0 };
-            if present == 0 {
-                self.hand = (slot + 1, 0);
-                visits -= 1;
-                continue;
-            }
-            let index = present.trailing_zeros() as usize;
-            self.sweep_line(slot, index, self.cached - target);
-            let done_with_line = self.cached > target;
-            self.hand = (slot, index as u32 + u32::from(done_with_line));
-        }
-        before - self.cached
-    }
-
-    /// The hand passes a line: drop old pages, up to `wanted`, and age the others.
-    fn sweep_line(&mut self, slot: usize, index: usize, wanted: u64) {
-        let line = &mut self.chunks[slot].lines[index];
-        let clean = line.clean();
-        let old = first_bits(clean & !line.active & !line.young, wanted);
-        if u64::from(old.count_ones()) < wanted {
-            line.young = (line.young & !clean) | (line.active & clean);
-            line.active &= !clean;
-        }
-        if old != 0 {
-            self.remove(slot, index, old);
-        }
-    }
 }
 
 impl File {
     fn grow(&mut self, size_bytes: u64) {
         self.size_bytes = size_bytes;
-        let chunks = size_bytes.div_ceil(CHUNK_PAGES * super::PAGE_BYTES) as usize;
+        let chunks = size_bytes.div_ceil(CHUNK_PAGES * PAGE_BYTES) as usize;
         self.chunks.resize(chunks, NONE);
         self.dirty_chunks.resize(chunks.div_ceil(64), 0);
         self.writeback_chunks.resize(chunks.div_ceil(64), 0);

@@ -161,6 +161,7 @@ impl PageCache {
         let needed = needed.map(u64::from).sum();
         // What was cached may be dropped to make room: then it is read, too, as far as there is room.
         let mut room = self.make_room(needed);
+        let window = out.len();
         for (first, wanted) in lines(index, index + pages) {
             let absent = first_bits(absent(self, first, wanted), room);
             if absent == 0 {
@@ -172,7 +173,7 @@ impl PageCache {
                 let line = self.pages.line_mut(file, first).expect("just inserted");
                 line.marker |= absent & page_bit(mark);
             }
-            push_runs(file, first, absent, out);
+            push_runs(file, first, absent, out, window);
         }
     }
 
@@ -181,22 +182,24 @@ impl PageCache {
         if self.make_room(1) == 0 {
             return false;
         }
-        let bit = line_mask(page, page + 1);
+        let bit = page_bit(page);
         self.pages.insert_reading(file, page, bit);
-        push_runs(file, page, bit, out);
+        out.push(PageRange { file, first: page, pages: 1 });
         true
     }
 }
 
-/// Append the pages of `mask`, in the line of `page`, as contiguous ranges.
-fn push_runs(file: FileId, page: u64, mut mask: u64, out: &mut Vec<PageRange>) {
+/// Append the pages of `mask`, in the line of `page`, as contiguous ranges. They go on with
+/// the last one of the same window, which is all in `out` from index `window` on; windows
+/// reach the disk one by one.
+fn push_runs(file: FileId, page: u64, mut mask: u64, out: &mut Vec<PageRange>, window: usize) {
     let base = page / 64 * 64;
     while mask != 0 {
         let low = mask.trailing_zeros();
         let pages = (mask >> low).trailing_ones();
         let first = base + u64::from(low);
-        match out.last_mut() {
-            Some(last) if last.file == file && last.end() == first => last.pages += pages,
+        match out[window..].last_mut() {
+            Some(last) if last.end() == first => last.pages += pages,
             _ => out.push(PageRange { file, first, pages }),
         }
         mask &= !line_mask(first, first + u64::from(pages));

@@ -189,7 +189,7 @@ impl Throttle {
         if now > self.measured + BANDWIDTH_INTERVAL {
             self.measure(now, Some((dirty, pos_ratio)));
         }
-        let rate = self.rate * pos_ratio >> RATIO_SHIFT;
+        let rate = (self.rate * pos_ratio) >> RATIO_SHIFT;
         let max_pause = self.max_pause(dirty);
         let (min_pause, poll_pages) = self.min_pause(max_pause, rate);
         let period = (HZ * pages).checked_div(rate);
@@ -241,12 +241,12 @@ impl Throttle {
         }
         let (limit, set_point) = (self.limit as i64, self.set_point() as i64);
         let x = ((set_point - dirty as i64) << RATIO_SHIFT) / ((limit - set_point) | 1);
-        let cube = ((x * x) >> RATIO_SHIFT) * x >> RATIO_SHIFT;
+        let cube = (((x * x) >> RATIO_SHIFT) * x) >> RATIO_SHIFT;
         let mut ratio = (cube + (1 << RATIO_SHIFT)).clamp(0, 2 << RATIO_SHIFT) as u64;
         // The disk's own control line: down to a quarter over eight seconds' bandwidth.
         let share = (self.limit << 16) / (self.limit | 1);
-        let disk_set_point = self.set_point() * share >> 16;
-        let span = 8 * self.average_bandwidth * share >> 16;
+        let disk_set_point = (self.set_point() * share) >> 16;
+        let span = (8 * self.average_bandwidth * share) >> 16;
         let intercept = disk_set_point + span;
         if dirty < intercept - span / 4 {
             ratio = ratio * (intercept - dirty) / ((intercept - disk_set_point) | 1);
@@ -299,7 +299,7 @@ impl Throttle {
     /// where that brings the dirty pages nearer to the set point, too.
     fn follow_rate(&mut self, dirty: u64, pos_ratio: u64, elapsed: u64) {
         let dirty_rate = (self.dirtied - self.measured_dirtied) * HZ / elapsed;
-        let task_rate = (self.rate * pos_ratio >> RATIO_SHIFT) + 1;
+        let task_rate = ((self.rate * pos_ratio) >> RATIO_SHIFT) + 1;
         let balanced = (task_rate * self.average_bandwidth / (dirty_rate | 1)).min(self.average_bandwidth);
         let step = if dirty < self.set_point() {
             self.balanced_rate.min(balanced).min(task_rate).saturating_sub(self.rate)
@@ -346,4 +346,51 @@ impl Throttle {
 
 fn ticks(now: Nanos) -> u64 {
     now.0 / (1_000_000_000 / HZ)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn dirty(pages: u64) -> Counts {
+        Counts { dirty: pages, ..Counts::default() }
+    }
+
+    #[test]
+    fn the_ratio_is_one_at_the_set_point_and_nothing_at_the_limit() {
+        // Ceiling 15,000, set point 17,500. The disk's own line is 1 at its set point, too;
+        // at the ceiling it adds (2500 + 8 * 25,600) / (8 * 25,600) to the factor of 2.
+        let throttle = Throttle::new(10_000, 20_000);
+        assert!(throttle.pos_ratio(17_500).abs_diff(1024) <= 1);
+        assert!(throttle.pos_ratio(15_000).abs_diff(2 * 1024 * 2073 / 2048) <= 8);
+        assert!(throttle.pos_ratio(18_750).abs_diff((1024 - 128) * 2035 / 2048) <= 8);
+        assert_eq!(throttle.pos_ratio(20_000), 0);
+        assert!((15_000..20_000).all(|dirty| throttle.pos_ratio(dirty + 1) <= throttle.pos_ratio(dirty)));
+    }
+
+    #[test]
+    fn a_writer_blocked_at_the_limit_still_pauses_for_its_pages_when_it_falls() {
+        let mut throttle = Throttle::new(1000, 2000);
+        let mut dirtier = Dirtier::default();
+        throttle.dirtied(&mut dirtier, 500);
+        let blocked = throttle.balance(Nanos::ZERO, dirty(2100), &mut dirtier);
+        let pause = blocked.pause.expect("above the limit nobody goes on");
+        assert!(throttle.is_due(&dirtier));
+        // Below it: 500 pages at 25,600/s times a ratio of about 1/8 are about 155 ms, cut to
+        // what so few dirty pages allow: 1990 / (1 + 25,600 / 128) + 1.
+        let paused = throttle.balance(pause, dirty(1990), &mut dirtier).pause;
+        assert_eq!(paused, Some(Nanos::from_millis(10)));
+        assert!(!throttle.is_due(&dirtier));
+    }
+
+    #[test]
+    fn the_bandwidth_follows_the_disk_within_some_seconds() {
+        let mut throttle = Throttle::new(10_000, 20_000);
+        for tick in 1..=3000 {
+            // 100 pages each 10 ms.
+            throttle.written(100, false, Nanos::from_millis(tick * 10));
+            throttle.writing(false, Nanos::from_millis(tick * 10));
+        }
+        assert!(throttle.average_bandwidth.abs_diff(10_000) < 500, "{}", throttle.average_bandwidth);
+    }
 }

@@ -148,10 +148,9 @@ impl Flusher {
 
     /// `redirty_tail`: back to the young end of the queue, and as young as that if need be.
     fn redirty_tail(&mut self, file: FileId, now: Nanos) {
-        if let Some(&youngest) = self.dirty.back() {
-            if self.inodes[file.index()].dirtied_when < self.inodes[youngest.index()].dirtied_when {
-                self.inodes[file.index()].dirtied_when = now;
-            }
+        let when = self.inodes[file.index()].dirtied_when;
+        if self.dirty.back().is_some_and(|youngest| when < self.inodes[youngest.index()].dirtied_when) {
+            self.inodes[file.index()].dirtied_when = now;
         }
         self.dirty.push_back(file);
     }

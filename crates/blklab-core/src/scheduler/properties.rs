@@ -66,7 +66,9 @@ fn take(rig: &mut Rig, step: &Step) -> Option<RequestId> {
         Step::Requeue(index) if !rig.in_flight.is_empty() => {
             rig.requeue(index.index(rig.in_flight.len()));
         }
-        Step::Wait(span) => rig.advance(*span),
+        Step::Wait(span) => {
+            rig.advance(*span);
+        }
         Step::Complete(_) | Step::Requeue(_) => {}
     }
     None

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{AnyScheduler, InsertAt, Merge, Queue, QueueLimits, Settings, registry};
+use super::{AnyScheduler, InsertAt, Merge, Queue, QueueLimits, registry};
 use crate::request::{Bio, IoPrio, Op, PrioClass, ProcessId, Request, RequestId, RequestSlab};
 use crate::units::{Nanos, Sector};
 
@@ -223,14 +223,17 @@ impl Rig {
         self.check();
     }
 
-    /// Time goes on, timers fire when they are due.
-    pub fn advance(&mut self, span: Nanos) {
+    /// Time goes on, timers fire when they are due. True if one said that there is more to
+    /// dispatch.
+    pub fn advance(&mut self, span: Nanos) -> bool {
         let until = self.now + span;
+        let mut more = false;
         while self.scheduler.next_timer() <= until {
             self.now = self.now.max(self.scheduler.next_timer());
-            self.scheduler.timer(&queue!(self));
+            more |= self.scheduler.timer(&queue!(self));
         }
         self.now = until;
+        more
     }
 
     fn check(&self) {

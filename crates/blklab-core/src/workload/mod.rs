@@ -5,10 +5,15 @@
 //! whom; [`pattern::Pattern`] then yields one I/O after another. The language and what
 //! it means follow fio 3.33.
 
+pub mod distribution;
 pub mod error;
 pub mod jobfile;
+mod offsets;
 pub mod options;
+pub mod pattern;
 pub mod plan;
 pub mod random;
+pub mod random_map;
+pub mod rate;
 pub mod spec;
 pub mod value;

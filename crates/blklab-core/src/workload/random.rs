@@ -17,6 +17,8 @@ pub enum Stream {
     Shape = 3,
     /// Gaps of a Poisson process.
     Arrival = 4,
+    /// Which I/Os have the raised priority.
+    Priority = 5,
 }
 
 /// The seed of a process's stream: `run` mixed with both numbers by SplitMix64's

@@ -430,7 +430,7 @@ pub struct Think {
     pub time: Nanos,
     /// `thinktime_spin`: the part of it spent on the CPU.
     pub spin: Nanos,
-    /// `thinktime_blocks`: I/Os between two pauses, at least 1.
+    /// `thinktime_blocks`: I/Os between two pauses; 0 if only `io_time` counts.
     pub blocks: u32,
     /// `thinktime_blocks_type`.
     pub after: ThinkAfter,

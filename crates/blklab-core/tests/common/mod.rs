@@ -72,11 +72,6 @@ impl<'a> Experiment<'a> {
         self
     }
 
-    pub fn seed(mut self, seed: u64) -> Self {
-        self.seed = seed;
-        self
-    }
-
     pub fn run(&self) -> RunResult {
         let model = disk(self.disk);
         let file = jobfile::parse(self.job, "test.fio", &mut Bare, Default::default())

@@ -42,7 +42,12 @@ pub(super) struct ReadCache {
 
 impl ReadCache {
     pub fn new(segments: usize, segment_sectors: u64) -> ReadCache {
-        ReadCache { spans: vec![Span::default(); segments], used: vec![0; segments], uses: 0, segment_sectors }
+        ReadCache {
+            spans: vec![Span::default(); segments],
+            used: vec![0; segments],
+            uses: 0,
+            segment_sectors,
+        }
     }
 
     /// The segment that holds all of `span`.
@@ -175,7 +180,9 @@ impl WriteCache {
         self.remove(span, u64::MAX, &locate);
         self.sectors += span.len();
         let joins = |e: &&mut Dirty| {
-            e.span.end == span.start && e.order > flush_order && e.span.len() + span.len() <= self.extent_sectors
+            e.span.end == span.start
+                && e.order > flush_order
+                && e.span.len() + span.len() <= self.extent_sectors
         };
         match self.extents.iter_mut().find(joins) {
             Some(extent) => extent.span.end = span.end,

@@ -164,7 +164,10 @@ fn linear_zones(values: &Values, capacity: u64, heads: u32) -> Result<Vec<(u32, 
     let per_cylinder_of_each = u64::from(heads) * per_track.iter().sum::<u64>();
     let cylinders = capacity.div_ceil(per_cylinder_of_each);
     if cylinders * zones > 10_000_000 {
-        return conflict("capacity_sectors", format!("found {capacity}; needs more than 10 million cylinders"));
+        return conflict(
+            "capacity_sectors",
+            format!("found {capacity}; needs more than 10 million cylinders"),
+        );
     }
     Ok(per_track.iter().map(|s| (cylinders as u32, *s as u32)).collect())
 }

@@ -54,7 +54,7 @@ enum Policy {
 /// The keys of a hard disk, in the units the model works in.
 #[derive(Clone, Debug)]
 pub(super) struct HddConfig {
-    pub(super) geometry: Geometry,
+    geometry: Geometry,
     seek: SeekCurve,
     write_settle_ns: u64,
     head_switch_ns: u64,
@@ -539,7 +539,8 @@ impl Hdd {
             // Its front is in the cache already.
             start = self.read_cache.span(segment).end.min(queued.span.end - 1);
         }
-        let place = if start == queued.span.start { queued.place } else { self.config.geometry.locate(start) };
+        let place =
+            if start == queued.span.start { queued.place } else { self.config.geometry.locate(start) };
         let span = Span { start, end: queued.span.end };
         let end = self.work_on(now.max(queued.ready), span, place, queued.write);
         self.busy_ns += end - now;

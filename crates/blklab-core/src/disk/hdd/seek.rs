@@ -27,7 +27,8 @@ impl SeekCurve {
         if let Some(table) = values.pairs("seek_table") {
             for pair in table.windows(2) {
                 if pair[1].0 <= pair[0].0 || pair[1].1 < pair[0].1 {
-                    let message = format!("[{}, {}] does not rise above the pair before", pair[1].0, pair[1].1);
+                    let message =
+                        format!("[{}, {}] does not rise above the pair before", pair[1].0, pair[1].1);
                     return conflict("seek_table", message);
                 }
             }

@@ -82,7 +82,8 @@ impl SsdConfig {
         }
         let buffer_sectors = values.whole("write_buffer_kib") * 2;
         if !direct && buffer_sectors < 2 * stripe {
-            let message = format!("found {}; expected two stripes of {} KiB or more", buffer_sectors / 2, stripe / 2);
+            let message =
+                format!("found {}; expected two stripes of {} KiB or more", buffer_sectors / 2, stripe / 2);
             return conflict("write_buffer_kib", message);
         }
         let fx = |mb_s: f64| (512.0 * 1e3 / mb_s * 65_536.0).round() as u64;

@@ -60,7 +60,7 @@ pub(super) enum Step {
     /// The logical unit that lay at `from` is to be appended again.
     Move { unit: u32, from: u32 },
     /// The victim was read through; its blocks are erased. Nothing was won yet.
-    Erased { superblock: u32 },
+    Erased,
 }
 
 impl Mapping {
@@ -167,12 +167,8 @@ impl Mapping {
         let owners = vec![NONE; self.units_per_superblock as usize];
         self.owners[superblock as usize] = Some(owners.into_boxed_slice());
         let first = superblock * self.units_per_superblock;
-        self.frontiers[stream as usize] = Some(Frontier { next: first, end: first + self.units_per_superblock });
-    }
-
-    /// Physical unit that the stream's next append will use.
-    pub fn next(&self, stream: Stream) -> Option<u32> {
-        self.frontiers[stream as usize].map(|f| f.next)
+        self.frontiers[stream as usize] =
+            Some(Frontier { next: first, end: first + self.units_per_superblock });
     }
 
     /// True when every unit that the host writes has to win one back.
@@ -195,7 +191,7 @@ impl Mapping {
             self.victim = None;
             self.owners[superblock as usize] = Some(Box::default());
             self.free.insert(0, superblock);
-            return Step::Erased { superblock };
+            return Step::Erased;
         }
         let physical = victim.next;
         victim.next += 1;

@@ -110,11 +110,8 @@ pub struct Ssd {
 impl Ssd {
     pub(super) fn new(config: SsdConfig, limits: DiskLimits) -> Ssd {
         let out = limits.queue_depth as usize * usize::from(limits.hw_queues);
-        let (logical, superblocks) = if config.direct {
-            (1, 1)
-        } else {
-            (config.logical_units, config.superblocks)
-        };
+        let (logical, superblocks) =
+            if config.direct { (1, 1) } else { (config.logical_units, config.superblocks) };
         let per_superblock = config.dies * config.stripe_units * config.pages_per_block;
         Ssd {
             dies: (0..config.dies).map(|_| Die::default()).collect(),
@@ -428,7 +425,7 @@ impl Ssd {
                         self.config.of_page(&self.config.read_ns, from);
                     self.append(now, Stream::Collector, unit);
                 }
-                Step::Erased { .. } => {
+                Step::Erased => {
                     let job = Job {
                         ready: now,
                         ns: self.config.erase_ns,

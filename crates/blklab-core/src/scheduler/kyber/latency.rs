@@ -12,8 +12,10 @@
 //!
 //! A percentile is taken once there are 500 samples, or one second after the first judgement
 //! that saw any. Both histograms of a domain share that second's clock, and taking the one
-//! restarts it for the other: below 500 I/Os per second the total latency is judged much
-//! more seldom than the time in the disk. So it is in the kernel. What was learned of a
+//! restarts it for the other, so that with fewer than 500 I/Os per second the time in the
+//! disk is judged every second and the total latency only after 500 I/Os: a domain that
+//! was throttled to one request at a time may take half a minute to get its second
+//! token. So it is in the kernel. What was learned of a
 //! domain without congestion is remembered until the next congestion uses it.
 
 use crate::units::Nanos;

@@ -173,6 +173,38 @@ fn a_throttled_domain_gets_its_depth_back_when_its_requests_wait_too_long() {
 }
 
 #[test]
+fn no_domain_loses_its_last_token_or_gets_more_than_it_began_with() {
+    let mut rig = Rig::new("kyber", &[]);
+    for _ in 0..6 {
+        serve_slowly(&mut rig, Write, 500, Nanos::from_micros(100));
+        serve_slowly(&mut rig, Read, 500, Nanos::from_millis(5));
+    }
+    assert_eq!((depth(&rig, Write), depth(&rig, Read)), (1, 256));
+}
+
+#[test]
+fn the_timer_says_so_when_a_pool_that_is_waited_for_has_grown() {
+    let mut rig = Rig::new("kyber", &[]);
+    for _ in 0..6 {
+        serve_slowly(&mut rig, Write, 500, Nanos::from_micros(100));
+        serve_slowly(&mut rig, Read, 500, Nanos::from_millis(5));
+    }
+    let mut depths = vec![depth(&rig, Write)];
+    fill(&mut rig, Write, 2000);
+    rig.dispatch_all();
+    // One request at a time: the total latency is judged after 500 of them.
+    for _ in 0..600 {
+        let more = rig.advance(Nanos::from_millis(50));
+        depths.push(depth(&rig, Write));
+        assert_eq!(more, !depths.is_sorted_by(|before, after| before == after), "{depths:?}");
+        depths.remove(0);
+        rig.complete_all();
+        rig.dispatch_all();
+    }
+    assert!(depths[0] > 1);
+}
+
+#[test]
 fn asynchronous_requests_may_use_three_quarters() {
     let rig = Rig::with_limits("kyber", &[], QueueLimits { nr_requests: 64, ..limits() });
     assert_eq!(rig.scheduler.depth_limit(Write, false), 48);

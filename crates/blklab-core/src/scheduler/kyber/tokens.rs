@@ -93,6 +93,12 @@ mod tests {
         pool.give_back(&mut woken);
         assert_eq!(woken, [3, 1]);
         assert!(!pool.is_awaited());
+        // The next wake-up takes eight more.
+        assert!((0..8).all(|_| pool.take(0)) && !pool.take(2));
+        (0..7).for_each(|_| pool.give_back(&mut woken));
+        assert_eq!(woken, [3, 1]);
+        pool.give_back(&mut woken);
+        assert_eq!(woken, [3, 1, 2]);
     }
 
     #[test]

@@ -26,6 +26,7 @@ pub struct Draft {
     pub(super) align: PerDirection<Option<u32>>,
     pub(super) no_random_map: bool,
     pub(super) lfsr: bool,
+    pub(super) think_blocks: Option<u32>,
     pub(super) rate_bytes: PerDirection<u64>,
     pub(super) rate_ios: PerDirection<u64>,
     pub(super) prio_class: u64,
@@ -50,6 +51,7 @@ impl Default for Draft {
             align: PerDirection::default(),
             no_random_map: false,
             lfsr: false,
+            think_blocks: None,
             rate_bytes: PerDirection::default(),
             rate_ios: PerDirection::default(),
             prio_class: 0,
@@ -144,6 +146,9 @@ impl Draft {
         queueing.batch_complete_max = queueing.batch_complete_max.max(queueing.batch_complete_min).min(depth);
 
         spec.think.spin = spec.think.spin.min(spec.think.time);
+        // thinktime_blocks' default of 1 would make thinktime_iotime meaningless.
+        let default_blocks = u32::from(spec.think.io_time == Nanos::ZERO);
+        spec.think.blocks = self.think_blocks.map_or(default_blocks, |blocks| blocks.max(1));
         spec.timing.time_based &= spec.timing.runtime.is_some();
         spec.timing.exit = self.exit_all.then_some(self.exit_what);
         spec.priorities.base = match (self.prio_class, self.prio) {

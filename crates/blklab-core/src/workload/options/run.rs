@@ -173,7 +173,7 @@ pub(super) const OPTIONS: &[JobOption] = &[
     ),
     JobOption::new(
         "thinktime_blocks",
-        Takes::Count(0, U32_MAX, |d, n| d.spec.think.blocks = (n as u32).max(1)),
+        Takes::Count(0, U32_MAX, |d, n| d.think_blocks = Some(n as u32)),
         "1",
         "I/Os between two pauses",
     ),

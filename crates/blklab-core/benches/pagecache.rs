@@ -1,0 +1,122 @@
+//! What buffered reads and writes cost: runs make tens of millions of them. Every iteration
+//! makes [`CALLS`] calls: a median in microseconds is nanoseconds per call.
+
+use std::hint::black_box;
+
+use blklab_core::pagecache::{Advice, Dirtier, FileId, MemoryConfig, PageCache, ReadAhead, Step, SyncStep};
+use blklab_core::units::{Bytes, Nanos};
+use divan::Bencher;
+
+const KIB: u64 = 1024;
+const MIB: u64 = 1024 * KIB;
+const FILE_BYTES: u64 = 1024 * MIB;
+const CALLS: u32 = 1000;
+
+fn main() {
+    divan::main();
+}
+
+/// A file that is cached as a whole, dirty at first and then written back if `clean`.
+fn cached_file(clean: bool) -> (PageCache, FileId, ReadAhead, Dirtier) {
+    let settings = MemoryConfig::settings();
+    let mut cache =
+        PageCache::new(&MemoryConfig::new(&settings, Bytes::from_kib(128), Bytes::from_kib(1280)));
+    let file = cache.add_file(FILE_BYTES);
+    let mut dirtier = cache.dirtier();
+    let step = cache.write(Nanos::ZERO, file, 0, FILE_BYTES, &mut dirtier, &mut Vec::new());
+    assert_eq!(step, Step { bytes: FILE_BYTES, wait: None });
+    if clean {
+        let mut cursor = cache.sync_start(file);
+        while let SyncStep::Write(range) = cache.sync_next(&mut cursor, 256) {
+            cache.write_done(range, Nanos::ZERO);
+        }
+        assert!(cache.is_clean(file));
+    }
+    let ra = cache.open(Advice::Normal);
+    (cache, file, ra, dirtier)
+}
+
+/// Offsets of blocks in a fixed order that jumps about in the file.
+fn next_offset(offset: u64, block: u64) -> u64 {
+    (offset + 611_953 * block) % FILE_BYTES
+}
+
+#[divan::bench(args = [4 * KIB, MIB])]
+fn random_read_hit(bencher: Bencher, block: u64) {
+    let (mut cache, file, mut ra, _) = cached_file(true);
+    let (mut offset, mut out) = (0, Vec::new());
+    bencher.bench_local(|| {
+        for _ in 0..CALLS {
+            offset = next_offset(offset, block);
+            black_box(cache.read(file, black_box(offset), block, &mut ra, &mut out));
+        }
+    });
+    assert!(out.is_empty());
+}
+
+#[divan::bench(args = [4 * KIB, MIB])]
+fn random_overwrite_of_dirty(bencher: Bencher, block: u64) {
+    let (mut cache, file, _, mut dirtier) = cached_file(false);
+    let (mut offset, mut out) = (0, Vec::new());
+    bencher.bench_local(|| {
+        for _ in 0..CALLS {
+            offset = next_offset(offset, block);
+            black_box(cache.write(Nanos(1), file, black_box(offset), block, &mut dirtier, &mut out));
+        }
+    });
+    assert!(out.is_empty());
+}
+
+/// Dirtying 1 MiB of clean pages and writing it back.
+#[divan::bench]
+fn write_and_write_back_1_mib(bencher: Bencher) {
+    let (mut cache, file, _, mut dirtier) = cached_file(true);
+    let (mut offset, mut out) = (0, Vec::new());
+    bencher.bench_local(|| {
+        for _ in 0..CALLS {
+            offset = next_offset(offset, MIB);
+            let step = cache.write(Nanos(1), file, black_box(offset), MIB, &mut dirtier, &mut out);
+            assert_eq!(step.wait, None);
+            let mut cursor = cache.sync_start_range(file, offset, MIB);
+            while let SyncStep::Write(range) = cache.sync_next(&mut cursor, 256) {
+                cache.write_done(range, Nanos(1));
+            }
+        }
+    });
+}
+
+/// A reader of 4 KiB blocks of a file larger than memory, on a disk that takes no time:
+/// read-ahead, completion and reclaim.
+fn read_through_full_memory(bencher: Bencher, next: impl Fn(u64) -> u64) {
+    let mut config =
+        MemoryConfig::new(&MemoryConfig::settings(), Bytes::from_kib(128), Bytes::from_kib(1280));
+    config.memory = Bytes::from_mib(256);
+    let mut cache = PageCache::new(&config);
+    let file = cache.add_file(FILE_BYTES);
+    let mut ra = cache.open(Advice::Normal);
+    let (mut offset, mut out) = (0, Vec::new());
+    bencher.bench_local(|| {
+        for _ in 0..CALLS {
+            loop {
+                let step = cache.read(file, offset, 4 * KIB, &mut ra, &mut out);
+                for range in out.drain(..) {
+                    cache.read_done(range);
+                }
+                if step.wait.is_none() {
+                    break;
+                }
+            }
+            offset = next(offset);
+        }
+    });
+}
+
+#[divan::bench]
+fn sequential_read_through_full_memory(bencher: Bencher) {
+    read_through_full_memory(bencher, |offset| (offset + 4 * KIB) % FILE_BYTES);
+}
+
+#[divan::bench]
+fn random_read_through_full_memory(bencher: Bencher) {
+    read_through_full_memory(bencher, |offset| next_offset(offset, 4 * KIB));
+}

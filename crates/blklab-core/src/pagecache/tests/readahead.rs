@@ -1,0 +1,215 @@
+//! What read-ahead asks of the disk, derived from `mm/readahead.c` by hand.
+
+use super::*;
+
+/// A reader whose disk takes no time: every range asked for, as (first page, pages).
+struct Reader {
+    cache: PageCache,
+    file: FileId,
+    ra: ReadAhead,
+}
+
+impl Reader {
+    fn new(file_bytes: u64, max_sectors_kb: u64, advice: Advice) -> Reader {
+        let mut cache = PageCache::new(&config(max_sectors_kb));
+        let file = cache.add_file(file_bytes);
+        let ra = cache.open(advice);
+        Reader { cache, file, ra }
+    }
+
+    fn read(&mut self, mut offset: u64, mut bytes: u64) -> Vec<(u64, u32)> {
+        let mut asked = Vec::new();
+        loop {
+            let mut out = Vec::new();
+            let step = self.cache.read(self.file, offset, bytes, &mut self.ra, &mut out);
+            for range in out {
+                self.cache.read_done(range);
+                asked.push((range.first, range.pages));
+            }
+            (offset, bytes) = (offset + step.bytes, bytes - step.bytes);
+            match step.wait {
+                None => return asked,
+                Some(Wait::Page(page)) => assert_eq!(page, offset / PAGE_BYTES),
+                Some(wait) => panic!("{wait:?} with free memory and no writer"),
+            }
+        }
+    }
+
+    /// Reads of `step` bytes from `from` to `to`, one after the other: what was asked of the disk.
+    fn sequence(&mut self, from: u64, to: u64, step: u64) -> Vec<(u64, u32)> {
+        (from..to).step_by(step as usize).flat_map(|offset| self.read(offset, step)).collect()
+    }
+}
+
+#[test]
+fn small_sequential_reads_double_the_window_up_to_read_ahead_kb() {
+    // 32-page window, reads of one page. Page 0: get_init_ra_size(1, 32) = 4, async_size
+    // 4 - 1 = 3, marker on page 1. Page 1: get_next_ra_size(4) = 8 from page 4, all of it
+    // async, so the marker is its first page; then 16, 32, and 32 for ever.
+    let mut reader = Reader::new(MIB, 1280, Advice::Normal);
+    assert_eq!(reader.read(0, 4 * KIB), [(0, 4)]);
+    assert_eq!(reader.read(4 * KIB, 4 * KIB), [(4, 8)]);
+    assert_eq!(reader.read(8 * KIB, 4 * KIB), []);
+    assert_eq!(reader.sequence(12 * KIB, 92 * 4 * KIB, 4 * KIB), [(12, 16), (28, 32), (60, 32), (92, 32)]);
+}
+
+#[test]
+fn posix_fadv_sequential_doubles_the_largest_window() {
+    // 64-page window: get_init_ra_size(1, 64) = 4 (1 <= 64/32); get_next_ra_size doubles
+    // from 4 on (4 is not below 64/16).
+    let mut reader = Reader::new(4 * MIB, 1280, Advice::Sequential);
+    let asked = reader.sequence(0, 200 * 4 * KIB, 4 * KIB);
+    assert_eq!(asked, [(0, 4), (4, 8), (12, 16), (28, 32), (60, 64), (124, 64), (188, 64), (252, 64)]);
+}
+
+#[test]
+fn reads_of_a_page_cross_the_end_of_the_file_by_nothing() {
+    // 10 pages: 4, then 8 from page 4 on, cut to 6 (do_page_cache_ra). The cut window's
+    // marker would be at page 6 - 8 < 0 from its start: there is none.
+    let mut reader = Reader::new(10 * 4 * KIB - 100, 1280, Advice::Normal);
+    assert_eq!(reader.sequence(0, 10 * 4 * KIB, 4 * KIB), [(0, 4), (4, 6)]);
+}
+
+#[test]
+fn a_large_read_is_read_ahead_by_the_disks_largest_request() {
+    // 1 MiB is 256 pages, above the window of 32; io_pages is 320, so the window may be
+    // min(256, 320) = 256: get_init_ra_size(256, 256) = 256, not above the request, so
+    // async_size = 128 and the marker is on page 128. There 128 pages are left to read:
+    // get_next_ra_size(256, 128) = 128, but a window does not shrink: 256 from 256 on,
+    // marker on 256, where the second MiB begins.
+    let mut reader = Reader::new(8 * MIB, 1280, Advice::Normal);
+    assert_eq!(reader.read(0, MIB), [(0, 256), (256, 256)]);
+    assert_eq!(reader.read(MIB, MIB), [(512, 256)]);
+    assert_eq!(reader.read(2 * MIB, MIB), [(768, 256)]);
+}
+
+#[test]
+fn a_read_larger_than_the_disks_request_goes_in_such_requests() {
+    // io_pages 128 < 256: the window is 128, async_size 64. Page 64: 192 are left, max
+    // 128, next window 128 from 128 on, marker on 128; page 128: 128 left: [256, 384).
+    let mut reader = Reader::new(8 * MIB, 512, Advice::Normal);
+    assert_eq!(reader.read(0, MIB), [(0, 128), (128, 128), (256, 128)]);
+    // Marker on 256 (192 behind it are beyond this window): 384, then at 384: 512.
+    assert_eq!(reader.read(MIB, MIB), [(384, 128), (512, 128)]);
+}
+
+#[test]
+fn lone_random_reads_ask_for_what_they_want_and_keep_the_window() {
+    let mut reader = Reader::new(64 * MIB, 1280, Advice::Normal);
+    assert_eq!(reader.read(40 * MIB, 4 * KIB), [(10240, 1)]);
+    assert_eq!(reader.read(8 * MIB, 16 * KIB), [(2048, 4)]);
+    // One page behind a cached page is the next in order: prev_pos is in page 2051.
+    // get_init_ra_size(1, 32) = 4.
+    assert_eq!(reader.read(8 * MIB + 16 * KIB, 4 * KIB), [(2052, 4)]);
+}
+
+#[test]
+fn an_unaligned_read_of_the_same_page_counts_as_sequential() {
+    // Bytes 0..6000 of page 2560 on: index - prev_index <= 1 holds for 0, too.
+    let mut reader = Reader::new(64 * MIB, 1280, Advice::Normal);
+    assert_eq!(reader.read(10 * MIB, 2 * KIB), [(2560, 1)]);
+    reader.cache.drop_caches();
+    assert_eq!(reader.read(10 * MIB + 2 * KIB, 2 * KIB), [(2560, 4)]);
+}
+
+#[test]
+fn cached_pages_in_front_of_a_miss_are_taken_for_a_stream() {
+    // Context read-ahead: another open file has read pages 1000..1006 (in any order). This one,
+    // which was last elsewhere, misses page 1006: 6 pages of history > 1 asked, so
+    // ra.size = 6 + 1, async_size = 1.
+    let mut reader = Reader::new(64 * MIB, 1280, Advice::Normal);
+    let other = Advice::Random;
+    let mut ra = std::mem::replace(&mut reader.ra, reader.cache.open(other));
+    for page in (1000..1006).rev() {
+        assert_eq!(reader.read(page * 4 * KIB, 4 * KIB), [(page, 1)]);
+    }
+    std::mem::swap(&mut ra, &mut reader.ra);
+    assert_eq!(reader.read(1006 * 4 * KIB, 4 * KIB), [(1006, 7)]);
+    // The marker is on the last page, 1012; the next window is get_next_ra_size(7, 32) = 14.
+    assert_eq!(reader.sequence(1007 * 4 * KIB, 1012 * 4 * KIB, 4 * KIB), []);
+    assert_eq!(reader.read(1012 * 4 * KIB, 4 * KIB), [(1013, 14)]);
+}
+
+#[test]
+fn a_file_cached_from_its_beginning_doubles_the_history() {
+    // Pages 0..6 cached, page 6 missed: page_cache_prev_miss wraps, history 6 * 2, + 1.
+    let mut reader = Reader::new(64 * MIB, 1280, Advice::Random);
+    reader.sequence(0, 6 * 4 * KIB, 4 * KIB);
+    reader.ra = reader.cache.open(Advice::Normal);
+    assert_eq!(reader.read(6 * 4 * KIB, 4 * KIB), [(6, 13)]);
+}
+
+#[test]
+fn interleaved_streams_on_one_open_file_keep_their_windows() {
+    // Both streams disturb each other's `start`; their markers are found all the same, and
+    // what is cached behind a marker says how large the window was.
+    let mut reader = Reader::new(64 * MIB, 1280, Advice::Normal);
+    let (a, b) = (0, 32 * MIB);
+    assert_eq!(reader.read(a, 4 * KIB), [(0, 4)]);
+    assert_eq!(reader.read(b, 4 * KIB), [(8192, 1)]);
+    // Marker on 1, expected (start 0, size 4, async 3): the lone read kept the state.
+    assert_eq!(reader.read(a + 4 * KIB, 4 * KIB), [(4, 8)]);
+    // b again: index 8193 - prev_index 1 is large; history 1 <= 1: a lone read.
+    assert_eq!(reader.read(b + 4 * KIB, 4 * KIB), [(8193, 1)]);
+    assert_eq!(reader.read(a + 8 * KIB, 4 * KIB), []);
+    // History 2 > 1: size 2 + 1, async_size 1, marker on 8196.
+    assert_eq!(reader.read(b + 8 * KIB, 4 * KIB), [(8194, 3)]);
+    // a's marker on 4 is not where b's window expects one: 7 pages behind it are cached, so
+    // start = 12, size = next(1 + 7 + 1) = 18.
+    assert_eq!(reader.sequence(a + 12 * KIB, a + 20 * KIB, 4 * KIB), [(12, 18)]);
+}
+
+#[test]
+fn posix_fadv_random_reads_just_the_request() {
+    let mut reader = Reader::new(64 * MIB, 1280, Advice::Random);
+    assert_eq!(reader.read(0, 4 * KIB), [(0, 1)]);
+    assert_eq!(reader.read(4 * KIB, 64 * KIB), [(1, 16)]);
+    // Up to io_pages = 320 at a time (force_page_cache_ra).
+    assert_eq!(reader.read(8 * MIB, 2 * MIB), [(2048, 320), (2368, 192)]);
+}
+
+#[test]
+fn without_a_window_pages_are_read_one_by_one() {
+    let mut config = config(1280);
+    config.read_ahead = Bytes(0);
+    let mut reader = Reader::new(MIB, 1280, Advice::Normal);
+    reader.cache = PageCache::new(&config);
+    reader.file = reader.cache.add_file(MIB);
+    reader.ra = reader.cache.open(Advice::Normal);
+    assert_eq!(reader.read(0, 12 * KIB), [(0, 1), (1, 1), (2, 1)]);
+}
+
+#[test]
+fn a_window_leaves_out_what_is_cached() {
+    let mut reader = Reader::new(MIB, 1280, Advice::Random);
+    assert_eq!(reader.read(5 * 4 * KIB, 8 * KIB), [(5, 2)]);
+    reader.ra = reader.cache.open(Advice::Normal);
+    // 4 pages, marker 1; then 8 from page 4 on, without 5 and 6.
+    assert_eq!(reader.sequence(0, 8 * KIB, 4 * KIB), [(0, 4), (4, 1), (7, 5)]);
+}
+
+#[test]
+fn a_read_ends_at_the_end_of_the_file() {
+    let mut reader = Reader::new(10_000, 1280, Advice::Normal);
+    let mut out = Vec::new();
+    let step = reader.cache.read(reader.file, 10_000, 4096, &mut reader.ra, &mut out);
+    assert_eq!((step, out.len()), (Step { bytes: 0, wait: None }, 0));
+    reader.read(8192, 1000);
+    let step = reader.cache.read(reader.file, 8192, 4096, &mut reader.ra, &mut out);
+    assert_eq!(step, Step { bytes: 10_000 - 8192, wait: None });
+}
+
+#[test]
+fn a_marked_page_under_write_back_starts_nothing() {
+    // PG_readahead and PG_reclaim are one bit: page_cache_async_ra does nothing during write-back.
+    let mut reader = Reader::new(MIB, 1280, Advice::Normal);
+    assert_eq!(reader.read(0, 4 * KIB), [(0, 4)]);
+    let (mut dirtier, mut out) = (reader.cache.dirtier(), Vec::new());
+    reader.cache.write(Nanos::ZERO, reader.file, 4 * KIB, 4 * KIB, &mut dirtier, &mut out);
+    let mut cursor = reader.cache.sync_start(reader.file);
+    let range = PageRange { file: reader.file, first: 1, pages: 1 };
+    assert_eq!(reader.cache.sync_next(&mut cursor, 1), SyncStep::Write(range));
+    assert_eq!(reader.read(4 * KIB, 4 * KIB), []);
+    reader.cache.write_done(range, Nanos::ZERO);
+    assert_eq!(reader.read(4 * KIB, 4 * KIB), [(4, 8)]);
+}

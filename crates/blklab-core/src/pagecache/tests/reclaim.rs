@@ -1,0 +1,111 @@
+//! Full memory, sparse files, and direct I/O beside the cache.
+
+use super::*;
+
+fn read(cache: &mut PageCache, file: FileId, page: u64) -> bool {
+    let (mut ra, mut out) = (cache.open(Advice::Random), Vec::new());
+    let hit = cache.read(file, page * PAGE_BYTES, PAGE_BYTES, &mut ra, &mut out).wait.is_none();
+    for range in out {
+        cache.read_done(range);
+    }
+    if !hit {
+        let again = cache.read(file, page * PAGE_BYTES, PAGE_BYTES, &mut ra, &mut Vec::new());
+        assert_eq!(again.wait, None);
+    }
+    hit
+}
+
+fn cache_of(memory_pages: u64) -> PageCache {
+    let mut config = config(1280);
+    config.memory = Bytes(memory_pages * PAGE_BYTES);
+    PageCache::new(&config)
+}
+
+#[test]
+fn pages_read_twice_outlive_a_stream_read_once() {
+    let mut cache = cache_of(1024);
+    let file = cache.add_file(1 << 30);
+    for page in 0..256 {
+        read(&mut cache, file, page);
+        assert!(read(&mut cache, file, page));
+    }
+    // One round of the hand over the other 768 pages, and most of a second.
+    for page in 10_000..11_500 {
+        assert!(!read(&mut cache, file, page));
+    }
+    assert_eq!(cache.counts().cached, 1024);
+    let survivors = (0..256).filter(|&page| read(&mut cache, file, page)).count();
+    assert_eq!(survivors, 256);
+}
+
+#[test]
+fn a_loop_through_more_than_memory_reads_everything_again_but_one_within_it_nothing() {
+    let mut cache = cache_of(1000);
+    let file = cache.add_file(1 << 30);
+    for round in 0..5 {
+        let hits = (0..1000).filter(|&page| read(&mut cache, file, page)).count();
+        assert_eq!(hits, if round == 0 { 0 } else { 1000 });
+    }
+}
+
+#[test]
+fn a_sparse_terabyte_takes_room_for_what_is_cached_only() {
+    let mut cache = cache_of(512);
+    let file = cache.add_file(1 << 40);
+    let mut page = 0;
+    for _ in 0..20_000 {
+        page = (page + 98_765_431) % (1 << 28);
+        read(&mut cache, file, page);
+    }
+    assert_eq!(cache.counts().cached, 512);
+    // A chunk per page at most, emptied ones used again.
+    assert!(cache.pages.chunks.len() <= 513, "{} chunks", cache.pages.chunks.len());
+    cache.drop_caches();
+    assert_eq!(cache.counts().cached, 0);
+    assert!(!read(&mut cache, file, page));
+}
+
+#[test]
+fn dirty_pages_are_written_before_direct_io_and_gone_after_a_direct_write() {
+    let mut cache = cache_of(10_000);
+    let file = cache.add_file(MIB);
+    let (mut dirtier, mut out) = (cache.dirtier(), Vec::new());
+    assert!(!cache.is_cached(file, 0, MIB));
+    cache.write(Nanos::ZERO, file, 8 * KIB, 16 * KIB, &mut dirtier, &mut out);
+    assert!(cache.is_cached(file, 0, 12 * KIB) && !cache.is_cached(file, 0, 8 * KIB));
+
+    let mut cursor = cache.sync_start_range(file, 0, 12 * KIB);
+    let first = PageRange { file, first: 2, pages: 1 };
+    assert_eq!(cache.sync_next(&mut cursor, 256), SyncStep::Write(first));
+    assert_eq!(cache.sync_next(&mut cursor, 256), SyncStep::Wait(2));
+    cache.invalidate(file, 0, 12 * KIB);
+    assert!(cache.is_cached(file, 0, 12 * KIB), "a page under write-back stays");
+    cache.write_done(first, Nanos::ZERO);
+    assert_eq!(cache.sync_next(&mut cursor, 256), SyncStep::Done);
+    cache.invalidate(file, 0, 12 * KIB);
+    assert!(!cache.is_cached(file, 0, 12 * KIB));
+    assert_eq!(cache.counts(), Counts { cached: 3, dirty: 3, writeback: 0 });
+}
+
+#[test]
+fn a_reader_without_memory_waits_and_the_flusher_is_woken() {
+    let mut config = config(1280);
+    (config.memory, config.dirty_ratio) = (Bytes(64 * PAGE_BYTES), 100);
+    let mut cache = PageCache::new(&config);
+    let file = cache.add_file(MIB);
+    let (mut dirtier, mut out) = (cache.dirtier(), Vec::new());
+    let mut ra = cache.open(Advice::Random);
+    let now = Nanos::from_secs(1);
+    let mut offset = 0;
+    while cache.counts().dirty < 64 {
+        // No pause is honoured: the limit is soft, memory is not.
+        offset += cache.write(now, file, offset, 64 * PAGE_BYTES - offset, &mut dirtier, &mut out).bytes;
+    }
+    let step = cache.read(file, 100 * PAGE_BYTES, PAGE_BYTES, &mut ra, &mut out);
+    assert_eq!(step, Step { bytes: 0, wait: Some(Wait::Memory) });
+    assert!(out.is_empty() && cache.flusher_due() <= now);
+    let range = cache.next_writeback(now, 64).expect("everything is dirty");
+    cache.write_done(range, now);
+    let step = cache.read(file, 100 * PAGE_BYTES, PAGE_BYTES, &mut ra, &mut out);
+    assert_eq!(step.wait, Some(Wait::Page(100)));
+}

@@ -1,0 +1,396 @@
+//! The order in which a process touches its files: one I/O after another.
+//!
+//! Follows fio's `get_io_u()` and `keep_running()`. A *pass* ends after `size` bytes (or
+//! when no block is left) and [`Pattern::next`] returns `None`; [`Pattern::begin_pass`]
+//! says whether there is another (`loops`, `io_size`, `time_based`). Within a pass a
+//! `time_based` job begins a file anew as often as it is through with it.
+//!
+//! Unlike fio's, random numbers are xoshiro256++ (Blackman and Vigna, ACM TOMS 47, 2021)
+//! and reads and writes are mixed by independent draws.
+
+use std::sync::Arc;
+
+use rand_core::SeedableRng;
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+use super::distribution::Skewed;
+use super::offsets::{Offsets, Place};
+use super::plan::ProcessSpec;
+use super::random::{self, Stream};
+use super::spec::{BlockSizes, Direction, FileService, JobSpec, Rw, Sequencer};
+use crate::request::ProcessId;
+
+/// One I/O as a process asks for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IoUnit {
+    /// Read, write or trim.
+    pub direction: Direction,
+    /// With this I/O the file is begun anew: with `invalidate` and without `direct`, its
+    /// pages are to be dropped from the page cache first.
+    pub wrapped: bool,
+    /// Index into [`super::plan::Plan::files`].
+    pub file: u32,
+    /// Length in bytes, not 0.
+    pub len: u32,
+    /// First byte in the file.
+    pub offset: u64,
+}
+
+/// How a size is drawn.
+#[derive(Clone, Debug)]
+enum Sizes {
+    Fixed(u32),
+    /// `step` times 1 to `steps`.
+    Stepped {
+        min: u32,
+        steps: u64,
+    },
+    Unaligned {
+        min: u32,
+        max: u32,
+    },
+    /// Bytes, and the sum of the weights up to and with them.
+    Weighted(Vec<(u32, u64)>),
+}
+
+/// Generates a process's I/O.
+#[derive(Clone, Debug)]
+pub struct Pattern {
+    /// The direction, unless reads and writes are mixed.
+    only: Option<Direction>,
+    random: bool,
+    trims_first: bool,
+    time_based: bool,
+    /// `bs_is_seq_rand`.
+    by_randomness: bool,
+    /// Bytes left out behind each sequential I/O.
+    skip: i64,
+    /// A random job's I/Os are all at new random offsets.
+    all_random: bool,
+    job: Arc<JobSpec>,
+    id: ProcessId,
+    seed: u64,
+    rng_offset: Xoshiro256PlusPlus,
+    rng_shape: Xoshiro256PlusPlus,
+    files: Vec<Offsets>,
+    file_chooser: Option<Skewed>,
+    sizes: [Sizes; 3],
+    file_now: usize,
+    file_left: u32,
+    files_done: usize,
+    /// I/Os until the next random offset.
+    offset_left: u32,
+    limits: Limits,
+    /// Bytes that the pass may still issue; it began with `budget`.
+    bytes_left: u64,
+    budget: u64,
+    ios_left: u64,
+    /// Bytes of the passes that are done.
+    bytes_before: u64,
+    loops_left: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Limits {
+    /// Bytes in a pass.
+    pass: u64,
+    /// Bytes in all passes.
+    total: u64,
+    /// Bytes after which passes are no longer repeated to reach `io_size` or `size`.
+    enough: u64,
+    /// The largest I/O.
+    largest: u64,
+}
+
+impl Limits {
+    /// What a pass may issue when `before` bytes have been.
+    fn budget(&self, before: u64, time_based: bool) -> u64 {
+        if time_based { u64::MAX } else { self.pass.min(self.total.saturating_sub(before)) }
+    }
+}
+
+impl Pattern {
+    /// The pattern of `process` in a run with `seed`; the first pass has begun.
+    pub fn new(process: &ProcessSpec, seed: u64) -> Pattern {
+        let job = Arc::clone(&process.job);
+        let access = &job.access;
+        let seed = access.randseed.unwrap_or(seed);
+        let rng_offset = stream(seed, process.id, Stream::Offset);
+        let mut rng_shape = stream(seed, process.id, Stream::Shape);
+        let files: Vec<Offsets> =
+            process.regions.iter().map(|region| Offsets::new(access, *region, &mut rng_shape)).collect();
+        let n = files.len() as u64;
+        let file_chooser = match job.files.service {
+            FileService::Zipf(theta) => Some(Skewed::zipf(n, theta, Some(0.0), &mut rng_shape).unhashed()),
+            FileService::Pareto(h) => Some(Skewed::pareto(n, h, Some(0.0), &mut rng_shape).unhashed()),
+            FileService::Normal(deviation) => Some(Skewed::normal(n, deviation, 0.5).unhashed()),
+            FileService::RoundRobin | FileService::Random | FileService::Sequential => None,
+        };
+        let loops = u64::from(job.timing.loops);
+        let enough = process.io_bytes.unwrap_or(process.pass_bytes);
+        // Without a map a random writer does not end with a pass over the file.
+        let pass = if access.rw.is_random() && access.rw.writes() && !access.random_map {
+            process.pass_bytes.max(process.io_bytes.unwrap_or(0))
+        } else {
+            process.pass_bytes
+        };
+        let largest = Direction::ALL.map(|d| access.block_sizes[d].max()).into_iter().max();
+        let limits = Limits {
+            pass,
+            total: enough.saturating_mul(loops),
+            enough,
+            largest: largest.map_or(0, u64::from),
+        };
+        let time_based = job.timing.time_based;
+        let budget = limits.budget(0, time_based);
+        Pattern {
+            only: match access.rw {
+                Rw::Read | Rw::RandRead => Some(Direction::Read),
+                Rw::Write | Rw::RandWrite => Some(Direction::Write),
+                Rw::Trim | Rw::RandTrim | Rw::TrimWrite | Rw::RandTrimWrite => Some(Direction::Trim),
+                Rw::ReadWrite | Rw::RandReadWrite => None,
+            },
+            random: access.rw.is_random(),
+            trims_first: access.rw.trims_before_writing(),
+            by_randomness: access.sizes_by_randomness,
+            skip: access.sequential_skip_bytes,
+            time_based,
+            all_random: access.ios_per_offset == 1
+                && Direction::ALL.iter().all(|d| access.percentage_random[*d] == 100),
+            id: process.id,
+            seed,
+            rng_offset,
+            rng_shape,
+            files,
+            file_chooser,
+            sizes: Direction::ALL.map(|d| Sizes::new(&access.block_sizes[d])),
+            file_now: 0,
+            file_left: 0,
+            files_done: 0,
+            offset_left: 1,
+            limits,
+            bytes_left: budget,
+            budget,
+            ios_left: access.number_ios.unwrap_or(u64::MAX),
+            bytes_before: 0,
+            loops_left: job.timing.loops - 1,
+            job,
+        }
+    }
+
+    /// The direction that the mix asks for next. In `trimwrite` the file decides, so
+    /// [`Pattern::next_in`] may return another.
+    #[inline]
+    pub fn direction(&mut self) -> Direction {
+        match self.only {
+            Some(direction) => direction,
+            None if random::chance(&mut self.rng_shape, self.job.access.read_percent) => Direction::Read,
+            None => Direction::Write,
+        }
+    }
+
+    /// The next I/O; `None` when the pass is done.
+    #[allow(clippy::should_implement_trait)] // A pass's end is not the pattern's.
+    #[inline]
+    pub fn next(&mut self) -> Option<IoUnit> {
+        let direction = self.direction();
+        self.next_in(direction)
+    }
+
+    /// The next I/O in a direction that the caller has chosen (a rate limit holds the
+    /// other one back).
+    #[inline]
+    pub fn next_in(&mut self, direction: Direction) -> Option<IoUnit> {
+        if self.bytes_left == 0 || self.ios_left == 0 {
+            return None;
+        }
+        loop {
+            let file = self.choose_file()?;
+            if let Some(unit) = self.in_file(file, direction) {
+                // What is trimmed to be written counts once.
+                if !(self.trims_first && unit.direction == Direction::Trim) {
+                    self.bytes_left = self.bytes_left.saturating_sub(u64::from(unit.len));
+                    self.ios_left -= 1;
+                }
+                return Some(unit);
+            }
+            self.files[file].done = true;
+            self.files_done += 1;
+            self.file_left = 0;
+        }
+    }
+
+    /// Begin another pass, if the job has one: the last was not empty and `loops` or
+    /// `io_size` ask for more, or it is `time_based`. With `randrepeat` its random
+    /// numbers are those of the first.
+    pub fn begin_pass(&mut self) -> bool {
+        let issued = self.budget - self.bytes_left;
+        if issued == 0 || self.ios_left == 0 {
+            return false;
+        }
+        self.bytes_before = self.bytes_before.saturating_add(issued);
+        if self.loops_left > 0 {
+            self.loops_left -= 1;
+        } else if !self.time_based {
+            let missing = self.limits.enough.saturating_sub(self.bytes_before);
+            let through = self.files_done == self.files.len() && self.job.files.io_size.is_none();
+            if missing == 0 || missing < self.limits.largest || through {
+                return false;
+            }
+        }
+        if self.job.access.randrepeat && self.job.access.randseed.is_none() {
+            self.rng_offset = stream(self.seed, self.id, Stream::Offset);
+        }
+        for file in &mut self.files {
+            file.reset();
+        }
+        self.budget = self.limits.budget(self.bytes_before, self.time_based);
+        self.bytes_left = self.budget;
+        self.files_done = 0;
+        self.offset_left = 1;
+        self.file_left = 0;
+        true
+    }
+
+    /// Which file the next I/O goes to; `None` when all are done.
+    #[inline]
+    fn choose_file(&mut self) -> Option<usize> {
+        match self.files.as_slice() {
+            [file] => (!file.done).then_some(0),
+            _ => self.choose_among_files(),
+        }
+    }
+
+    fn choose_among_files(&mut self) -> Option<usize> {
+        let n = self.files.len();
+        if self.files_done == n {
+            return None;
+        }
+        let begun = self.bytes_left < self.budget;
+        let sequential = begun && self.job.files.service == FileService::Sequential;
+        if !self.files[self.file_now].done && (sequential || self.file_left > 0) {
+            self.file_left = self.file_left.saturating_sub(1);
+            return Some(self.file_now);
+        }
+        let wanted = match (&self.file_chooser, self.job.files.service) {
+            (Some(chooser), _) => chooser.next(&mut self.rng_shape) as usize,
+            (None, FileService::Random) => random::below(&mut self.rng_shape, n as u64) as usize,
+            (None, _) if !begun && self.files_done == 0 => 0,
+            (None, _) => (self.file_now + 1) % n,
+        };
+        self.file_now = (wanted..n).chain(0..wanted).find(|&file| !self.files[file].done)?;
+        self.file_left = self.job.files.ios_per_file - 1;
+        Some(self.file_now)
+    }
+
+    /// The next I/O in that file; `None` when there is none.
+    #[inline]
+    fn in_file(&mut self, at: usize, direction: Direction) -> Option<IoUnit> {
+        if self.trims_first
+            && let Some((offset, len)) = self.files[at].trimmed.take()
+        {
+            return Some(self.unit(at, Direction::Write, false, offset, len));
+        }
+        let place = self.place(at, direction)?;
+        let class = match (self.by_randomness, place.random) {
+            (false, _) => direction,
+            (true, false) => Direction::Read,
+            (true, true) => Direction::Write,
+        };
+        let room = self.files[at].room(place.offset);
+        let len = match &self.sizes[class as usize] {
+            Sizes::Fixed(bytes) if u64::from(*bytes) <= room => *bytes,
+            sizes => sizes.draw(&mut self.rng_shape, room)?,
+        };
+        let file = &mut self.files[at];
+        let len = file.take(direction, place, len);
+        if self.trims_first {
+            file.trimmed = Some((place.offset, len));
+        }
+        Some(self.unit(at, direction, place.wrapped, place.offset, len))
+    }
+
+    #[inline]
+    fn unit(&self, at: usize, direction: Direction, wrapped: bool, offset: u64, len: u32) -> IoUnit {
+        let region = &self.files[at].region;
+        IoUnit { direction, wrapped, file: region.file, len, offset: region.start + offset }
+    }
+
+    #[inline]
+    fn place(&mut self, at: usize, direction: Direction) -> Option<Place> {
+        let again = self.time_based;
+        let skewed_files = self.file_chooser.is_some();
+        // fio begins a file anew if it is the only one or files are chosen by popularity;
+        // else each is done once per pass.
+        let again_sequential = again && self.files.len() == 1 || skewed_files;
+        let file = &mut self.files[at];
+        if !self.random {
+            return file.sequential(self.skip, direction, again_sequential);
+        }
+        if !self.all_random {
+            let access = &self.job.access;
+            self.offset_left -= 1;
+            if self.offset_left > 0 && access.sequencer == Sequencer::Identical {
+                return Some(file.identical(direction));
+            }
+            let percent = access.percentage_random[direction];
+            let follow = self.offset_left > 0 || !random::chance(&mut self.rng_shape, percent);
+            if self.offset_left == 0 {
+                self.offset_left = access.ios_per_offset;
+            }
+            if follow && let Some(place) = file.sequential(self.skip, direction, again_sequential) {
+                return Some(place);
+            }
+        }
+        file.random(direction, &mut self.rng_offset, again || skewed_files)
+    }
+}
+
+impl Sizes {
+    fn new(sizes: &BlockSizes) -> Sizes {
+        match sizes {
+            BlockSizes::Fixed(bytes) => Sizes::Fixed(*bytes),
+            BlockSizes::Range { min, max, unaligned: true } => Sizes::Unaligned { min: *min, max: *max },
+            BlockSizes::Range { min, max, unaligned: false } => {
+                Sizes::Stepped { min: *min, steps: u64::from(max / min) }
+            }
+            BlockSizes::Split(split) => {
+                let mut sum = 0;
+                let upto = split.iter().map(|(bytes, weight)| {
+                    sum += u64::from(*weight);
+                    (*bytes, sum)
+                });
+                Sizes::Weighted(upto.collect())
+            }
+        }
+    }
+
+    /// A size that fits into `room` bytes; `None` if none does.
+    fn draw(&self, rng: &mut Xoshiro256PlusPlus, room: u64) -> Option<u32> {
+        match self {
+            Sizes::Fixed(bytes) => (u64::from(*bytes) <= room).then_some(*bytes),
+            Sizes::Stepped { min, steps } => {
+                let fitting = (*steps).min(room / u64::from(*min));
+                (fitting > 0).then(|| min * (1 + random::below(rng, fitting) as u32))
+            }
+            Sizes::Unaligned { min, max } => {
+                let most = u64::from(*max).min(room);
+                (u64::from(*min) <= most).then(|| random::between(rng, u64::from(*min), most) as u32)
+            }
+            Sizes::Weighted(upto) => {
+                let total = upto.last()?.1;
+                let drawn = random::below(rng, total);
+                let (bytes, _) = *upto.iter().find(|(_, sum)| drawn < *sum)?;
+                if u64::from(bytes) <= room {
+                    return Some(bytes);
+                }
+                // Near the end of the file: the largest that still fits.
+                upto.iter().map(|(bytes, _)| *bytes).filter(|b| u64::from(*b) <= room).max()
+            }
+        }
+    }
+}
+
+fn stream(seed: u64, process: ProcessId, stream: Stream) -> Xoshiro256PlusPlus {
+    Xoshiro256PlusPlus::seed_from_u64(random::stream_seed(seed, process, stream))
+}
