@@ -33,14 +33,12 @@ def console(*, stderr: bool = False) -> Console:
     )
 
 
-def table(*heads: str, right: Iterable[int] = (), title: str | None = None) -> Table:
+def table(*heads: str, right: Iterable[int] = ()) -> Table:
     """An unboxed table; columns in `right` are figures."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    made = Table(
-        box=SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False, padding=(0, 1, 0, 0)
-    )
+    made = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     figures = set(right)
     for number, head in enumerate(heads):
         if number in figures:
@@ -59,11 +57,14 @@ def print_names(rows: Sequence[tuple[str, str]]) -> None:
     """Names with a line of explanation each, folded to 80 columns."""
     width = max((len(name) for name, _ in rows), default=0) + 2
     for name, text in rows:
-        print(
-            textwrap.fill(
-                text or "-",
-                _PLAIN_WIDTH,
-                initial_indent=f"{name:{width}}",
-                subsequent_indent=" " * width,
-            )
-        )
+        print(_folded(text or "-", f"{name:{width}}", " " * width))
+
+
+def print_terms(rows: Iterable[tuple[str, str]]) -> None:
+    """A line for each value, and below it what it means, folded to 80 columns."""
+    for value, meaning in rows:
+        print(f"{value}\n{_folded(meaning, '    ', '    ')}")
+
+
+def _folded(text: str, first: str, others: str) -> str:
+    return textwrap.fill(text, _PLAIN_WIDTH, initial_indent=first, subsequent_indent=others)

@@ -18,22 +18,26 @@ def disks(
     from blklab.rigs import Disk, sim
 
     if name is None:
-        known = [sim.describe_disk(Disk(DISKS.read(path))) for path in DISKS.paths().values()]
+        known = {
+            key: sim.describe_disk(Disk(DISKS.read(path))) for key, path in DISKS.paths().items()
+        }
         if as_json:
             console.print_json(known)
         else:
-            console.print_names([(disk["name"], disk["summary"]) for disk in known])
+            console.print_names(
+                [(key, f"{disk['name']}: {disk['summary']}") for key, disk in known.items()]
+            )
         return
     model = specs.disk(name)
     disk = sim.describe_disk(model)
     if as_json:
         console.print_json(disk)
         return
-    print(f"{disk['name']}: {disk['summary']}")
-    print(f"{disk['kind']}, {disk['transport']}; {model.file.path}\n")
-    out = console.console()
-    parameters = console.table("parameter", "value", "unit", "meaning and source", right=[1])
-    for row in disk["parameters"]:
-        source = f"{row['help']} [{row['source']}]" if row["source"] else row["help"]
-        parameters.add_row(row["key"], str(row["value"]), row["unit"], source)
-    out.print(parameters)
+    print(f"{model.label}: {disk['name']}\n{disk['summary']}\n{model.file.path}\n")
+    console.print_terms(
+        (
+            f"{row['key']} = {row['value']} {row['unit']}".rstrip(),
+            f"{row['help']} [{row['source']}]" if row["source"] else row["help"],
+        )
+        for row in disk["parameters"]
+    )

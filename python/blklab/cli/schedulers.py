@@ -32,10 +32,11 @@ def schedulers(
         print("It has no tunables.")
         return
     print(f"\nSet with --scheduler {info['name']}:{info['tunables'][0]['name']}=VALUE,...\n")
-    heads = ("tunable", "value", "default", "from", "to", "unit", "meaning")
-    rows = console.table(*heads, right=[1, 2, 3, 4])
-    for row in info["tunables"]:
-        bounds = (str(row[key]) for key in ("default", "min", "max"))
-        value = str(checked["settings"][row["name"]])
-        rows.add_row(row["name"], value, *bounds, row["unit"], row["help"])
-    console.console().print(rows)
+    console.print_terms(
+        (
+            f"{row['name']} = {checked['settings'][row['name']]} {row['unit']}".rstrip()
+            + f"  (default {row['default']}, {row['min']} to {row['max']})",
+            row["help"],
+        )
+        for row in info["tunables"]
+    )

@@ -90,7 +90,7 @@ def measure(planned: Planned, result: Result) -> Measurement:
 
 
 def from_json(document: dict[str, Any]) -> Measurement:
-    """A measurement as `dataclasses.asdict` and JSON have left it. KeyError or TypeError if
+    """A measurement as `store` has written it. KeyError or TypeError if
     it is none."""
     kept = {field.name: document[field.name] for field in fields(Measurement)}
     kept["latencies"] = {

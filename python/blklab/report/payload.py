@@ -42,6 +42,7 @@ def build(results: Results, analysis: Analysis) -> dict[str, Any]:
     }
     return {
         "schedulers": schedulers,
+        "first": _most_telling(analysis),
         "cells": [
             _cell(cell, analysis.objective, stories, rotational[cell.disk])
             for cell in analysis.cells
@@ -52,13 +53,12 @@ def build(results: Results, analysis: Analysis) -> dict[str, Any]:
 def thinning(results: Results) -> str:
     """What was left out of the pictures, in a sentence."""
     strides = [run.story.overview_stride for run in results.runs if run.story is not None]
+    if not strides:
+        return ""
     return (
         f"Over time and on the disk: the first repeat. Series are summed to at most "
-        f"{SERIES_POINTS} stretches; the disk's pictures show at most {TRACE_POINTS} commands "
-        f"each, over the whole run one in {min(strides)} to {max(strides)} of those recorded. "
-        "All runs are in results.json."
-        if strides
-        else ""
+        f"{SERIES_POINTS} stretches; a picture of the disk shows at most {TRACE_POINTS} commands, "
+        f"taken evenly of what results.json has, which is at least one in {max(strides)} of all."
     )
 
 
@@ -93,6 +93,18 @@ def _cell(
             if run.story is not None
         },
     }
+
+
+def _most_telling(analysis: Analysis) -> int:
+    """The cell to show first: the one in which the choice of scheduler matters most."""
+
+    def gap(cell: Cell) -> float:
+        verdict = cell.verdicts[analysis.objective]
+        behind = verdict.behind.values() if verdict and verdict.winner else ()
+        return min((interval.estimate for interval in behind), default=1.0)
+
+    gaps = [gap(cell) for cell in analysis.cells]
+    return gaps.index(max(gaps))
 
 
 def _titles(cell: Cell) -> dict[str, str]:

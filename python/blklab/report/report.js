@@ -7,7 +7,7 @@ const narrow = matchMedia("(max-width: 760px)");
 const DASHES = ["solid", "dash", "dot", "dashdot", "longdash", "longdashdot"];
 const NINES = [0.5, 0.1, 0.01, 0.001, 0.0001];
 const KERNEL = -1;
-let shown = 0;
+let shown = data.first;
 
 const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 const slot = (scheduler) => data.schedulers.indexOf(scheduler);
@@ -52,16 +52,18 @@ function endLabels(lines, range, height) {
   }));
 }
 
-// 1, 2 and 5 of each power of ten, in full; fewer where there is no room.
-function logTicks(values) {
+// Round figures in full; fewer where there is no room. The range is never so narrow that
+// differences which nobody can feel fill the picture.
+function logAxis(values) {
   const known = values.filter((value) => value > 0);
-  const low = Math.min(...known), high = Math.max(...known), powers = Math.log10(high / low);
-  const steps = powers > (narrow.matches ? 3 : 4) ? [1] : powers > 1.5 ? [1, 3] : [1, 2, 3, 5, 7];
+  const low = Math.min(...known) / 1.25, high = Math.max(...known) * 1.25, powers = Math.log10(high / low);
+  const steps = powers > (narrow.matches ? 3 : 5) ? [1] : powers > 1.6 ? [1, 3] : powers > 0.7 ? [1, 2, 3, 5, 7] : [1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 9];
   const ticks = [];
-  for (let power = Math.floor(Math.log10(low)) - 1; power <= Math.log10(high) + 1; power++) {
+  for (let power = Math.floor(Math.log10(low)); power <= Math.log10(high); power++) {
     for (const step of steps) ticks.push(step * 10 ** power);
   }
-  return { tickvals: ticks, ticktext: ticks.map(seen) };
+  const inside = ticks.filter((tick) => tick >= low && tick <= high);
+  return { type: "log", range: [Math.log10(low), Math.log10(high)], tickvals: inside, ticktext: inside.map(seen), tickangle: 0 };
 }
 
 function widest(names) {
@@ -87,7 +89,7 @@ function ranking(cell) {
   draw("ranking", cell.titles.throughput + ". " + cell.titles.latency + ".", "Dot: median of the repeats; bar: its interval.",
     [trace("rate", { xaxis: "x", yaxis: "y" }), trace("p99", { xaxis: "x2", yaxis: "y2" })], {
       xaxis: { ...zero, domain: wide ? [0, 0.46] : [0, 1], anchor: "y", title: { text: "throughput, MB/s: more is better" } },
-      xaxis2: { ...zero, domain: wide ? [0.54, 1] : [0, 1], anchor: "y2", title: { text: `p99 latency of ${cell.operation}, ${cell.unit}: less is better` } },
+      xaxis2: { ...zero, domain: wide ? [0.54, 1] : [0, 1], anchor: "y2", title: { text: `p99 of ${cell.operation}, ${cell.unit}: less is better` } },
       yaxis: { domain: wide ? [0, 1] : [0.64, 1] },
       yaxis2: { domain: wide ? [0, 1] : [0, 0.36], anchor: "x2", showticklabels: !wide },
     }, height);
@@ -112,7 +114,7 @@ function cdf(cell) {
   });
   draw("cdf", `How long do ${cell.operation} take?`, "Further left is quicker; the top is one in ten thousand.", traces, {
     annotations,
-    xaxis: { type: "log", ...logTicks(names.flatMap((name) => cell.cdf[name].latency)), title: { text: `latency, ${cell.unit}` } },
+    xaxis: { ...logAxis(names.flatMap((name) => cell.cdf[name].latency)), title: { text: `latency, ${cell.unit}` } },
     yaxis: {
       type: "log", range: [0, -4.05], tickvals: [0.9, ...NINES], ticktext: ["10 %", "50 %", "90 %", "99 %", "99.9 %", "99.99 %"],
       title: { text: "share that took less" },
@@ -127,7 +129,7 @@ function overTime(cell, key, name, title, note, unit) {
   const top = Math.max(...values, 1e-9) * 1.05;
   const range = log ? [Math.log10(Math.min(...values)) - 0.1, Math.log10(top)] : [0, top];
   const traces = names.map((n) => ({
-    type: "scatter", mode: "lines", name: plain(n), x: cell.stories[n].t, y: cell.stories[n][key],
+    type: "scatter", mode: "lines+markers", marker: { size: 3 }, name: plain(n), x: cell.stories[n].t, y: cell.stories[n][key],
     line: { color: ofScheduler(n), dash: dash(n), width: 2 }, hovertemplate: `%{x} s: %{y} ${unit}<extra>${plain(n)}</extra>`,
   }));
   const last = (list) => list.filter((v) => v !== null && (!log || v > 0)).slice(-8);
@@ -198,14 +200,14 @@ function position(cell, key, name, title, note, unit) {
 
 function depth(cell) {
   const areas = (story, name) => [
-    { y: story.inFlight, fill: "tozeroy", label: "at the disk", fillcolor: ofScheduler(name), line: { width: 0 } },
+    { y: story.inFlight, fill: "tozeroy", label: "at the disk", fillcolor: `${ofScheduler(name)}aa`, line: { width: 1, color: ofScheduler(name) } },
     { y: story.waiting, fill: "tonexty", label: "waiting", fillcolor: css("--line"), line: { width: 1, color: css("--quiet") } },
   ].map(({ label, ...area }) => ({
     type: "scatter", mode: "lines", x: story.t, stackgroup: `depth-${name}`, hovertemplate: `%{y} ${label}<extra></extra>`, ...area,
   }));
   const high = Math.max(0, ...Object.values(cell.stories).map((story) => Math.max(0, ...story.waiting.map((w, i) => w + story.inFlight[i]))));
-  draw("depth", `How many commands are in the queue? At most ${seen(high)} at a time`,
-    "Coloured: at the disk. Grey on top: waiting in the scheduler.",
+  draw("depth", `How long is the queue? Up to ${seen(high)} commands`,
+    "Coloured: at the disk. Grey on top: waiting in the scheduler. Means over short stretches of the first repeat.",
     ...multiples(cell, areas, { title: { text: "virtual time, s" } }, { title: { text: "commands" }, rangemode: "tozero" }, 190));
 }
 
@@ -222,7 +224,7 @@ function show(number) {
   overTime(cell, "latency", "latency", "When does it take long?", "Mean completion latency, first repeat.", cell.unit);
   const { text } = processNote(cell);
   const marks = `Dots: reads; crosses: writes. Colours: ${text}.`;
-  position(cell, "overview", "overview", "What did the disk do? Every command's place, over the whole run", marks, "s");
+  position(cell, "overview", "overview", "What did the disk do? Where its commands went, over the whole run", marks, "s");
   const starts = Object.values(cell.stories).map((story) => seen(story.detail.start));
   position(cell, "detail", "detail", "In which order? Command by command", `${marks} From ${[...new Set(starts)].join(" or ")} s on.`, "ms");
   depth(cell);
