@@ -127,13 +127,13 @@ pub static FIGURES: &[Figure] = &[
         "sustained_write_mb_s",
         "MB/s",
         Measure::Sustained,
-        "sequential writes to the disk's last third, after its other two, without a pause (flash: 1/64 of each block)",
+        "sequential writes to the disk's last third, after its other two, without a pause (flash: 1/128 of each block)",
     ),
     figure(
         "rand_write_steady_iops",
         "1/s",
         Measure::Steady,
-        "random 4 KiB writes to a full disk, 32 at a time, after its size in writes (1/64 of each block)",
+        "random 4 KiB writes to a full disk, 32 at a time, after its size in writes (1/128 of each block)",
     ),
 ];
 
@@ -177,6 +177,8 @@ pub fn validate(model: &DiskModel) -> Vec<Check> {
     .collect()
 }
 
+/// A disk is filled in a test's time with so many times fewer pages to a block.
+const SHRINK: u64 = 128;
 const SEQUENTIAL_SECTORS: u32 = 256;
 const RANDOM_SECTORS: u32 = 8;
 
@@ -210,7 +212,7 @@ fn measure(model: &DiskModel, what: Measure) -> f64 {
             rig.drive(1, 1_000, 10_000, step).mean_us()
         }
         Measure::Sustained => {
-            let model = model.shrunk(64);
+            let model = model.shrunk(SHRINK);
             let commands = model.limits().capacity.0 / u64::from(SEQUENTIAL_SECTORS);
             let mut next = 0;
             let step = || {
@@ -222,7 +224,7 @@ fn measure(model: &DiskModel, what: Measure) -> f64 {
             Rig::new(&model).drive(32, warm_up, commands - warm_up, step).mb_s(SEQUENTIAL_SECTORS)
         }
         Measure::Steady => {
-            let model = model.shrunk(64);
+            let model = model.shrunk(SHRINK);
             let mut rig = Rig::new(&model);
             let capacity = model.limits().capacity.0;
             rig.sequential(Op::Write, 0, capacity / u64::from(SEQUENTIAL_SECTORS) / 2);

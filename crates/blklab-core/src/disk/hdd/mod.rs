@@ -618,7 +618,7 @@ impl Hdd {
         let moved = self.move_ns(&self.head, &place, write);
         let mut start = self.comes_round(now, moved, place.angle_ns);
         let physical = self.config.physical_sectors;
-        if write && (span.start % physical != 0 || span.end % physical != 0) {
+        if write && !(span.start.is_multiple_of(physical) && span.end.is_multiple_of(physical)) {
             // A part of a physical sector: read it in one turn, write it in the next.
             start += self.config.geometry.turn_ns;
         }

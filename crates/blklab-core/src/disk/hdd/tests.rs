@@ -176,7 +176,7 @@ fn the_same_seed_gives_the_same_times_and_another_seed_others() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(60))]
+    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
     fn every_command_ends_once_in_order_and_after_it_was_submitted(
         steps in prop::collection::vec((0u8..8, 0u64..120_000, 1u32..600, any::<bool>(), 0u64..20_000_000), 1..120),
