@@ -196,7 +196,7 @@ fn measure(model: &DiskModel, what: Measure) -> f64 {
         Measure::Sequential(op, place) => {
             let commands = 1_500;
             let from = match place {
-                Where::End => capacity - 2 * commands * u64::from(SEQUENTIAL_SECTORS),
+                Where::End => capacity.saturating_sub(2 * commands * u64::from(SEQUENTIAL_SECTORS)),
                 _ => 0,
             };
             rig.sequential(op, from, commands)
@@ -206,8 +206,12 @@ fn measure(model: &DiskModel, what: Measure) -> f64 {
         Measure::SequentialLatency(op) => {
             let mut next = 0;
             let step = || {
-                next += u64::from(RANDOM_SECTORS);
-                (op, next, RANDOM_SECTORS)
+                next += 1;
+                (
+                    op,
+                    next % (capacity / u64::from(RANDOM_SECTORS)) * u64::from(RANDOM_SECTORS),
+                    RANDOM_SECTORS,
+                )
             };
             rig.drive(1, 1_000, 10_000, step).mean_us()
         }
@@ -269,10 +273,12 @@ impl Rig {
 
     /// Twice `commands` of 128 KiB from sector `from` on; MB/s of the second half.
     fn sequential(&mut self, op: Op, from: u64, commands: u64) -> f64 {
-        let mut next = from;
+        let places = self.disk.limits().capacity.0 / u64::from(SEQUENTIAL_SECTORS);
+        let mut next = from / u64::from(SEQUENTIAL_SECTORS);
         let step = || {
-            let sector = next;
-            next += u64::from(SEQUENTIAL_SECTORS);
+            // A disk smaller than the run is gone through again.
+            let sector = next % places * u64::from(SEQUENTIAL_SECTORS);
+            next += 1;
             (op, sector, SEQUENTIAL_SECTORS)
         };
         self.drive(32, commands, commands, step).mb_s(SEQUENTIAL_SECTORS)
