@@ -51,11 +51,7 @@ def as_result(document: dict[str, Any]) -> Result:
         job.update(
             name=source["jobname"],
             group=source["groupid"],
-            options=[
-                [key, value]
-                for key, value in (shared | source["job options"]).items()
-                if key != "name"
-            ],
+            options=[[key, value] for key, value in (shared | source["job options"]).items()],
             percentiles=_percentiles(source),
             start_ns=0,
             end_ns=runtime_ns,

@@ -212,6 +212,14 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
     assert done.stderr == ""
 
 
+def test_a_full_disk_under_stdout_is_one_line() -> None:
+    with Path("/dev/full").open("w") as full:
+        command = [sys.executable, "-m", "blklab", "compare", "--help"]
+        done = subprocess.run(command, check=False, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 1
+    assert done.stderr == "blklab: No space left on device\n"
+
+
 _SLOW = """
 import sys
 from pathlib import Path
