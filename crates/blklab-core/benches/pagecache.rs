@@ -16,18 +16,20 @@ fn main() {
     divan::main();
 }
 
+fn config() -> MemoryConfig {
+    MemoryConfig::new(&MemoryConfig::settings(), Bytes::from_kib(128), Bytes::from_kib(1280))
+}
+
 /// A file that is cached as a whole, dirty at first and then written back if `clean`.
 fn cached_file(clean: bool) -> (PageCache, FileId, ReadAhead, Dirtier) {
-    let settings = MemoryConfig::settings();
-    let mut cache =
-        PageCache::new(&MemoryConfig::new(&settings, Bytes::from_kib(128), Bytes::from_kib(1280)));
+    let mut cache = PageCache::new(&config());
     let file = cache.add_file(FILE_BYTES);
     let mut dirtier = cache.dirtier();
     let step = cache.write(Nanos::ZERO, file, 0, FILE_BYTES, &mut dirtier, &mut Vec::new());
     assert_eq!(step, Step { bytes: FILE_BYTES, wait: None });
     if clean {
         let mut cursor = cache.sync_start(file);
-        while let SyncStep::Write(range) = cache.sync_next(&mut cursor, 256) {
+        while let SyncStep::Write(range) = cache.sync_next(&mut cursor, 256, Nanos(1)) {
             cache.write_done(range, Nanos::ZERO);
         }
         assert!(cache.is_clean(file));
@@ -78,7 +80,7 @@ fn write_and_write_back_1_mib(bencher: Bencher) {
             let step = cache.write(Nanos(1), file, black_box(offset), MIB, &mut dirtier, &mut out);
             assert_eq!(step.wait, None);
             let mut cursor = cache.sync_start_range(file, offset, MIB);
-            while let SyncStep::Write(range) = cache.sync_next(&mut cursor, 256) {
+            while let SyncStep::Write(range) = cache.sync_next(&mut cursor, 256, Nanos(1)) {
                 cache.write_done(range, Nanos(1));
             }
         }
@@ -88,8 +90,7 @@ fn write_and_write_back_1_mib(bencher: Bencher) {
 /// A reader of 4 KiB blocks of a file larger than memory, on a disk that takes no time:
 /// read-ahead, completion and reclaim.
 fn read_through_full_memory(bencher: Bencher, next: impl Fn(u64) -> u64) {
-    let mut config =
-        MemoryConfig::new(&MemoryConfig::settings(), Bytes::from_kib(128), Bytes::from_kib(1280));
+    let mut config = config();
     config.memory = Bytes::from_mib(256);
     let mut cache = PageCache::new(&config);
     let file = cache.add_file(FILE_BYTES);

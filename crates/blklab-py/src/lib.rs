@@ -57,10 +57,7 @@ fn check_scheduler(spec: &str) -> PyResult<String> {
 
 fn disk_model(text: &str, path: &str, overrides: &[(String, String)]) -> PyResult<DiskModel> {
     let model = DiskModel::parse(text, path).map_err(bad_input)?;
-    overrides
-        .iter()
-        .try_fold(model, |model, (key, value)| model.with_override(key, value))
-        .map_err(bad_input)
+    overrides.iter().try_fold(model, |model, (key, value)| model.with_override(key, value)).map_err(bad_input)
 }
 
 /// What a disk file describes.

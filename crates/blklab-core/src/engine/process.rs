@@ -76,8 +76,10 @@ enum State {
     Sync,
     /// Dropping the cached pages of these regions' files.
     Invalidate(u32, u32),
-    /// fsync of every file at the end.
-    FinalSync,
+    /// fsync of every file at the end of a pass; `last`: no other may follow.
+    PassSync {
+        last: bool,
+    },
     Ended,
 }
 
@@ -263,7 +265,7 @@ impl Process {
                 State::SyncWrite(slot) => self.sync_write(slot, world),
                 State::Sync => self.sync(world),
                 State::Invalidate(region, end) => self.invalidate(region, end, world),
-                State::FinalSync => self.final_sync(world),
+                State::PassSync { last } => self.pass_sync(last, world),
                 State::Ended => return,
             };
             match flow {
@@ -480,20 +482,20 @@ impl Process {
             self.reap_done(u32::MAX, world.now, world);
         }
         match next {
-            Next::Finish => self.go(State::FinalSync),
+            Next::Finish => self.go(State::PassSync { last: true }),
             Next::Think => self.think(world),
             Next::Pace(until) => {
                 self.state = State::Top;
                 Flow::At(until)
             }
-            Next::Pass => self.pass_done(),
+            Next::Pass => self.go(State::PassSync { last: false }),
             Next::Invalidate(region, end) => self.go(State::Invalidate(region, end)),
         }
     }
 
     fn think_is_due(&self, now: Nanos) -> bool {
         let think = &self.spec.job.think;
-        self.since_think >= think.blocks
+        (think.blocks > 0 && self.since_think >= think.blocks)
             || (think.io_time > Nanos::ZERO && now.saturating_sub(self.think_end) >= think.io_time)
     }
 
@@ -510,14 +512,6 @@ impl Process {
         }
         self.state = State::Top;
         Flow::At(self.think_end)
-    }
-
-    fn pass_done(&mut self) -> Flow {
-        if !self.pattern.begin_pass() {
-            return self.go(State::FinalSync);
-        }
-        let regions = if self.drops_pages() { self.spec.regions.len() as u32 } else { 0 };
-        self.go(State::Invalidate(0, regions))
     }
 
     /// A buffered read or write goes on at byte `done`.
@@ -643,7 +637,7 @@ impl Process {
         }
     }
 
-    fn final_sync(&mut self, world: &mut World) -> Flow {
+    fn pass_sync(&mut self, last: bool, world: &mut World) -> Flow {
         let durability = self.spec.job.durability;
         if self.wrote && (durability.end_fsync || durability.fsync_on_close) {
             if !self.syncing.is_running() {
@@ -652,6 +646,11 @@ impl Process {
             if self.sync_files(world) == SyncProgress::Asleep {
                 return Flow::Sleep;
             }
+            self.wrote = false;
+        }
+        if !last && self.pattern.begin_pass() {
+            let regions = if self.drops_pages() { self.spec.regions.len() as u32 } else { 0 };
+            return self.go(State::Invalidate(0, regions));
         }
         self.state = State::Ended;
         self.ended = world.now;

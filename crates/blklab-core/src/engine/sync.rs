@@ -143,7 +143,7 @@ fn write_pages(
         }
         pages.begin(true);
         while pages.ranges.len() < RANGES_AT_ONCE {
-            match world.cache.sync_next(cursor, RANGE_PAGES) {
+            match world.cache.sync_next(cursor, RANGE_PAGES, world.now) {
                 SyncStep::Write(range) => pages.ranges.push(range),
                 _ if !pages.ranges.is_empty() => break,
                 SyncStep::Wait(page) if world.cache.is_writeback(file, page) => {

@@ -218,7 +218,7 @@ impl World {
             }
             self.completions = completions;
             self.block.run(self.now, &mut self.disk);
-            self.wake_request_waiters();
+            self.pass_on_request();
         }
         if self.block.next_timer() <= self.now {
             self.block.timer(self.now);
@@ -243,24 +243,21 @@ impl World {
         }
     }
 
-    /// As many waiters as there are requests for, first come first served.
-    fn wake_request_waiters(&mut self) {
-        while let Some(&(process, (hw_queue, op, sync))) = self.request_waiters.front() {
-            if !self.block.may_allocate(hw_queue, op, sync) {
-                return;
-            }
-            self.request_waiters.pop_front();
-            let now = self.now;
-            self.wake(process, now);
-            // Each will take one: the next waiter's turn comes when that one has run.
+    /// Let the first waiter go on that would get a request now. Each takes what it needs;
+    /// the next one's turn comes when that one has run, or with the next completion.
+    #[inline]
+    pub fn pass_on_request(&mut self) {
+        if self.request_waiters.is_empty() {
             return;
         }
-    }
-
-    /// After a process has handed over what it could: the next waiter may find one left.
-    pub fn pass_on_request(&mut self) {
-        if !self.request_waiters.is_empty() {
-            self.wake_request_waiters();
+        let may_go_on = |&(_, (hw_queue, op, sync)): &(ProcessId, (u16, Op, bool))| {
+            self.block.may_allocate(hw_queue, op, sync)
+        };
+        if let Some(index) = self.request_waiters.iter().position(may_go_on)
+            && let Some((process, _)) = self.request_waiters.remove(index)
+        {
+            let now = self.now;
+            self.wake(process, now);
         }
     }
 

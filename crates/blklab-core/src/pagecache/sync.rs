@@ -3,6 +3,7 @@
 
 use super::pages::Tag;
 use super::{FileId, PAGE_BYTES, PageCache, PageRange};
+use crate::units::Nanos;
 
 /// How far an fsync has come: first it writes what is dirty, then it waits for all
 /// write-back (`file_write_and_wait_range`).
@@ -50,10 +51,10 @@ impl PageCache {
         SyncCursor { only_writes: true, ..self.sync_start(file) }
     }
 
-    /// The next step of a sync, of at most `max_pages` pages. Goes through the file once:
+    /// The next step of a sync at the time `now`, of at most `max_pages` pages. Goes through the file once:
     /// pages dirtied meanwhile are written if they lie ahead (the kernel tags those dirty
     /// at the start and leaves the others).
-    pub fn sync_next(&mut self, cursor: &mut SyncCursor, max_pages: u32) -> SyncStep {
+    pub fn sync_next(&mut self, cursor: &mut SyncCursor, max_pages: u32, now: Nanos) -> SyncStep {
         if !cursor.waiting {
             while let Some(page) =
                 self.pages.next_tagged(cursor.file, cursor.next, Tag::Dirty).filter(|&page| page < cursor.end)
@@ -70,6 +71,7 @@ impl PageCache {
                     .pages
                     .next_to_write(cursor.file, page, cursor.end, max_pages)
                     .expect("this page is dirty and not under write-back");
+                self.throttle.writing(self.pages.writeback == 0, now);
                 self.pages.start_writeback(range);
                 cursor.next = range.end();
                 return SyncStep::Write(range);

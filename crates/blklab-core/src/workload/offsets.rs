@@ -53,6 +53,8 @@ enum Chooser {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     pub(super) offset: u64,
+    /// The same in the map of touched blocks, if it counts there.
+    block: u64,
     /// It was drawn at random.
     pub(super) random: bool,
     /// It counts in the map of touched blocks.
@@ -121,12 +123,7 @@ impl Offsets {
         }
         let block = match &self.chooser {
             Chooser::Uniform => random::below(rng, count),
-            Chooser::Skewed(skewed) => skewed.next(rng) % count,
-            Chooser::Zoned(zones) => {
-                let zones = &zones[direction];
-                let (first, blocks) = zones[random::below(rng, zones.len() as u64) as usize];
-                first + random::below(rng, blocks)
-            }
+            chooser => chooser.choose(direction, count, rng),
         };
         let (block, wrapped) = match self.maps.get(way.map as usize) {
             None => (block, false),
@@ -139,7 +136,7 @@ impl Offsets {
                 None => return None,
             },
         };
-        Some(Place { offset: block * align, random: true, mapped: !self.maps.is_empty(), wrapped })
+        Some(Place { offset: block * align, block, random: true, mapped: !self.maps.is_empty(), wrapped })
     }
 
     /// The place behind the last one. `again`: begin anew at the end.
@@ -156,21 +153,36 @@ impl Offsets {
             wrapped = true;
         }
         if skip != 0 && at != 0 {
-            let moved = at as i64 + skip;
-            at = if moved >= 0 && (moved as u64) < length {
-                moved as u64
-            } else if skip > 0 {
-                0
-            } else {
-                (length as i64 + skip).max(0) as u64
-            };
+            at = self.skipped(at, skip, direction);
         }
-        Some(Place { offset: at, random: false, mapped: false, wrapped })
+        Some(Place { offset: at, block: 0, random: false, mapped: false, wrapped })
+    }
+
+    /// `skip` bytes on from `at`; around the end, either way.
+    #[inline(never)]
+    fn skipped(&self, at: u64, skip: i64, direction: Direction) -> u64 {
+        let length = self.region.length;
+        let moved = at as i64 + skip;
+        if moved >= 0 && (moved as u64) < length {
+            moved as u64
+        } else if skip > 0 {
+            0
+        } else {
+            // From the last whole block; fio goes from the end, whatever it is.
+            let align = u64::from(self.ways[direction as usize].align);
+            ((length - length % align) as i64 + skip).max(0) as u64
+        }
     }
 
     /// The place of the last I/O once more.
     pub(super) fn identical(&self, direction: Direction) -> Place {
-        Place { offset: self.ways[direction as usize].last, random: false, mapped: false, wrapped: false }
+        Place {
+            offset: self.ways[direction as usize].last,
+            block: 0,
+            random: false,
+            mapped: false,
+            wrapped: false,
+        }
     }
 
     /// An I/O of `len` bytes goes to `place`; returns how many bytes of it do (fewer if
@@ -180,20 +192,11 @@ impl Offsets {
         let way = &mut self.ways[direction as usize];
         let mut len = len;
         if place.mapped {
-            let align = way.align;
-            let block = match align.is_power_of_two() {
-                true => place.offset >> align.trailing_zeros(),
-                false => place.offset / u64::from(align),
-            };
             let map = &mut self.maps[way.map as usize];
-            if len == align {
-                map.take(block);
+            if len == way.align {
+                map.take(place.block);
             } else {
-                let wanted = u64::from(len).div_ceil(u64::from(align));
-                let taken = map.take_run(block, wanted);
-                if taken < wanted {
-                    len = (taken * u64::from(align)) as u32;
-                }
+                len = take_blocks(map, place.block, len, way.align);
             }
         }
         way.last = place.offset;
@@ -208,7 +211,29 @@ impl Offsets {
     }
 }
 
+/// Take the blocks of `len` bytes; returns the bytes that are taken.
+#[inline(never)]
+fn take_blocks(map: &mut RandomMap, block: u64, len: u32, align: u32) -> u32 {
+    let wanted = u64::from(len.div_ceil(align));
+    let taken = map.take_run(block, wanted);
+    if taken < wanted { taken as u32 * align } else { len }
+}
+
 impl Chooser {
+    /// A block below `count`.
+    #[inline(never)]
+    fn choose(&self, direction: Direction, count: u64, rng: &mut Xoshiro256PlusPlus) -> u64 {
+        match self {
+            Chooser::Uniform => random::below(rng, count),
+            Chooser::Skewed(skewed) => skewed.next(rng) % count,
+            Chooser::Zoned(zones) => {
+                let zones = &zones[direction];
+                let (first, blocks) = zones[random::below(rng, zones.len() as u64) as usize];
+                first + random::below(rng, blocks)
+            }
+        }
+    }
+
     fn new(
         access: &Access,
         region: Region,

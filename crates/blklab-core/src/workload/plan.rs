@@ -257,10 +257,11 @@ impl Planner<'_> {
                     return self.refuse(job, format!("the files need {need} bytes, the disk has {have}"));
                 }
             }
-            total += match set.io_size {
+            let counted = match set.io_size {
                 Some(Extent::Percent(percent)) => percent_of(length, percent),
                 _ => length,
             };
+            total = total.saturating_add(counted);
             regions.push(Region { file, start, length });
         }
         Ok((regions, total))

@@ -79,8 +79,18 @@ impl RandomMap {
     /// Take a block.
     #[inline]
     pub fn take(&mut self, block: u64) {
-        let mut index = block;
-        for level in 0..self.levels.len() - 1 {
+        let word = &mut self.words[(block >> WORD_SHIFT) as usize];
+        *word |= 1 << (block & WORD_MASK);
+        if *word == !0 {
+            self.fill_above(block >> WORD_SHIFT);
+        }
+    }
+
+    /// A word of the lowest level has become full: say so above.
+    #[inline(never)]
+    fn fill_above(&mut self, word: u64) {
+        let mut index = word;
+        for level in 1..self.levels.len() - 1 {
             let word = &mut self.words[self.levels[level] + (index >> WORD_SHIFT) as usize];
             *word |= 1 << (index & WORD_MASK);
             if *word != !0 {
@@ -105,12 +115,17 @@ impl RandomMap {
     /// `None` when all are taken.
     #[inline]
     pub fn next_free(&self, block: u64) -> Option<u64> {
-        if block < self.blocks && !self.is_taken(block) {
-            return Some(block);
+        // Most of the time the block's own word has one: no branch to guess wrong.
+        if block < self.blocks {
+            let free = !self.words[(block >> WORD_SHIFT) as usize] & (!0 << (block & WORD_MASK));
+            if free != 0 {
+                return Some((block & !WORD_MASK) | u64::from(free.trailing_zeros()));
+            }
         }
         self.first_free_from(block).or_else(|| self.first_free_from(0))
     }
 
+    #[inline(never)]
     fn first_free_from(&self, block: u64) -> Option<u64> {
         // Up, until a word has a free bit at or behind ours ...
         let top = self.levels.len() - 2;

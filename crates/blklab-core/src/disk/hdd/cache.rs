@@ -22,12 +22,13 @@ impl Span {
 
     #[inline]
     pub fn overlaps(self, other: Span) -> bool {
-        self.start < other.end && other.start < self.end
+        // Both sides are worked out: a branch on either alone would be a coin toss.
+        (self.start < other.end) & (other.start < self.end)
     }
 
     #[inline]
     pub fn covers(self, other: Span) -> bool {
-        self.start <= other.start && other.end <= self.end
+        (self.start <= other.start) & (other.end <= self.end)
     }
 }
 
@@ -61,7 +62,7 @@ impl ReadCache {
     /// The segment that `sector` lies in or just behind.
     #[inline]
     pub fn continues(&self, sector: u64) -> Option<usize> {
-        self.spans.iter().position(|s| s.start < sector && sector <= s.end)
+        self.spans.iter().position(|s| (s.start < sector) & (sector <= s.end))
     }
 
     fn touch(&mut self, segment: usize) {

@@ -131,7 +131,9 @@ struct Queued {
     place: Place,
     /// When the controller has understood it.
     ready: u64,
-    submitted: u64,
+    /// Its time of submission times the ageing, less much if it is urgent: see
+    /// [`Hdd::soonest_reached`].
+    handicap: i64,
     order: u64,
     tag: Tag,
     write: bool,
@@ -177,6 +179,8 @@ pub struct Hdd {
     limits: DiskLimits,
     /// Where the platter stands at time zero.
     phase_ns: u64,
+    /// Turns that pass in the longest seek.
+    turns_max: u32,
     /// Where the head is: the sector just behind the last one served.
     head: Place,
     /// The address it would serve next.
@@ -210,6 +214,7 @@ impl Hdd {
                 config.destage_percent,
             ),
             phase_ns,
+            turns_max: config.seek.ns(config.geometry.cylinders - 1).div_ceil(config.geometry.turn_ns) as u32,
             head,
             head_lba: 0,
             queue: Vec::with_capacity(limits.queue_depth as usize),
@@ -376,7 +381,7 @@ impl Hdd {
             span,
             place: self.config.geometry.locate(span.start),
             ready,
-            submitted: now,
+            handicap: ((now * self.config.ageing) >> 10) as i64 - (i64::from(command.urgent) << 56),
             order: self.orders,
             tag: command.tag,
             write: command.op == Op::Write,
@@ -388,9 +393,26 @@ impl Hdd {
     /// First time from `from` on, after `least` more, when `angle` is under the head.
     #[inline]
     fn comes_round(&self, from: u64, least: u64, angle_ns: u32) -> u64 {
+        let stands = (from + self.phase_ns) % self.config.geometry.turn_ns;
+        from + self.wait_ns(stands, angle_ns, least)
+    }
+
+    /// Time from angle `stands` to `angle`, at least `least`.
+    #[inline]
+    fn wait_ns(&self, stands: u64, angle_ns: u32, least: u64) -> u64 {
         let turn = self.config.geometry.turn_ns;
-        let stands = (from + self.phase_ns) % turn;
-        from + wait_ns(stands, u64::from(angle_ns), least, turn)
+        let angle = u64::from(angle_ns) + SLACK_NS;
+        let mut wait = angle + if angle < stands { turn } else { 0 } - stands;
+        wait -= if wait >= turn { turn } else { 0 };
+        // A fixed number of conditional moves: nobody could predict these branches.
+        for _ in 0..self.turns_max {
+            wait += if wait < least { turn } else { 0 };
+        }
+        // What is longer than the longest seek is rare: a command not understood yet.
+        while wait < least {
+            wait += turn;
+        }
+        wait.saturating_sub(SLACK_NS).max(least)
     }
 
     /// Time to bring the head from `from` to `to` and let it settle.
@@ -464,19 +486,25 @@ impl Hdd {
             return;
         }
         if let Some(stream) = self.stream {
-            let continues = |q: &Queued| !q.write && q.ready <= now && self.reaches(&stream, q.span);
-            let first = (0..self.queue.len())
-                .filter(|i| continues(&self.queue[*i]))
-                .min_by_key(|i| self.queue[*i].span.start);
-            if let Some(index) = first {
-                return self.serve_stream(now, stream, index);
+            // Its width tells in one comparison whether a command starts in the window.
+            let start = self.read_cache.span(stream.segment).start;
+            let width = stream.limit.saturating_sub(start);
+            let mut first = (u64::MAX, 0);
+            for (index, queued) in self.queue.iter().enumerate() {
+                let within = queued.span.start.wrapping_sub(start);
+                if within <= width && within < first.0 && !queued.write && queued.ready <= now {
+                    first = (within, index);
+                }
+            }
+            if first.0 != u64::MAX {
+                return self.serve_stream(now, stream, first.1);
             }
         }
-        let soonest = self.queue.iter().map(|q| q.ready).min().unwrap_or(now);
-        match extent {
-            None if soonest > now => return self.look(soonest),
-            Some((_, index)) if soonest > now => return self.destage(now, index),
-            _ => {}
+        if self.queue.iter().all(|queued| queued.ready > now) {
+            return match extent {
+                Some((_, index)) => self.destage(now, index),
+                None => self.look(self.queue.iter().map(|q| q.ready).min().unwrap_or(now)),
+            };
         }
         let (cost, index) = self.next_command(now);
         match extent {
@@ -487,43 +515,55 @@ impl Hdd {
 
     /// The queued command to serve next, and the time to reach it less its head start.
     fn next_command(&self, now: u64) -> (i64, usize) {
+        match self.config.policy {
+            Policy::Sptf => self.soonest_reached(now),
+            Policy::Fcfs => self.least(|queued| queued.order as i64),
+            // Those behind the head come after all those before it.
+            Policy::Clook => self.least(|queued| {
+                queued.span.start as i64 + (i64::from(queued.span.start < self.head_lba) << 48)
+            }),
+            Policy::Sstf => self.least(|q| i64::from(self.head.cylinder.abs_diff(q.place.cylinder))),
+        }
+    }
+
+    /// The queued command of least cost; urgent ones cost less than all others.
+    fn least(&self, cost: impl Fn(&Queued) -> i64) -> (i64, usize) {
+        let costs = self.queue.iter().map(|queued| cost(queued) - (i64::from(queued.urgent) << 56));
+        costs.enumerate().map(|(index, cost)| (cost, index)).min().unwrap_or((i64::MAX, 0))
+    }
+
+    /// Shortest positioning time first. All head starts grow at the same pace, so that each
+    /// command's handicap, fixed when it came, orders them; and a command that comes round
+    /// too late even without a seek needs no look at the seek curve.
+    fn soonest_reached(&self, now: u64) -> (i64, usize) {
         let turn = self.config.geometry.turn_ns;
         let stands = (now + self.phase_ns) % turn;
         let mut best = (i64::MAX, 0);
         for (index, queued) in self.queue.iter().enumerate() {
-            let cost = match self.config.policy {
-                Policy::Sptf => {
-                    let moved = self.move_ns(&self.head, &queued.place, queued.write);
-                    let least = queued.ready.saturating_sub(now) + moved;
-                    let wait = wait_ns(stands, u64::from(queued.place.angle_ns), least, turn);
-                    wait as i64 - (((now.saturating_sub(queued.submitted)) * self.config.ageing) >> 10) as i64
-                }
-                Policy::Fcfs => queued.order as i64,
-                // Those behind the head come after all those before it.
-                Policy::Clook => {
-                    let behind = i64::from(queued.span.start < self.head_lba) << 48;
-                    queued.span.start as i64 + behind
-                }
-                Policy::Sstf => i64::from(self.head.cylinder.abs_diff(queued.place.cylinder)),
-            };
-            let cost = if queued.urgent { cost - (1 << 56) } else { cost };
+            let angle = u64::from(queued.place.angle_ns);
+            let least = angle + if angle + SLACK_NS < stands { turn } else { 0 };
+            if least as i64 - stands as i64 + queued.handicap >= best.0 {
+                continue;
+            }
+            let moved = self.move_ns(&self.head, &queued.place, queued.write);
+            let wait = self.wait_ns(stands, queued.place.angle_ns, queued.ready.saturating_sub(now) + moved);
+            let cost = wait as i64 + queued.handicap;
             if cost < best.0 {
                 best = (cost, index);
             }
         }
-        best
+        (best.0 - ((now * self.config.ageing) >> 10) as i64, best.1)
     }
 
     /// The extent of the write cache, written before `order`, that the head reaches first.
     fn nearest_extent(&self, now: u64, order: u64) -> Option<(i64, usize)> {
-        let turn = self.config.geometry.turn_ns;
-        let stands = (now + self.phase_ns) % turn;
+        let stands = (now + self.phase_ns) % self.config.geometry.turn_ns;
         let extents = self.write_cache.extents.iter().enumerate();
         extents
             .filter(|(_, extent)| extent.order < order)
             .map(|(index, extent)| {
                 let moved = self.move_ns(&self.head, &extent.place, true);
-                (wait_ns(stands, u64::from(extent.place.angle_ns), moved, turn) as i64, index)
+                (self.wait_ns(stands, extent.place.angle_ns, moved) as i64, index)
             })
             .min()
     }
@@ -633,19 +673,6 @@ impl Hdd {
         };
         self.stream = (ahead > 0).then_some(Stream { segment, at, time, limit });
     }
-}
-
-/// Time from angle `stands` to `angle`, at least `least`, on a disk of `turn`.
-#[inline]
-fn wait_ns(stands: u64, angle: u64, least: u64, turn: u64) -> u64 {
-    let mut wait = angle + SLACK_NS + if angle + SLACK_NS < stands { turn } else { 0 } - stands;
-    if wait >= turn {
-        wait -= turn;
-    }
-    while wait < least {
-        wait += turn;
-    }
-    wait.saturating_sub(SLACK_NS).max(least)
 }
 
 impl Disk for Hdd {

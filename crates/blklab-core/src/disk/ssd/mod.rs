@@ -483,7 +483,7 @@ impl Ssd {
     fn submit_flush(&mut self, now: u64, tag: Tag) {
         let understood = self.command(now);
         let nothing = self.config.protected || self.config.direct || !self.config.write_cache;
-        if nothing || !self.unflushed {
+        if nothing || (!self.unflushed && self.waiters.is_empty()) {
             return self.end(understood, Transit::Plain(tag));
         }
         self.unflushed = false;
@@ -578,6 +578,7 @@ impl Disk for Ssd {
         if self.config.protected || self.config.direct || self.buffer_used == 0 {
             return true;
         }
+        // By mapping unit: a write to a unit's other part makes the unit volatile again.
         self.units_of(sector.0, sectors).all(|unit| {
             let physical = self.mapping.lookup(unit);
             physical == NONE

@@ -51,6 +51,9 @@ enum Action {
     Sync {
         file: usize,
     },
+    WriteOut {
+        file: usize,
+    },
     Invalidate {
         file: usize,
         offset: u64,
@@ -81,6 +84,7 @@ fn action() -> impl Strategy<Value = Action> {
         6 => (0..20usize).prop_map(|which| Action::Complete { which }),
         4 => (1..100u32, 1..8usize).prop_map(|(max_pages, ranges)| Action::Flush { max_pages, ranges }),
         1 => (0..FILES).prop_map(|file| Action::Sync { file }),
+        1 => (0..FILES).prop_map(|file| Action::WriteOut { file }),
         1 => (0..FILES, span()).prop_map(|(file, (offset, bytes))| Action::Invalidate { file, offset, bytes }),
         1 => Just(Action::DropCaches),
         3 => (1..8000u64).prop_map(|ms| Action::Wait { ms }),
@@ -266,7 +270,7 @@ impl Bench {
         let versions: Vec<(u64, u64)> = self.model[file].iter().map(|(&page, p)| (page, p.version)).collect();
         let mut cursor = self.cache.sync_start(FileId(file as u32));
         loop {
-            match self.cache.sync_next(&mut cursor, 50) {
+            match self.cache.sync_next(&mut cursor, 50, self.now) {
                 SyncStep::Write(range) => self.submit_write(range),
                 SyncStep::Wait(page) => self.complete_page(file, page, true),
                 SyncStep::Done => break,
@@ -280,6 +284,16 @@ impl Bench {
             );
         }
         assert!(self.cache.is_clean(FileId(file as u32)));
+    }
+
+    fn write_out(&mut self, file: usize) {
+        let mut cursor = self.cache.write_out_start(FileId(file as u32));
+        while let SyncStep::Write(range) = self.cache.sync_next(&mut cursor, 50, self.now) {
+            self.submit_write(range);
+        }
+        assert_eq!(self.cache.sync_next(&mut cursor, 50, self.now), SyncStep::Done, "it waits for nothing");
+        let left = self.model[file].values().filter(|page| page.dirty && page.writing.is_none());
+        assert_eq!(left.count(), 0);
     }
 
     /// Cache and model agree on every page and every count.
@@ -320,6 +334,7 @@ impl Bench {
             Action::Complete { which } => self.complete(which % self.in_flight.len()),
             Action::Flush { max_pages, ranges } => self.flush(max_pages, ranges),
             Action::Sync { file } => self.sync(file),
+            Action::WriteOut { file } => self.write_out(file),
             Action::Invalidate { file, offset, bytes } => {
                 self.cache.invalidate(FileId(file as u32), offset, bytes);
                 for page in offset / PAGE_BYTES..(offset + bytes).div_ceil(PAGE_BYTES) {

@@ -208,7 +208,7 @@ fn a_marked_page_under_write_back_starts_nothing() {
     reader.cache.write(Nanos::ZERO, reader.file, 4 * KIB, 4 * KIB, &mut dirtier, &mut out);
     let mut cursor = reader.cache.sync_start(reader.file);
     let range = PageRange { file: reader.file, first: 1, pages: 1 };
-    assert_eq!(reader.cache.sync_next(&mut cursor, 1), SyncStep::Write(range));
+    assert_eq!(reader.cache.sync_next(&mut cursor, 1, Nanos::ZERO), SyncStep::Write(range));
     assert_eq!(reader.read(4 * KIB, 4 * KIB), []);
     reader.cache.write_done(range, Nanos::ZERO);
     assert_eq!(reader.read(4 * KIB, 4 * KIB), [(4, 8)]);

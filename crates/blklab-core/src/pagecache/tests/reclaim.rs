@@ -76,12 +76,12 @@ fn dirty_pages_are_written_before_direct_io_and_gone_after_a_direct_write() {
 
     let mut cursor = cache.sync_start_range(file, 0, 12 * KIB);
     let first = PageRange { file, first: 2, pages: 1 };
-    assert_eq!(cache.sync_next(&mut cursor, 256), SyncStep::Write(first));
-    assert_eq!(cache.sync_next(&mut cursor, 256), SyncStep::Wait(2));
+    assert_eq!(cache.sync_next(&mut cursor, 256, Nanos::ZERO), SyncStep::Write(first));
+    assert_eq!(cache.sync_next(&mut cursor, 256, Nanos::ZERO), SyncStep::Wait(2));
     cache.invalidate(file, 0, 12 * KIB);
     assert!(cache.is_cached(file, 0, 12 * KIB), "a page under write-back stays");
     cache.write_done(first, Nanos::ZERO);
-    assert_eq!(cache.sync_next(&mut cursor, 256), SyncStep::Done);
+    assert_eq!(cache.sync_next(&mut cursor, 256, Nanos::ZERO), SyncStep::Done);
     cache.invalidate(file, 0, 12 * KIB);
     assert!(!cache.is_cached(file, 0, 12 * KIB));
     assert_eq!(cache.counts(), Counts { cached: 3, dirty: 3, writeback: 0 });

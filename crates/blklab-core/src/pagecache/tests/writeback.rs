@@ -204,6 +204,24 @@ fn a_disk_that_hardly_moves_blocks_its_writers_at_the_limit() {
 }
 
 #[test]
+fn time_without_writes_does_not_make_the_disk_look_slow() {
+    // wb_bandwidth_estimate_start: after a second's rest the measurement starts afresh, so
+    // that an fsync a minute tells nothing of the disk.
+    let mut cache = PageCache::new(&config(1280));
+    let file = cache.add_file(MIB);
+    let before = cache.throttle.chunk_pages(u64::MAX);
+    for minute in 1..10 {
+        let now = Nanos::from_secs(60 * minute);
+        write_all(&mut cache, now, file, 0, 64 * KIB);
+        let mut cursor = cache.sync_start(file);
+        while let SyncStep::Write(range) = cache.sync_next(&mut cursor, 256, now) {
+            cache.write_done(range, now + Nanos::from_millis(1));
+        }
+    }
+    assert_eq!(cache.throttle.chunk_pages(u64::MAX), before);
+}
+
+#[test]
 fn nobody_waits_below_the_free_run_ceiling() {
     let mut cache = PageCache::new(&config(1280));
     let file = cache.add_file(4 << 30);

@@ -2,7 +2,7 @@
 
 use super::super::spec::{Direction, Distribution, PerDirection, Rw, Sequencer, Zone};
 use super::super::value;
-use super::{Draft, JobOption, Refusal, Takes};
+use super::{Draft, Given, JobOption, Refusal, Takes};
 
 /// The largest I/O unit: what a queue entry of 32 bits holds with room to add two.
 const BLOCK_MAX: u64 = 1 << 30;
@@ -166,11 +166,8 @@ pub(super) const OPTIONS: &[JobOption] = &[
 ];
 
 /// Lay the values that are given over those that are there.
-pub(super) fn lay<T, U: Clone>(
-    target: &mut PerDirection<U>,
-    given: &PerDirection<Option<T>>,
-    convert: impl Fn(T) -> U,
-) where
+pub(super) fn lay<T, U: Clone>(target: &mut PerDirection<U>, given: &Given<T>, convert: impl Fn(T) -> U)
+where
     T: Copy,
 {
     for direction in Direction::ALL {
@@ -200,13 +197,16 @@ fn set_rw(draft: &mut Draft, word: &str, more: Option<&str>) -> Result<(), Refus
     Ok(())
 }
 
+/// `a/b` pairs; blank second halves are `None`.
+type Pairs<A, B> = Vec<(A, Option<B>)>;
+
 /// `a/b:c/d,...` for each direction: pairs whose second half may be blank.
 fn split<A, B>(
     text: &str,
     most: usize,
     first: impl Fn(&str) -> Option<A>,
     second: impl Fn(&str) -> Option<B>,
-) -> Option<PerDirection<Option<Vec<(A, Option<B>)>>>>
+) -> Option<Given<Pairs<A, B>>>
 where
     A: Clone,
     B: Clone,

@@ -22,6 +22,9 @@ use crate::units::Nanos;
 /// Upper bound of options that fio keeps in 32 bits.
 const U32_MAX: u64 = u32::MAX as u64;
 
+/// What a row has read for each direction; `None` where nothing was given.
+pub type Given<T> = PerDirection<Option<T>>;
+
 /// What an option takes, and where it goes.
 #[derive(Clone, Copy)]
 pub enum Takes {
@@ -32,15 +35,15 @@ pub enum Takes {
     /// A whole number between two bounds.
     Count(u64, u64, fn(&mut Draft, u64)),
     /// One for each direction.
-    Counts(u64, u64, fn(&mut Draft, PerDirection<Option<u64>>)),
+    Counts(u64, u64, fn(&mut Draft, Given<u64>)),
     /// Bytes, at least so many.
     Size(u64, fn(&mut Draft, u64)),
     /// Bytes between two bounds, for each direction.
-    Sizes(u64, u64, fn(&mut Draft, PerDirection<Option<u64>>)),
+    Sizes(u64, u64, fn(&mut Draft, Given<u64>)),
     /// A size or a range of sizes, at least so many bytes.
     SizeRange(u64, fn(&mut Draft, (u64, u64))),
     /// A range of sizes between two bounds, for each direction.
-    SizeRanges(u64, u64, fn(&mut Draft, PerDirection<Option<(u64, u64)>>)),
+    SizeRanges(u64, u64, fn(&mut Draft, Given<(u64, u64)>)),
     /// Bytes or percent.
     Extent(fn(&mut Draft, Extent)),
     /// A span of time.

@@ -1,0 +1,44 @@
+//! What a simulated I/O costs in the disk model alone: 4 KiB random reads, 32 at a time.
+
+use blklab_core::disk::{Command, Disk, DiskModel, Op, Tag};
+use blklab_core::units::{Nanos, Sector};
+use divan::counter::ItemsCount;
+
+const READS: u32 = 100_000;
+
+fn main() {
+    divan::main();
+}
+
+#[divan::bench(args = ["wd10ezrx", "sas-10k", "su800-128gb", "950pro-256gb", "pm983-960gb", "optane-900p"])]
+fn random_reads(bencher: divan::Bencher, name: &str) {
+    let path = format!("{}/../../python/blklab/disks/{name}.toml", env!("CARGO_MANIFEST_DIR"));
+    let text = std::fs::read_to_string(&path).expect("the disk file is in the project");
+    let model = DiskModel::parse(&text, &path).expect("the project's disk files are valid");
+    bencher.counter(ItemsCount::new(READS)).with_inputs(|| model.build(1)).bench_values(|mut disk| {
+        let blocks = disk.limits().capacity.0 / 8;
+        let mut state = 1u64;
+        let mut read = |tag| {
+            // Marsaglia's xorshift: cheap beside what is measured.
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            let sector = Sector(state % blocks * 8);
+            Command { tag, op: Op::Read, sector, sectors: 8, fua: false, urgent: false }
+        };
+        let mut done = Vec::with_capacity(32);
+        for tag in 0..32 {
+            disk.submit(Nanos::ZERO, read(Tag(tag)));
+        }
+        let mut left = READS;
+        while left > 0 {
+            let now = disk.next_event();
+            disk.advance(now, &mut done);
+            for completion in done.drain(..) {
+                left = left.saturating_sub(1);
+                disk.submit(now, read(completion.tag));
+            }
+        }
+        disk
+    });
+}
