@@ -70,7 +70,8 @@ def disk(text: str, path: str, overrides: Sequence[tuple[str, str]] = ()) -> str
 def parse_job(text: str, path: str, env: Mapping[str, str], ignore_unsupported: bool) -> str:
     if "typo" in text and not ignore_unsupported:
         raise ValueError(f"{path}:3: no option 'typo'")
-    ignored = [{"name": "typo", "value": "1", "why": "no such option"}] if "typo" in text else []
+    row = {"path": path, "line": 2, "name": "typo", "value": "1", "why": "no such option"}
+    ignored = [row] if "typo" in text else []
     return json.dumps({"global": [["rw", "randrw"]], "jobs": [], "ignored": ignored})
 
 

@@ -18,6 +18,12 @@ from tests import plausible
 needs_fio = pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")
 
 
+_DISK_COUNTERS = (
+    *("read_ios", "write_ios", "read_merges", "write_merges"),
+    *("read_ticks", "write_ticks", "in_queue"),
+)
+
+
 @dataclass(frozen=True)
 class FioRun:
     """One run's output in three formats."""
@@ -36,7 +42,18 @@ def run(directory: Path, *options: str) -> FioRun:
     head, tail = text[:start], text[end:]
     terse = [line for line in head.splitlines() if line.startswith("3;")]
     normal = "\n".join(line for line in head.splitlines() if not line.startswith("3;")) + tail
-    return FioRun(json.loads(text[start:end]), terse, normal)
+    document = json.loads(text[start:end])
+    if "disk_util" not in document:
+        # The null engine has no disk; a rig always has one.
+        document["disk_util"] = [
+            {"name": "null"} | dict.fromkeys(_DISK_COUNTERS, 0) | {"util": 0.0}
+        ]
+        terse = [line + ";null;0;0;0;0;0;0;0;0.00%" for line in terse]
+        normal += (
+            "\nDisk stats (read/write):\n"
+            "  null: ios=0/0, merge=0/0, ticks=0/0, in_queue=0, util=0.00%\n"
+        )
+    return FioRun(document, terse, normal)
 
 
 def as_result(document: dict[str, Any]) -> Result:
@@ -51,11 +68,7 @@ def as_result(document: dict[str, Any]) -> Result:
         job.update(
             name=source["jobname"],
             group=source["groupid"],
-            options=[
-                [key, value]
-                for key, value in (shared | source["job options"]).items()
-                if key != "name"
-            ],
+            options=[[key, value] for key, value in (shared | source["job options"]).items()],
             percentiles=_percentiles(source),
             start_ns=0,
             end_ns=runtime_ns,

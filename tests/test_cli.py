@@ -67,8 +67,16 @@ def test_the_same_command_gives_the_same_bytes_on_one_core_or_two(fake: Path) ->
 def test_json_is_all_that_stands_on_stdout(fake: Path) -> None:
     done = run("compare", "--json", "--repeats", "2", "--workload", "randread")
     document = json.loads(done.stdout)
-    assert len(document["runs"]) == 2 * 3 * 2
     assert document["setup"]["seed"] == 1
+    assert [cell["disk"] for cell in document["cells"]] == ["desktop-5900rpm", "950pro-256gb"]
+    cell = document["cells"][0]
+    assert cell["ranking"][0]["scheduler"] == "mq-deadline"
+    assert cell["ranking"][0]["bytes_per_s"]["estimate"] > 0
+    assert cell["verdicts"]["latency"]["winner"] == "mq-deadline"
+    assert cell["verdicts"]["latency"]["behind"]["none"]["low"] > 1.0
+    advice = document["recommendations"]["950pro-256gb"]["both"]
+    assert advice["winner"] is None
+    assert "no difference that matters" in advice["text"]
 
 
 def test_a_report_is_made_again_from_kept_results(fake: Path) -> None:
@@ -131,7 +139,35 @@ def test_a_bad_job_file_is_refused_before_anything_runs(
     (fake / "bad.fio").write_text("[x]\ntypo=1\n")
     code, text = failing(capfd, monkeypatch, "compare", "--workload", "bad.fio")
     assert (code, text) == (2, "blklab: bad.fio:3: no option 'typo'\n")
-    assert run("compare", "--workload", "bad.fio", "--ignore-unsupported").exit_code == 0
+    done = run("compare", "--workload", "bad.fio", "--ignore-unsupported")
+    assert done.exit_code == 0
+    assert "blklab: ignored: bad.fio:2: typo=1: no such option" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("blklab sched", ["schedulers"]),
+        ("blklab compare --disk desk", ["desktop-5900rpm"]),
+        ("blklab fio seqw", ["seqwrite"]),
+        ("blklab compare --scheduler mq-deadline:fifo", ["mq-deadline:fifo_batch="]),
+        ("blklab compare --objective t", ["throughput"]),
+    ],
+)
+def test_the_shell_completes_commands_and_names(
+    fake: Path,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    line: str,
+    offered: list[str],
+) -> None:
+    monkeypatch.setenv("_BLKLAB_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", line)
+    monkeypatch.setenv("COMP_CWORD", str(len(line.split()) - 1))
+    monkeypatch.setattr(sys, "argv", ["blklab"])
+    with pytest.raises(SystemExit):
+        main()
+    assert capfd.readouterr().out.split() == offered
 
 
 @pytest.mark.parametrize(
@@ -210,6 +246,14 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
     done = subprocess.run(["bash", "-c", script], check=False, capture_output=True, text=True)
     assert done.returncode == 0
     assert done.stderr == ""
+
+
+def test_a_full_disk_under_stdout_is_one_line() -> None:
+    with Path("/dev/full").open("w") as full:
+        command = [sys.executable, "-m", "blklab", "compare", "--help"]
+        done = subprocess.run(command, check=False, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 1
+    assert done.stderr == "blklab: No space left on device\n"
 
 
 _SLOW = """

@@ -211,3 +211,11 @@ def test_a_file_is_replaced_whole_or_not_at_all(
         write_whole(path, "after")
     assert path.read_text() == "before"
     assert [p.name for p in tmp_path.iterdir()] == ["report.html"]
+
+
+def test_a_device_is_written_to_and_never_replaced() -> None:
+    write_whole(Path("/dev/null"), "x")
+    assert Path("/dev/null").is_char_device()
+    with pytest.raises(RunError, match="/dev/full: not written: No space left on device"):
+        write_whole(Path("/dev/full"), "x")
+    assert Path("/dev/full").is_char_device()

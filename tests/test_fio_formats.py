@@ -38,6 +38,8 @@ JOBS = {
         "--group_reporting",
     ],
     "stonewall": ["--name=a", "--rw=write", "--name=b", "--stonewall", "--rw=randread"],
+    "trim": ["--name=a", "--rw=randtrim", "--ioengine=null"],
+    "trimwrite": ["--name=a", "--rw=trimwrite", "--ioengine=null", "--iodepth=4"],
     "samples": ["--name=a", "--rw=randread", "--runtime=2", "--time_based", "--bs=16k"],
     "whole percentiles": ["--name=a", "--rw=randwrite", "--percentile_list=50:99"],
     "percentile_list": ["--name=a", "--rw=randwrite", "--percentile_list=50:99:99.9"],

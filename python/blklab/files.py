@@ -17,6 +17,10 @@ def write_whole(path: Path, text: str) -> None:
     """
     partial: str | None = None
     try:
+        if path.exists() and not path.is_file():
+            # A device or a pipe is written to, never replaced.
+            path.write_text(text, encoding="utf-8")
+            return
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, partial = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
         with os.fdopen(handle, "w", encoding="utf-8") as file:

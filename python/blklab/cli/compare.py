@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from blklab.cli import complete
+
 if TYPE_CHECKING:
     from blklab.compare.plan import Setup
 
@@ -22,26 +24,33 @@ def compare(
         list[str] | None,
         typer.Option(
             help="Disk model: name or file.toml[:key=value,...]; repeatable. "
-            f"[default: {', '.join(DISKS)}]"
+            f"[default: {', '.join(DISKS)}]",
+            autocompletion=complete.disk,
         ),
     ] = None,
     workload: Annotated[
         list[str] | None,
         typer.Option(
-            help=f"Workload: name or any .fio file; repeatable. [default: {', '.join(WORKLOADS)}]"
+            help=f"Workload: name or any .fio file; repeatable. [default: {', '.join(WORKLOADS)}]",
+            autocompletion=complete.workload,
         ),
     ] = None,
     scheduler: Annotated[
         list[str] | None,
         typer.Option(
             help="name[:tunable=value,...], repeatable: mq-deadline:fifo_batch=1,read_expire=200. "
-            f"[default: {', '.join(SCHEDULERS)}]"
+            f"[default: {', '.join(SCHEDULERS)}]",
+            autocompletion=complete.scheduler,
         ),
     ] = None,
     repeats: Annotated[int, typer.Option(min=1, help="Runs of each, with other seeds.")] = 5,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the first repeat.")] = 1,
     objective: Annotated[
-        str, typer.Option(help="What to rank by: throughput, latency or both.")
+        str,
+        typer.Option(
+            help="What to rank by: throughput, latency or both.",
+            autocompletion=complete.objective,
+        ),
     ] = "both",
     out: Annotated[Path, typer.Option(help="Directory for report.html and results.json.")] = _OUT,
     jobs: Annotated[
@@ -52,19 +61,21 @@ def compare(
         bool, typer.Option(help="Leave out job options that are not simulated.")
     ] = False,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print the results as JSON on stdout, nothing else.")
+        bool,
+        typer.Option("--json", help="Print rankings and verdicts as JSON on stdout, nothing else."),
     ] = False,
 ) -> None:
     """Run every scheduler on every disk under every load, and say which suits best."""
     from blklab import report as pages
     from blklab import specs
-    from blklab.cli import comparison
+    from blklab.cli import comparison, console
     from blklab.cli.progress import progress
     from blklab.compare import store
     from blklab.compare.analyse import analyse
     from blklab.compare.describe import describe
     from blklab.compare.execute import execute
     from blklab.compare.plan import Setup, plan
+    from blklab.compare.summary import summarise
     from blklab.files import write_whole
     from blklab.rigs import rig as rig_of
 
@@ -80,17 +91,18 @@ def compare(
     )
     place = rig_of(rig)
     described = describe(setup)
+    for load in described["workloads"]:
+        console.print_ignored(load["ignored"])
     runs = plan(setup)
     with progress(len(runs), _question(setup)) as tick:
         measured = execute(runs, place, jobs, tick)
     results = store.Results(described, tuple(measured))
     answers = analyse(results.runs, objective)
-    text = store.to_text(results)
     page = out / "report.html"
-    write_whole(out / "results.json", text)
+    write_whole(out / "results.json", store.to_text(results))
     write_whole(page, pages.render(results, answers))
     if as_json:
-        print(text, end="")
+        console.print_json({"setup": described} | summarise(answers) | {"report": str(page)})
     else:
         comparison.show(answers, results.setup, page)
 

@@ -53,6 +53,12 @@ def print_json(value: Any) -> None:
     print(json.dumps(value, indent=2))
 
 
+def print_ignored(options: Iterable[str]) -> None:
+    """What `--ignore-unsupported` left out, on stderr."""
+    for option in options:
+        print(f"blklab: ignored: {option}", file=sys.stderr)
+
+
 def print_names(rows: Sequence[tuple[str, str]]) -> None:
     """Names with a line of explanation each, folded to 80 columns."""
     width = max((len(name) for name, _ in rows), default=0) + 2

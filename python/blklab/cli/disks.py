@@ -6,9 +6,14 @@ from typing import Annotated
 
 import typer
 
+from blklab.cli import complete
+
 
 def disks(
-    name: Annotated[str | None, typer.Argument(help="Tell everything about this one.")] = None,
+    name: Annotated[
+        str | None,
+        typer.Argument(help="Tell everything about this one.", autocompletion=complete.disk),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Machine-readable.")] = False,
 ) -> None:
     """List the disk models; with a name, all parameters with their sources."""

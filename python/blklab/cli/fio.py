@@ -7,11 +7,25 @@ from typing import Annotated
 
 import typer
 
+from blklab.cli import complete
+
 
 def fio(
-    job: Annotated[str, typer.Argument(help="A fio job file, or the name of a workload.")],
-    disk: Annotated[str, typer.Option(help="Disk model: name or file.toml[:key=value,...].")],
-    scheduler: Annotated[str, typer.Option(help="name[:tunable=value,...].")] = "none",
+    job: Annotated[
+        str,
+        typer.Argument(
+            help="A fio job file, or the name of a workload.", autocompletion=complete.workload
+        ),
+    ],
+    disk: Annotated[
+        str,
+        typer.Option(
+            help="Disk model: name or file.toml[:key=value,...].", autocompletion=complete.disk
+        ),
+    ],
+    scheduler: Annotated[
+        str, typer.Option(help="name[:tunable=value,...].", autocompletion=complete.scheduler)
+    ] = "none",
     rig: Annotated[str, typer.Option(help="Where to run: sim.")] = "sim",
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same result.")] = 1,
     output_format: Annotated[
@@ -25,6 +39,7 @@ def fio(
     """Run one fio job file once and print what fio prints."""
     from blklab import fio as formats
     from blklab import specs
+    from blklab.cli import console
     from blklab.files import write_whole
     from blklab.fio.status import report
     from blklab.rigs import Experiment, sim
@@ -34,6 +49,7 @@ def fio(
     model = specs.disk(disk)
     entry = specs.workload(job)
     experiment = Experiment(entry, model, scheduler, seed, ignore_unsupported=ignore_unsupported)
+    console.print_ignored(sim.ignored_options(entry, ignore_unsupported))
     shared = dict(sim.describe_job(entry, ignore_unsupported)["global"])
     result = rig_of(rig).run(experiment)
     text = formats.render(report(result, model.file.name, shared), chosen)

@@ -6,9 +6,14 @@ from typing import Annotated
 
 import typer
 
+from blklab.cli import complete
+
 
 def workloads(
-    name: Annotated[str | None, typer.Argument(help="Tell everything about this one.")] = None,
+    name: Annotated[
+        str | None,
+        typer.Argument(help="Tell everything about this one.", autocompletion=complete.workload),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Machine-readable.")] = False,
 ) -> None:
     """List the workloads; with a name or a .fio file, the job file and what it means."""
@@ -26,10 +31,9 @@ def workloads(
             console.print_names(rows)
         return
     entry = specs.workload(name)
-    described = sim.describe_job(entry, ignore_unsupported=True)
     if as_json:
-        console.print_json(described)
+        console.print_json(sim.describe_job(entry, ignore_unsupported=True))
         return
     print(f"# {entry.path}\n{entry.text.rstrip()}")
-    for ignored in described["ignored"]:
-        print(f"# not simulated: {ignored['name']}={ignored['value']}: {ignored['why']}")
+    for ignored in sim.ignored_options(entry, ignore_unsupported=True):
+        print(f"# not simulated: {ignored}")

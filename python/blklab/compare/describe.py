@@ -38,10 +38,7 @@ def describe(setup: Setup) -> dict[str, Any]:
                 "name": job.name,
                 "summary": summary(job.text),
                 "text": job.text,
-                "ignored": [
-                    f"{option['name']}={option['value']}: {option['why']}"
-                    for option in sim.describe_job(job, setup.ignore_unsupported)["ignored"]
-                ],
+                "ignored": sim.ignored_options(job, setup.ignore_unsupported),
             }
             for job in setup.workloads
         ],

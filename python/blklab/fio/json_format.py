@@ -54,7 +54,7 @@ def _job(job: JobStatus, report: Report, bins: bool) -> dict[str, Any]:
         "error": 0,
         "eta": 0,
         "elapsed": -(-report.duration_ms // 1000),
-        "job options": {"name": job.name} | own,
+        "job options": own,
         **{
             name: _direction(job, part, group_status(group, name), bins)
             for name, part in job.directions.items()

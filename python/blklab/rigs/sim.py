@@ -84,6 +84,14 @@ def describe_job(entry: Entry, ignore_unsupported: bool) -> dict[str, Any]:
     )
 
 
+def ignored_options(entry: Entry, ignore_unsupported: bool) -> list[str]:
+    """A line for each option of a job file that is left out. InputError if the file is wrong."""
+    return [
+        f"{option['path']}:{option['line']}: {option['name']}={option['value']}: {option['why']}"
+        for option in describe_job(entry, ignore_unsupported)["ignored"]
+    ]
+
+
 def _checked(call: Any, *arguments: Any) -> dict[str, Any]:
     try:
         answer: dict[str, Any] = json.loads(call(*arguments))

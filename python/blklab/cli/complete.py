@@ -1,0 +1,45 @@
+"""What the shell offers behind an option; nothing where nothing can be found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+def disk(incomplete: str) -> list[str]:
+    """Disks by name."""
+    from blklab.disks import DISKS
+
+    return _beginning(DISKS.paths(), incomplete)
+
+
+def workload(incomplete: str) -> list[str]:
+    """Workloads by name."""
+    from blklab.workloads import WORKLOADS
+
+    return _beginning(WORKLOADS.paths(), incomplete)
+
+
+def scheduler(incomplete: str) -> list[str]:
+    """Schedulers by name, then their tunables."""
+    from blklab.rigs import sim
+
+    known = {info["name"]: info for info in sim.schedulers()}
+    name, colon, settings = incomplete.partition(":")
+    if not colon:
+        return _beginning(known, incomplete)
+    given, comma, _ = settings.rpartition(",")
+    tunables = known[name]["tunables"] if name in known else []
+    return _beginning(
+        [f"{name}:{given}{comma}{tunable['name']}=" for tunable in tunables], incomplete
+    )
+
+
+def objective(incomplete: str) -> list[str]:
+    """Objectives."""
+    from blklab.compare.analyse import OBJECTIVES
+
+    return _beginning(OBJECTIVES, incomplete)
+
+
+def _beginning(names: Iterable[str], incomplete: str) -> list[str]:
+    return [name for name in names if name.startswith(incomplete)]
