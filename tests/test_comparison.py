@@ -182,6 +182,9 @@ def test_words_say_who_wins_by_how_much_or_what_would_have_shown() -> None:
     pair = decide({"a": [9.0, 9.0], "b": [9.0, 9.0], "c": [3.0, 3.0]})
     assert sentence(pair, "both").endswith("; c is behind")
     assert short(pair) == "a or b"
+    many = decide({"first": [9.0, 9.0], "second": [9.0, 9.0], "third": [9.0, 9.0], "c": [3.0, 3.0]})
+    assert short(many) == "any but c"
+    assert sentence(many, "both").startswith("first, second and third: no difference")
 
 
 def test_a_results_file_is_read_back_and_others_are_refused(tmp_path: Path) -> None:
