@@ -129,3 +129,14 @@ fn the_scheduler_sees_io_priorities() {
     assert!(ratio("mq-deadline") > 5.0, "real time over idle: {}", ratio("mq-deadline"));
     assert!((0.8..1.25).contains(&ratio("none")), "none knows no priorities: {}", ratio("none"));
 }
+
+#[test]
+fn direct_and_buffered_io_to_one_file_see_the_same_data() {
+    // The buffered writer leaves 16 MiB dirty in memory; the direct reader has to find them
+    // on the disk, and the direct writer must not leave old pages behind.
+    let job = "[global]\nfilename=data\nsize=16m\nbs=64k\n[buffered]\nrw=write\n[reader]\nstonewall\nrw=read\ndirect=1\n[writer]\nstonewall\nrw=write\ndirect=1\n[again]\nstonewall\nrw=read\ninvalidate=0\n";
+    let result = run(job, "wd10ezrx", "none");
+    let sectors = (16 << 20) / 512;
+    assert_eq!(result.disk.write_sectors, 2 * sectors, "the dirty pages and the direct writes");
+    assert_eq!(result.disk.read_sectors, 2 * sectors, "the direct reads, and the pages read again");
+}

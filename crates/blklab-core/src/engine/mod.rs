@@ -78,7 +78,9 @@ pub enum RunError {
 /// # Errors
 /// See [`RunError`].
 pub fn run(setup: Setup<'_>, watch: &Watch) -> Result<RunResult, RunError> {
-    Engine::new(setup).run(watch)
+    let mut engine = Engine::new(setup);
+    engine.run_processes(watch)?;
+    Ok(engine.finish())
 }
 
 struct Engine {
@@ -111,7 +113,8 @@ impl Engine {
         Engine { world, started: vec![false; living], processes, flusher: Flusher::default(), living }
     }
 
-    fn run(mut self, watch: &Watch) -> Result<RunResult, RunError> {
+    /// Until the last process has ended.
+    fn run_processes(&mut self, watch: &Watch) -> Result<(), RunError> {
         let mut owners = Vec::new();
         let mut steps = 0_u32;
         self.start_processes();
@@ -128,7 +131,7 @@ impl Engine {
                 }
             }
             if self.living == 0 {
-                return Ok(self.finish());
+                return Ok(());
             }
             if !self.world.happen(&mut owners) {
                 return Err(RunError::Stuck(self.world.now));
@@ -232,4 +235,114 @@ fn place(plan: &Plan, capacity: Sector) -> Vec<PlacedFile> {
             }
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::disk::DiskModel;
+    use crate::workload::jobfile::{self, Resolver};
+    use crate::workload::plan;
+
+    struct Bare;
+
+    impl Resolver for Bare {
+        fn variable(&self, _: &str) -> Option<String> {
+            None
+        }
+
+        fn include(&mut self, path: &str) -> Result<String, String> {
+            Err(format!("{path} is not there"))
+        }
+
+        fn memory_mib(&self) -> u64 {
+            8192
+        }
+
+        fn cpus(&self) -> u64 {
+            4
+        }
+    }
+
+    /// Run `job` to its end and look how many of the sectors that it wrote would be lost
+    /// with the power.
+    fn volatile_sectors(job: &str, disk: &str, scheduler: &str) -> usize {
+        let path = format!("{}/../../python/blklab/disks/{disk}.toml", env!("CARGO_MANIFEST_DIR"));
+        let text = std::fs::read_to_string(&path).expect("a shipped disk");
+        let model = DiskModel::parse(&text, &path).expect("a good disk file");
+        let file = jobfile::parse(job, "test.fio", &mut Bare, Default::default()).expect("a good job");
+        let plan = plan::plan(&file, model.limits().capacity.to_bytes(), 1).expect("it fits");
+        let setup = Setup {
+            plan: &plan,
+            disk: model.build(1),
+            scheduler: &SchedulerSpec::parse(scheduler).expect("a good scheduler"),
+            host: Host::new(&Host::settings()),
+            memory: &MemoryConfig::settings(),
+            seed: 1,
+        };
+        let mut engine = Engine::new(setup);
+        engine.run_processes(&Watch::default()).expect("it runs to its end");
+        let dirty = engine.world.cache.counts();
+        let file = engine.world.files[0];
+        let lost = (0..file.size.sectors())
+            .filter(|&sector| !engine.world.disk.is_durable(Sector(file.start.0 + sector), 1))
+            .count();
+        lost + 8 * (dirty.dirty + dirty.writeback) as usize
+    }
+
+    const DISKS: &[&str] = &["wd10ezrx", "su800-128gb", "950pro-256gb", "pm983-960gb", "sas-10k"];
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(48))]
+
+        #[test]
+        fn a_write_that_was_synced_is_on_the_medium(
+            disk in prop::sample::select(DISKS),
+            scheduler in prop::sample::select(vec!["none", "mq-deadline", "kyber", "deadline"]),
+            rw in prop::sample::select(vec!["write", "randwrite", "randrw"]),
+            bs in prop::sample::select(vec!["4k", "64k", "1m"]),
+            engine in prop::sample::select(vec!["psync", "libaio\niodepth=16"]),
+            how in prop::sample::select(vec![
+                "end_fsync=1", "fsync_on_close=1", "fsync=1", "fdatasync=1", "sync=1", "sync=dsync",
+                "direct=1\nend_fsync=1", "direct=1\nsync=1", "direct=1\nsync=dsync",
+            ]),
+        ) {
+            let job = format!("[a]\nrw={rw}\nbs={bs}\nsize=8m\nioengine={engine}\n{how}\n");
+            prop_assert_eq!(volatile_sectors(&job, disk, scheduler), 0);
+        }
+    }
+
+    #[test]
+    fn a_write_that_was_not_synced_can_be_lost() {
+        for job in ["[a]\nrw=write\nbs=64k\nsize=8m\n", "[a]\nrw=write\nbs=64k\nsize=8m\ndirect=1\n"] {
+            assert!(volatile_sectors(job, "wd10ezrx", "none") > 0);
+        }
+    }
+
+    #[test]
+    fn a_cancelled_run_ends_without_a_result() {
+        let watch = Watch::default();
+        watch.cancel.store(true, Ordering::Relaxed);
+        let file = jobfile::parse(
+            "[a]\nrw=randread\ndirect=1\nfilename=/dev/disk\nruntime=1000\ntime_based\n",
+            "test.fio",
+            &mut Bare,
+            Default::default(),
+        )
+        .expect("a good job");
+        let path = format!("{}/../../python/blklab/disks/optane-900p.toml", env!("CARGO_MANIFEST_DIR"));
+        let text = std::fs::read_to_string(&path).expect("a shipped disk");
+        let model = DiskModel::parse(&text, &path).expect("a good disk file");
+        let setup = Setup {
+            plan: &plan::plan(&file, model.limits().capacity.to_bytes(), 1).expect("it fits"),
+            disk: model.build(1),
+            scheduler: &SchedulerSpec::parse("none").expect("a good scheduler"),
+            host: Host::FREE,
+            memory: &MemoryConfig::settings(),
+            seed: 1,
+        };
+        assert_eq!(run(setup, &watch).map(|_| ()), Err(RunError::Cancelled));
+    }
 }

@@ -49,6 +49,8 @@ enum Next {
 enum State {
     /// Decide what to do next.
     Top,
+    /// Making the page cache and the disk agree on this slot's range.
+    Uncache(u32),
     /// The CPU work of submitting this slot is done.
     Prepared(u32),
     /// Handing over what is prepared.
@@ -255,6 +257,7 @@ impl Process {
         loop {
             let flow = match self.state {
                 State::Top => self.top(world),
+                State::Uncache(slot) => self.uncache(slot, world),
                 State::Prepared(slot) => self.prepared(slot),
                 State::Commit => self.commit(world),
                 State::Reap => self.reap(world),
@@ -343,10 +346,34 @@ impl Process {
         if !job.queueing.direct && unit.direction != Direction::Trim {
             return self.go(State::Buffered { slot, done: 0 });
         }
+        if world.cache.is_cached(FileId(unit.file), unit.offset, u64::from(unit.len)) {
+            self.syncing.begin(world.now);
+            return self.go(State::Uncache(slot));
+        }
+        self.submit_cost(slot, world)
+    }
+
+    /// The CPU work of submitting a direct I/O.
+    #[inline]
+    fn submit_cost(&mut self, slot: u32, world: &mut World) -> Flow {
         self.state = State::Prepared(slot);
         let cost = world.host.submit;
         self.system += cost;
         Flow::At(world.cpus.submit(self.who.cpu, world.now, cost))
+    }
+
+    /// Direct I/O to a range of which pages are cached: dirty ones go to the disk first,
+    /// and what is written or trimmed is dropped (`kiocb_invalidate_pages`).
+    fn uncache(&mut self, slot: u32, world: &mut World) -> Flow {
+        let IoUnit { direction, file, offset, len, .. } = self.slots[slot as usize].unit;
+        let (file, len) = (FileId(file), u64::from(len));
+        if self.syncing.write_range(file, offset, len, self.who, world) == SyncProgress::Asleep {
+            return Flow::Sleep;
+        }
+        if direction != Direction::Read {
+            world.cache.invalidate(file, offset, len);
+        }
+        self.submit_cost(slot, world)
     }
 
     fn go(&mut self, state: State) -> Flow {

@@ -115,12 +115,32 @@ impl Syncing {
         SyncProgress::Asleep
     }
 
+    /// Write the dirty pages of these bytes and wait for them
+    /// (`filemap_write_and_wait_range`).
+    pub fn write_range(
+        &mut self,
+        file: FileId,
+        offset: u64,
+        bytes: u64,
+        who: Submitter,
+        world: &mut World,
+    ) -> SyncProgress {
+        let start = || world.cache.sync_start_range(file, offset, bytes);
+        let cursor = self.cursor.get_or_insert_with(start);
+        let progress = write_pages(cursor, &mut self.pages, file, who, world);
+        self.end_if(progress)
+    }
+
     /// Hand the dirty pages of one file to the disk, without waiting for them
     /// (`POSIX_FADV_DONTNEED`).
     pub fn write_out(&mut self, file: FileId, who: Submitter, world: &mut World) -> SyncProgress {
         let cursor = self.cursor.get_or_insert_with(|| world.cache.write_out_start(file));
         let who = Submitter { waits: false, ..who };
         let progress = write_pages(cursor, &mut self.pages, file, who, world);
+        self.end_if(progress)
+    }
+
+    fn end_if(&mut self, progress: SyncProgress) -> SyncProgress {
         if progress == SyncProgress::Done {
             self.cursor = None;
             self.phase = Phase::Idle;

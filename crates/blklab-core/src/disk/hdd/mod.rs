@@ -28,7 +28,7 @@ use slab::Slab;
 
 use self::cache::{ReadCache, Span, WriteCache};
 use self::geometry::{Geometry, Place};
-use self::seek::SeekCurve;
+use self::seek::{BLOCK, SeekCurve};
 use super::keys::Values;
 use super::model::{Conflict, conflict};
 use super::timeline::Timeline;
@@ -186,6 +186,8 @@ pub struct Hdd {
     /// The address it would serve next.
     head_lba: u64,
     queue: Vec<Queued>,
+    /// Their cylinders, side by side.
+    cylinders: Vec<u32>,
     flushes: VecDeque<Flush>,
     read_cache: ReadCache,
     write_cache: WriteCache,
@@ -218,6 +220,7 @@ impl Hdd {
             head,
             head_lba: 0,
             queue: Vec::with_capacity(limits.queue_depth as usize),
+            cylinders: Vec::with_capacity(limits.queue_depth as usize),
             flushes: VecDeque::new(),
             stream: None,
             work: None,
@@ -377,9 +380,11 @@ impl Hdd {
 
     fn enqueue(&mut self, now: u64, ready: u64, span: Span, command: &Command) {
         self.orders += 1;
+        let place = self.config.geometry.locate(span.start);
+        self.cylinders.push(place.cylinder);
         self.queue.push(Queued {
             span,
-            place: self.config.geometry.locate(span.start),
+            place,
             ready,
             handicap: ((now * self.config.ageing) >> 10) as i64 - (i64::from(command.urgent) << 56),
             order: self.orders,
@@ -533,26 +538,32 @@ impl Hdd {
     }
 
     /// Shortest positioning time first. All head starts grow at the same pace, so that each
-    /// command's handicap, fixed when it came, orders them; and a command that comes round
-    /// too late even without a seek needs no look at the seek curve.
+    /// command's handicap, fixed when it came, orders them. The seeks are worked out
+    /// together first: on their own, without branches, they cost a third.
     fn soonest_reached(&self, now: u64) -> (i64, usize) {
-        let turn = self.config.geometry.turn_ns;
-        let stands = (now + self.phase_ns) % turn;
+        let stands = (now + self.phase_ns) % self.config.geometry.turn_ns;
+        let mut seeks = [0; BLOCK];
         let mut best = (i64::MAX, 0);
-        for (index, queued) in self.queue.iter().enumerate() {
-            let angle = u64::from(queued.place.angle_ns);
-            let least = angle + if angle + SLACK_NS < stands { turn } else { 0 };
-            if least as i64 - stands as i64 + queued.handicap >= best.0 {
-                continue;
-            }
-            let moved = self.move_ns(&self.head, &queued.place, queued.write);
-            let wait = self.wait_ns(stands, queued.place.angle_ns, queued.ready.saturating_sub(now) + moved);
-            let cost = wait as i64 + queued.handicap;
-            if cost < best.0 {
-                best = (cost, index);
+        let blocks = self.queue.chunks(BLOCK).zip(self.cylinders.chunks(BLOCK));
+        for (block, (queue, cylinders)) in blocks.enumerate() {
+            self.config.seek.fill(self.head.cylinder, cylinders, &mut seeks);
+            for (index, (queued, seek)) in queue.iter().zip(&seeks).enumerate() {
+                let mut moved = u64::from(*seek);
+                if moved == 0 || queued.write {
+                    moved = self.move_ns(&self.head, &queued.place, queued.write);
+                }
+                let least = queued.ready.saturating_sub(now) + moved;
+                let cost = self.wait_ns(stands, queued.place.angle_ns, least) as i64 + queued.handicap;
+                best = if cost < best.0 { (cost, block * BLOCK + index) } else { best };
             }
         }
         (best.0 - ((now * self.config.ageing) >> 10) as i64, best.1)
+    }
+
+    /// Take a command out of the queue.
+    fn take(&mut self, index: usize) -> Queued {
+        self.cylinders.swap_remove(index);
+        self.queue.swap_remove(index)
     }
 
     /// The extent of the write cache, written before `order`, that the head reaches first.
@@ -570,7 +581,7 @@ impl Hdd {
 
     /// Bring the head to the command's first sector and let it pass.
     fn serve(&mut self, now: u64, index: usize) {
-        let queued = self.queue.swap_remove(index);
+        let queued = self.take(index);
         self.stream = None;
         let mut start = queued.span.start;
         if !queued.write
@@ -589,7 +600,7 @@ impl Hdd {
 
     /// Serve a read that the head comes to by reading on.
     fn serve_stream(&mut self, now: u64, stream: Stream, index: usize) {
-        let queued = self.queue.swap_remove(index);
+        let queued = self.take(index);
         let mut end = now;
         if queued.span.end > stream.at {
             // A stream that stood still at its limit waits for its sector to come round.
@@ -618,7 +629,7 @@ impl Hdd {
         let moved = self.move_ns(&self.head, &place, write);
         let mut start = self.comes_round(now, moved, place.angle_ns);
         let physical = self.config.physical_sectors;
-        if write && (span.start % physical != 0 || span.end % physical != 0) {
+        if write && !(span.start.is_multiple_of(physical) && span.end.is_multiple_of(physical)) {
             // A part of a physical sector: read it in one turn, write it in the next.
             start += self.config.geometry.turn_ns;
         }
