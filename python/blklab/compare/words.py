@@ -19,6 +19,8 @@ def short(verdict: Verdict | None) -> str:
     if verdict.winner:
         return verdict.winner
     if not verdict.behind or len(verdict.leads) > len(verdict.behind):
+        if math.isinf(verdict.visible):
+            return "not known"
         return "no difference" if verdict.behind else verdict.best
     behind = sorted(name for name in verdict.behind if name not in verdict.leads)
     leads = " or ".join(sorted(verdict.leads))
@@ -32,6 +34,8 @@ def sentence(verdict: Verdict | None, objective: str) -> str:
         return "not measured: no run, or no I/O whose latency could be compared"
     if not verdict.behind:
         return f"{verdict.best}: nothing to compare it with"
+    if math.isinf(verdict.visible):
+        return "not known: one run cannot show a difference; use more --repeats"
     quality = {"throughput": "faster", "latency": "quicker to answer"}.get(objective, "better")
     if verdict.winner:
         gaps = verdict.behind
@@ -58,8 +62,6 @@ def factor(ratio: float) -> str:
 
 
 def _seen(verdict: Verdict) -> str:
-    if math.isinf(verdict.visible):
-        return "one run shows nothing: use more --repeats"
     seen = f"one of {factor(max(verdict.visible, MATTERS))} would have shown"
     return seen if verdict.visible < _COARSE else f"only {seen}; more --repeats see smaller ones"
 
