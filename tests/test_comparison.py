@@ -133,10 +133,12 @@ def test_measurements_survive_json() -> None:
         assert asdict(from_json(document)) == asdict(measurement)
 
 
-def test_throughput_divides_by_the_time_of_groups_that_follow_each_other() -> None:
+def test_throughput_divides_by_the_time_of_jobs_that_follow_each_other() -> None:
     made = plausible.run(jobs=2, write_ios=0)
-    together = measure(planned(), Result.from_run(made))
     made.document["jobs"][1]["group"] = 1
+    together = measure(planned(), Result.from_run(made))
+    for key in ("start_ns", "end_ns"):
+        made.document["jobs"][1][key] += 3_000_000_000
     one_by_one = measure(planned(), Result.from_run(made))
     assert together.bytes_per_s == pytest.approx(800 * 4096 / 3.0)
     assert one_by_one.bytes_per_s == pytest.approx(together.bytes_per_s / 2)
@@ -182,6 +184,9 @@ def test_words_say_who_wins_by_how_much_or_what_would_have_shown() -> None:
     pair = decide({"a": [9.0, 9.0], "b": [9.0, 9.0], "c": [3.0, 3.0]})
     assert sentence(pair, "both").endswith("; c is behind")
     assert short(pair) == "a or b"
+    many = decide({"first": [9.0, 9.0], "second": [9.0, 9.0], "third": [9.0, 9.0], "c": [3.0, 3.0]})
+    assert short(many) == "any but c"
+    assert sentence(many, "both").startswith("first, second and third: no difference")
 
 
 def test_a_results_file_is_read_back_and_others_are_refused(tmp_path: Path) -> None:

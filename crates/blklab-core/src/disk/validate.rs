@@ -23,6 +23,8 @@ enum Where {
 enum Measure {
     /// MB/s of 128 KiB commands, 32 at a time.
     Sequential(Op, Where),
+    /// MB/s of sequential 4 KiB commands, 32 at a time.
+    Small(Op),
     /// Operations per second of 4 KiB commands over the whole disk, so many at a time.
     Random(Op, u32),
     /// Mean time of random 4 KiB commands, one at a time, in microseconds.
@@ -82,6 +84,18 @@ pub static FIGURES: &[Figure] = &[
         "MB/s",
         Measure::Sequential(Op::Write, Where::End),
         "the same at the disk's end",
+    ),
+    figure(
+        "seq_read_4k_mb_s",
+        "MB/s",
+        Measure::Small(Op::Read),
+        "4 KiB reads from the disk's start, 32 at a time, none merged",
+    ),
+    figure(
+        "seq_write_4k_mb_s",
+        "MB/s",
+        Measure::Small(Op::Write),
+        "4 KiB writes from the disk's start, 32 at a time, none merged",
     ),
     figure("rand_read_qd1_iops", "1/s", Measure::Random(Op::Read, 1), "random 4 KiB reads, one at a time"),
     figure("rand_read_qd16_iops", "1/s", Measure::Random(Op::Read, 16), "random 4 KiB reads, 16 at a time"),
@@ -203,7 +217,7 @@ fn measure(model: &DiskModel, what: Measure) -> f64 {
         }
         Measure::Random(op, depth) => rig.random(op, depth, warm_up, count).per_second(),
         Measure::RandomLatency(op) => rig.random(op, 1, warm_up, count).mean_us(),
-        Measure::SequentialLatency(op) => {
+        Measure::Small(op) | Measure::SequentialLatency(op) => {
             let mut next = 0;
             let step = || {
                 next += 1;
@@ -213,7 +227,10 @@ fn measure(model: &DiskModel, what: Measure) -> f64 {
                     RANDOM_SECTORS,
                 )
             };
-            rig.drive(1, 1_000, 10_000, step).mean_us()
+            match what {
+                Measure::Small(_) => rig.drive(32, 1_000, 20_000, step).mb_s(RANDOM_SECTORS),
+                _ => rig.drive(1, 1_000, 10_000, step).mean_us(),
+            }
         }
         Measure::Sustained => {
             let model = model.shrunk(SHRINK);

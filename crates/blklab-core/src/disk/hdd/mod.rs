@@ -198,6 +198,7 @@ pub struct Hdd {
     /// When the disk counts as quiet.
     quiet_at: u64,
     link_free: u64,
+    controller_free: u64,
     transits: Slab<Transit>,
     ends: Timeline,
     orders: u64,
@@ -227,6 +228,7 @@ impl Hdd {
             look_at: u64::MAX,
             quiet_at: 0,
             link_free: 0,
+            controller_free: 0,
             transits: Slab::with_capacity(limits.queue_depth as usize),
             ends: Timeline::default(),
             orders: 1,
@@ -244,6 +246,12 @@ impl Hdd {
     fn over_link(&mut self, ready: u64, sectors: u64) -> u64 {
         self.link_free = self.link_free.max(ready) + self.link_ns(sectors);
         self.link_free
+    }
+
+    /// The controller works on one command after another; when it has understood this one.
+    fn understand(&mut self, now: u64, ns: u64) -> u64 {
+        self.controller_free = self.controller_free.max(now) + ns;
+        self.controller_free
     }
 
     fn end(&mut self, at: u64, tag: Tag, write: Option<(Span, u64)>) {
@@ -270,7 +278,10 @@ impl Hdd {
         self.catch_up(now);
         let hit = self.read_cache.find(span);
         if hit.is_some() || self.write_cache.holds(span) {
-            let end = self.over_link(now + self.config.read_hit_ns, span.len());
+            let end = {
+                let understood = self.understand(now, self.config.read_hit_ns);
+                self.over_link(understood, span.len())
+            };
             self.end(end, command.tag, None);
             if hit.is_some() && self.stream.map(|s| s.segment) == hit {
                 self.follow(now, span.end);
@@ -279,7 +290,8 @@ impl Hdd {
         }
         let continued = self.stream.is_some_and(|s| self.reaches(&s, span));
         let overhead = if continued { self.config.read_hit_ns } else { self.config.read_overhead_ns };
-        self.enqueue(now, now + overhead, span, command);
+        let understood = self.understand(now, overhead);
+        self.enqueue(now, understood, span, command);
     }
 
     /// True when the head, reading on, comes to `span` without a seek.
@@ -332,14 +344,20 @@ impl Hdd {
         let span = Span::new(command.sector.0, command.sectors);
         let cached = self.config.write_cache && !command.fua && self.write_cache.fits(command.sectors);
         if !cached {
-            let ready = self.over_link(now + self.config.write_overhead_ns, span.len());
+            let ready = {
+                let understood = self.understand(now, self.config.write_overhead_ns);
+                self.over_link(understood, span.len())
+            };
             return self.enqueue(now, ready, span, command);
         }
         self.orders += 1;
         let transit = Transit { tag: command.tag, write: Some((span, self.orders)) };
         let key = self.transits.insert(transit) as u32;
         if self.write_cache.waiting.is_empty() && self.write_cache.promise(command.sectors) {
-            let end = self.over_link(now + self.config.write_overhead_ns, span.len());
+            let end = {
+                let understood = self.understand(now, self.config.write_overhead_ns);
+                self.over_link(understood, span.len())
+            };
             self.ends.push(end, key);
         } else {
             self.write_cache.waiting.push_back(key);

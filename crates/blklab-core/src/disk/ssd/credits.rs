@@ -4,21 +4,27 @@
 //! their data are ready. A plain next-free time would let a transfer that is due late block
 //! one that is due early; with credits per slice each takes what is left where it needs it.
 
-const SLICE_BITS: u32 = 12;
-const SLICE_NS: u64 = 1 << SLICE_BITS;
-/// 33 ms of slices of 4 us; what is reserved further ahead than that is not kept apart.
+/// Slices kept: what is reserved further ahead than that is not kept apart.
 const SLICES: usize = 8_192;
+
+/// A slice is about as long as the transfer of so many sectors (4 KiB): shorter ones cost
+/// time and tell nothing apart, longer ones let small transfers run into one another.
+const SLICE_SECTORS: u64 = 8;
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Slice {
     number: u32,
     used_ns: u32,
+    /// Of a full slice: all slices from it up to this one are full.
+    full_up_to: u32,
 }
 
 /// One shared link.
 #[derive(Debug)]
 pub(super) struct Credits {
     slices: Box<[Slice]>,
+    /// A slice lasts 2^this nanoseconds.
+    slice_bits: u32,
     /// Nanoseconds per sector, times 2^16.
     sector_fx: u64,
     pub busy_ns: u64,
@@ -26,7 +32,13 @@ pub(super) struct Credits {
 
 impl Credits {
     pub fn new(sector_fx: u64) -> Credits {
-        Credits { slices: vec![Slice::default(); SLICES].into_boxed_slice(), sector_fx, busy_ns: 0 }
+        let slice_ns = ((SLICE_SECTORS * sector_fx) >> 16).clamp(1, 1 << 24).next_power_of_two();
+        Credits {
+            slices: vec![Slice::default(); SLICES].into_boxed_slice(),
+            slice_bits: slice_ns.trailing_zeros(),
+            sector_fx,
+            busy_ns: 0,
+        }
     }
 
     /// Transfer `sectors` from `at` on; when the last byte is over.
@@ -34,22 +46,41 @@ impl Credits {
     pub fn transfer(&mut self, mut at: u64, sectors: u64) -> u64 {
         let mut left = (sectors * self.sector_fx) >> 16;
         self.busy_ns += left;
-        loop {
-            let number = at >> SLICE_BITS;
-            let (start, end) = (number << SLICE_BITS, (number + 1) << SLICE_BITS);
+        let (bits, slice_ns) = (self.slice_bits, 1 << self.slice_bits);
+        let mut number = at >> bits;
+        let mut first_full = None;
+        let end = loop {
+            let (start, end) = (number << bits, (number + 1) << bits);
             let slice = &mut self.slices[number as usize % SLICES];
             if slice.number != number as u32 {
-                *slice = Slice { number: number as u32, used_ns: 0 };
+                *slice = Slice { number: number as u32, ..Slice::default() };
             }
             let used = u64::from(slice.used_ns);
-            let taken = left.min(SLICE_NS - used).min(end - at);
+            if used == slice_ns {
+                first_full.get_or_insert(number);
+                // Numbers are 32 bits wide and these two lie close together.
+                number += u64::from(slice.full_up_to.wrapping_sub(number as u32));
+                at = number << bits;
+                continue;
+            }
+            let taken = left.min(slice_ns - used).min(end - at);
             slice.used_ns += taken as u32;
+            slice.full_up_to = slice.number.wrapping_add(1);
             left -= taken;
             if left == 0 {
-                return (at + taken).max(start + used + taken);
+                break (at + taken).max(start + used + taken);
             }
+            number += 1;
             at = end;
+        };
+        // All between were full or are now: the next transfer from there takes the short way.
+        if let Some(first) = first_full {
+            let slice = &mut self.slices[first as usize % SLICES];
+            if slice.number == first as u32 {
+                slice.full_up_to = number as u32;
+            }
         }
+        end
     }
 }
 
@@ -72,7 +103,33 @@ mod tests {
             let total: u64 = starts.iter().map(|(_, n)| n * 100).sum();
             let last = ends.iter().map(|(_, _, end)| *end).max().unwrap();
             let first = starts.iter().map(|(at, _)| *at).min().unwrap();
-            prop_assert!(last + 2 * SLICE_NS >= first + total);
+            prop_assert!(last + (2 << link.slice_bits) >= first + total);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_short_way_ends_where_the_long_way_does(
+            transfers in prop::collection::vec((0u64..300_000, 1u64..200), 1..300)
+        ) {
+            let mut link = Credits::new(100 << 16);
+            let (bits, slice_ns) = (link.slice_bits, 1 << link.slice_bits);
+            let mut used = std::collections::BTreeMap::new();
+            for (at, sectors) in transfers {
+                let (mut from, mut left) = (at, sectors * 100);
+                let end = loop {
+                    let number = from >> bits;
+                    let used: &mut u64 = used.entry(number).or_default();
+                    let taken = left.min(slice_ns - *used).min(((number + 1) << bits) - from);
+                    *used += taken;
+                    left -= taken;
+                    if left == 0 {
+                        break (from + taken).max((number << bits) + *used);
+                    }
+                    from = (number + 1) << bits;
+                };
+                prop_assert_eq!(link.transfer(at, sectors), end);
+            }
         }
     }
 

@@ -94,6 +94,25 @@ impl Mapping {
         }
     }
 
+    /// Where `unit` lies, and how many units from it on, at most `most`, lie side by side
+    /// behind it (or nowhere, as it).
+    #[inline]
+    pub fn stretch(&self, unit: u32, most: u32) -> (u32, u32) {
+        let index = unit as usize % CHUNK;
+        let most = most.min((CHUNK - index) as u32);
+        let Some(chunk) = &self.chunks[unit as usize / CHUNK] else {
+            let physical = self.untouched(unit);
+            return (physical, if physical == NONE { most } else { most.min(self.filled - unit) });
+        };
+        let physical = chunk[index];
+        let follows = |(offset, &next): (usize, &u32)| match physical {
+            NONE => next == NONE,
+            _ => next == physical + offset as u32,
+        };
+        let units = chunk[index..index + most as usize].iter().enumerate().position(|each| !follows(each));
+        (physical, units.map_or(most, |units| units as u32))
+    }
+
     #[inline]
     fn untouched(&self, unit: u32) -> u32 {
         if unit < self.filled { unit } else { NONE }

@@ -214,19 +214,15 @@ impl Ssd {
     fn read(&mut self, at: u64, sector: u64, end: u64, to_host: bool) -> u64 {
         let (mut sector, mut done) = (sector, at);
         while sector < end {
-            let unit = (sector >> self.config.unit_shift) as u32;
-            let physical = self.physical(unit);
             // As many units as lie side by side in one stripe are read in one step.
-            let mut units = 1;
-            let left = self.config.stripe_units - (physical & (self.config.stripe_units - 1));
-            let mut next = u64::from(unit + 1) << self.config.unit_shift;
-            while next < end && units < left && physical != NONE {
-                if self.physical(unit + units) != physical + units {
-                    break;
-                }
-                units += 1;
-                next += self.config.unit_sectors;
-            }
+            let unit = (sector >> self.config.unit_shift) as u32;
+            let most = ((end - 1) >> self.config.unit_shift) as u32 - unit + 1;
+            let (physical, side_by_side) = self.stretch(unit, most);
+            let units = match physical {
+                NONE => side_by_side,
+                _ => side_by_side.min(self.config.stripe_units - (physical & (self.config.stripe_units - 1))),
+            };
+            let next = u64::from(unit + units) << self.config.unit_shift;
             let part = next.min(end) - sector;
             let ready = self.read_stripe(at, physical, part);
             done = done.max(if to_host { self.link.transfer(ready, part) } else { ready });
@@ -235,16 +231,16 @@ impl Ssd {
         done
     }
 
-    /// Where a unit lies. One that was never written lies, on a preconditioned disk, where
-    /// one sequential fill would have put it.
+    /// Where a unit lies and how many, at most `most`, lie side by side from it on. Those never
+    /// written lie, on a preconditioned disk, where one sequential fill would have put them.
     #[inline]
-    fn physical(&self, unit: u32) -> u32 {
+    fn stretch(&self, unit: u32, most: u32) -> (u32, u32) {
         if self.config.direct {
-            return unit;
+            return (unit, most);
         }
-        match self.mapping.lookup(unit) {
-            NONE if self.config.preconditioned => unit,
-            physical => physical,
+        match self.mapping.stretch(unit, most) {
+            (NONE, units) if self.config.preconditioned => (unit, units),
+            found => found,
         }
     }
 
