@@ -6,7 +6,8 @@ Two kinds of blocks are run, in the order in which they stand and in one directo
 * ```` ```pycon ````: lines after ``>>>`` go to one interpreter for the whole file.
 
 Words behind the kind: ``first=N`` and ``last=N`` keep so many lines of a command's output
-(``...`` stands for the rest), ``exit=N`` says how a command that fails is to end.
+(``...`` stands for the rest), ``exit=N`` says how the last command is to end
+if it is to fail.
 
 The site is filled while it is built. README.md is read where nothing is built and is kept
 filled: ``python docs/filled.py README.md`` brings it up to date, and a test compares.
@@ -70,7 +71,8 @@ def _options(words: str) -> dict[str, int]:
 
 def _console(body: str, options: Mapping[str, int], directory: Path) -> list[str]:
     lines: list[str] = []
-    for command in re.findall(r"^\$ (.*(?:\\\n.*)*)", body, re.MULTILINE):
+    commands = re.findall(r"^\$ ((?:.*\\\n)*.*)", body, re.MULTILINE)
+    for number, command in enumerate(commands, 1):
         done = subprocess.run(
             ["bash", "-o", "pipefail", "-c", command],
             cwd=directory,
@@ -80,7 +82,8 @@ def _console(body: str, options: Mapping[str, int], directory: Path) -> list[str
             timeout=_TIMEOUT_S,
             check=False,
         )
-        if done.returncode != options.get("exit", 0):
+        expected = options.get("exit", 0) if number == len(commands) else 0
+        if done.returncode != expected:
             raise ExampleError(f"$ {command}\nended with {done.returncode}\n{done.stderr}")
         # The progress on stderr is no result; an error message is.
         output = done.stdout + (done.stderr if done.returncode else "")

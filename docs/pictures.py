@@ -19,8 +19,10 @@ LOAD = "readers-vs-writer"
 SCHEDULERS = ("noop", "mq-deadline", "kyber")
 
 _FROM_NS, _SPAN_NS = 4_000_000_000, 2_000_000_000
-_WIDTH, _PANEL, _LEFT, _RIGHT, _TOP, _GAP = 840, 108, 56, 16, 56, 34
+_WIDTH, _PANEL, _LEFT, _RIGHT, _TOP, _GAP = 840, 108, 16, 16, 60, 34
+# With a ground of its own: a page can be light on a dark desktop and the other way round.
 _STYLE = """
+.ground { fill: #ffffff }
 text { font: 13px system-ui, sans-serif; fill: #24292f }
 .quiet { fill: #57606a; font-size: 12px }
 .name { font-weight: 600 }
@@ -28,6 +30,7 @@ text { font: 13px system-ui, sans-serif; fill: #24292f }
 .dots { fill: none; stroke-width: 3.2; stroke-linecap: round }
 .reader { stroke: #0969da } .flusher { stroke: #d1741a }
 @media (prefers-color-scheme: dark) {
+  .ground { fill: #0d1117 }
   text { fill: #e6edf3 } .quiet { fill: #9da7b1 } .frame { stroke: #3d444d }
   .reader { stroke: #58a6ff } .flusher { stroke: #e3964a }
 }
@@ -38,20 +41,21 @@ def picture() -> str:
     """The SVG; the same on every machine."""
     runs = {name: blklab.simulate(LOAD, disk=DISK, scheduler=name) for name in SCHEDULERS}
     top_sector = max(int(run.overview.sector.max()) for run in runs.values())
-    height = _TOP + len(runs) * (_PANEL + _GAP) - 2
+    height = _TOP + len(runs) * (_PANEL + _GAP) + 2
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" role="img">',
         f"<title>Where a disk's arm is, over {_SPAN_NS // 10**9} seconds, by scheduler</title>",
         f"<style>{_STYLE}</style>",
-        _text(_LEFT, 18, "Where the disk's arm is, and for whom", "name"),
+        f'<rect class="ground" width="{_WIDTH}" height="{height}" rx="6"/>',
+        _text(_LEFT, 22, "Where the disk's arm is, and for whom", "name"),
         _text(
             _LEFT,
-            38,
+            42,
             f"{LOAD} on {DISK}, {_SPAN_NS // 10**9} of 10 seconds; "
             f"height: place on the disk, {top_sector * 512 / 1e9:.0f} GB",
             "quiet",
         ),
-        _legend(_WIDTH - _RIGHT - 176, 14),
+        _legend(_WIDTH - _RIGHT - 176, 18),
     ]
     for number, (name, run) in enumerate(runs.items()):
         parts += _panel(name, run, _TOP + number * (_PANEL + _GAP), top_sector)
