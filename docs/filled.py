@@ -124,7 +124,9 @@ def _interpreter(body: str, names: dict[str, Any], directory: Path) -> list[str]
                 with contextlib.redirect_stdout(printed):
                     exec(compile(example.source, "<example>", "single"), names)
             except Exception as error:
-                raise ExampleError(f">>> {example.source}{type(error).__name__}: {error}") from error
+                raise ExampleError(
+                    f">>> {example.source}{type(error).__name__}: {error}"
+                ) from error
             source = example.source.rstrip("\n").split("\n")
             lines += [f"{'...' if n else '>>>'} {line}".rstrip() for n, line in enumerate(source)]
             lines += [_plain(line) for line in printed.getvalue().splitlines()]

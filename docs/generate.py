@@ -274,8 +274,13 @@ def python_class(module: str, name: str) -> str:
     rows = []
     for node, following in zip(found.body, [*found.body[1:], None], strict=True):
         if isinstance(node, ast.AnnAssign):
-            rows.append((f"`{ast.unparse(node.target)}`", _code(ast.unparse(node.annotation)),
-                         _docstring(following)))
+            rows.append(
+                (
+                    f"`{ast.unparse(node.target)}`",
+                    _code(ast.unparse(node.annotation)),
+                    _docstring(following),
+                )
+            )
         elif isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
             arguments = ast.unparse(node.args).removeprefix("self").removeprefix(", ")
             returns = ast.unparse(node.returns) if node.returns else ""
@@ -339,8 +344,6 @@ def repository_file(name: str) -> str:
     for file, page in pages.items():
         text = text.replace(f"]({file}", f"]({page}")
     return text
-
-
 
 
 _MAKERS: dict[str, Callable[..., str]] = {

@@ -95,7 +95,7 @@ def _legend(x: int, y: int) -> str:
     return (
         f'<path class="dots reader" d="M{x} {y}h0"/>{_text(x + 8, y + 4, "two readers", "quiet")}'
         f'<path class="dots flusher" d="M{x + 92} {y}h0"/>'
-        f'{_text(x + 100, y + 4, "write-back", "quiet")}'
+        f"{_text(x + 100, y + 4, 'write-back', 'quiet')}"
     )
 
 
