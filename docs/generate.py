@@ -256,11 +256,12 @@ def header(path: str) -> str:
 
 def left_out() -> str:
     """What the sources' headers say they leave out, by file."""
-    rows = []
-    for path in sorted(_CORE.rglob("*.rs")):
-        for paragraph in _header(path).split("\n\n"):
-            for found in re.findall(r"Left out: (.*)", paragraph.replace("\n", " ")):
-                rows.append((_code(path.relative_to(_CORE)), found.strip().capitalize()))
+    rows = [
+        (_code(path.relative_to(_CORE)), found.strip())
+        for path in sorted(_CORE.rglob("*.rs"))
+        for paragraph in _header(path).split("\n\n")
+        for found in re.findall(r"Left out: (.*)", paragraph.replace("\n", " "))
+    ]
     return _table(("part", "left out"), rows)
 
 
