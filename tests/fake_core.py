@@ -40,6 +40,14 @@ def schedulers() -> str:
     )
 
 
+def environment() -> str:
+    return json.dumps({"queue": [], "page cache": [], "host": []})
+
+
+def check_host(changed: Mapping[str, int]) -> str:
+    return json.dumps({"cpus": 4} | dict(changed))
+
+
 def check_scheduler(spec: str) -> str:
     name, _, settings = spec.partition(":")
     if name not in _SCHEDULERS:

@@ -10,6 +10,9 @@ def schedulers() -> str:
 def environment() -> str:
     """{"queue": [...], "page cache": [...], "host": [...]}: tables as those of schedulers."""
 
+def check_host(changed: Mapping[str, int]) -> str:
+    """{name: value} of every tunable of host and page cache; ValueError."""
+
 def disk(text: str, path: str, overrides: Sequence[tuple[str, str]] = ()) -> str:
     """{"name", "summary", "kind", "transport", "limits": {...}, "parameters": [{"key", "value",
     "unit", "help", "source"}]}; ValueError if the file is not a disk."""

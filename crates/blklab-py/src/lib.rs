@@ -127,6 +127,15 @@ fn surroundings(values: BTreeMap<String, i64>) -> PyResult<(Table<Host>, Table<M
     Ok(((Host::new(&host), host), (config, memory)))
 }
 
+/// All tunables of host and page cache, with these changed.
+#[pyfunction]
+fn check_host(changed: BTreeMap<String, i64>) -> PyResult<String> {
+    let ((_, host), (_, memory)) = surroundings(changed)?;
+    let all = host.iter().chain(memory.iter());
+    let values: BTreeMap<_, _> = all.map(|(tunable, value)| (tunable.name, value)).collect();
+    Ok(json!(values).to_string())
+}
+
 /// Tells a running simulation to stop, and how far it is.
 #[pyclass(frozen)]
 #[derive(Default)]
@@ -233,6 +242,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(schedulers, module)?)?;
     module.add_function(wrap_pyfunction!(environment, module)?)?;
     module.add_function(wrap_pyfunction!(check_scheduler, module)?)?;
+    module.add_function(wrap_pyfunction!(check_host, module)?)?;
     module.add_function(wrap_pyfunction!(disk, module)?)?;
     module.add_function(wrap_pyfunction!(disk_keys, module)?)?;
     module.add_function(wrap_pyfunction!(validate_disk, module)?)?;

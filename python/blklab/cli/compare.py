@@ -57,6 +57,13 @@ def compare(
         int, typer.Option(min=1, help="Runs at the same time; default: one per CPU.")
     ] = len(os.sched_getaffinity(0)),
     rig: Annotated[str, typer.Option(help="Where to run: sim.")] = "sim",
+    host: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="name=value[,...] of the modelled host, see: blklab host.",
+            autocompletion=complete.host,
+        ),
+    ] = None,
     ignore_unsupported: Annotated[
         bool, typer.Option(help="Leave out job options that are not simulated.")
     ] = False,
@@ -87,7 +94,8 @@ def compare(
         repeats,
         seed,
         rig,
-        ignore_unsupported=ignore_unsupported,
+        specs.host(host or ()),
+        ignore_unsupported,
     )
     place = rig_of(rig)
     described = describe(setup)

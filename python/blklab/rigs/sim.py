@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from typing import Any
 
 from blklab import _core
@@ -75,6 +76,12 @@ def environment() -> dict[str, list[dict[str, Any]]]:
     """The tunables of queue, page cache and host, by these names."""
     tables: dict[str, list[dict[str, Any]]] = json.loads(_core.environment())
     return tables
+
+
+def check_host(changed: Mapping[str, int]) -> dict[str, int]:
+    """Every tunable of host and page cache, with these changed. InputError if wrong."""
+    values: dict[str, int] = _checked(_core.check_host, dict(changed))
+    return values
 
 
 def describe_job(entry: Entry, ignore_unsupported: bool) -> dict[str, Any]:

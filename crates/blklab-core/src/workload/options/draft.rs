@@ -247,6 +247,8 @@ fn fio_defaults() -> JobSpec {
             exit: None,
         },
         invalidate: true,
+        advice: AdviceHint::AsRw,
+        drop_caches: false,
         reporting: Reporting {
             group_reporting: false,
             percentiles: PERCENTILES.to_vec(),
