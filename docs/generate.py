@@ -14,12 +14,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from filled import ROOT, ExampleError, filled
 from mkdocs.exceptions import PluginError
 
 from blklab import _core
 from blklab.disks import DISKS
 from blklab.units import number_text
+from filled import ROOT, ExampleError, filled
 
 _MARK = re.compile(r"^<!-- generate: (.+?) -->$", re.MULTILINE)
 _CORE = ROOT / "crates" / "blklab-core" / "src"
