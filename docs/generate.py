@@ -52,8 +52,8 @@ def _code(value: object) -> str:
     return f"`{value}`"
 
 
-def _whole(value: int) -> str:
-    return "no limit" if value == 2**63 - 1 else f"{value:,}"
+def _whole(value: int, unit: str) -> str:
+    return "any" if value == 2**63 - 1 else f"{value:,} {unit}".rstrip()
 
 
 # Schedulers and surroundings
@@ -63,19 +63,16 @@ def _tunables(rows: Sequence[Mapping[str, Any]]) -> str:
     if not rows:
         return "It has no tunables.\n"
     return _table(
-        ("tunable", "unit", "default", "smallest", "largest", "meaning"),
+        ("tunable", "default", "allowed", "meaning"),
         (
             (
                 _code(row["name"]),
-                row["unit"] or "number",
-                _whole(row["default"]),
-                _whole(row["min"]),
-                _whole(row["max"]),
+                _whole(row["default"], row["unit"]),
+                f"{_whole(row['min'], '')} to {_whole(row['max'], row['unit'])}",
                 row["help"],
             )
             for row in rows
         ),
-        right=(2, 3, 4),
     )
 
 
@@ -179,20 +176,19 @@ def disk_figures() -> str:
         parts += [f"### {name}\n", f"{disk['name']}: {disk['summary']}.\n"]
         parts.append(
             _table(
-                ("figure", "model", "published", "apart", "allowed", "met", "source"),
+                ("figure", "model", "published", "met", "source"),
                 (
                     (
                         _code(row["figure"]),
                         f"{number_text(row['model'])} {row['unit']}",
-                        f"{number_text(row['published'])} {row['unit']}",
-                        f"{(row['model'] / row['published'] - 1) * 100:+.1f} %",
-                        f"{row['tolerance_percent']:g} %",
+                        f"{number_text(row['published'])} {row['unit']} "
+                        f"± {row['tolerance_percent']:g} %",
                         "yes" if row["met"] else f"**no**{_reason(row)}",
                         row["source"],
                     )
                     for row in figures
                 ),
-                right=(1, 2, 3, 4),
+                right=(1, 2),
             )
         )
     return "\n".join(parts)
