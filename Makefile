@@ -60,7 +60,7 @@ test-python: $(VENV)/.dev  ## The Python tests
 	$(BIN)/pytest
 
 docs: $(VENV)/.dev  ## The documentation, links checked, in site/
-	$(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 bench: $(VENV)/.built  ## How fast and how big: core, then whole processes
 	cargo bench --quiet

@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -94,20 +95,30 @@ def test_a_disk_is_one_file_that_is_found_by_name_and_gives_its_published_figure
     assert [disk["label"] for disk in report["setup"]["disks"]] == ["wd10ealx"]
 
 
-def test_a_workload_is_one_file_that_is_found_by_name_and_that_fio_accepts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def workload(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The example's job file, where workloads are looked up; its directory is current."""
     [(path, text)] = examples("ini").items()
-    file = tmp_path / Path(path).name
+    file = tmp_path / path
+    file.parent.mkdir(parents=True)
     file.write_text(text, encoding="utf-8")
-    monkeypatch.setenv("BLKLAB_WORKLOADS", str(tmp_path))
+    monkeypatch.setenv("BLKLAB_WORKLOADS", str(file.parent))
+    return tmp_path
+
+
+def test_a_workload_is_one_file_that_is_found_by_name(workload: Path) -> None:
     for command in commands("Add a workload"):
-        if command.startswith("fio ") and shutil.which("fio") is None:
-            continue
-        run(command.replace(path, str(file)), tmp_path)
+        if command.startswith("blklab"):
+            run(command, workload)
     result = blklab.simulate("backup", disk="wd10ezrx")
     assert [job.name for job in result.jobs] == ["clients", "clients", "backup"]
     assert all(job.read.ios for job in result.jobs)
+
+
+@pytest.mark.skipif(shutil.which("fio") is None, reason="needs fio")
+def test_fio_accepts_the_workload(workload: Path) -> None:
+    [command] = [text for text in commands("Add a workload") if text.startswith("fio")]
+    run(command, workload)
 
 
 def run(command: str, directory: Path) -> None:
@@ -115,7 +126,7 @@ def run(command: str, directory: Path) -> None:
     done = subprocess.run(
         command.split(),
         cwd=directory,
-        env=os.environ | {"PATH": f"{ROOT}/.venv/bin{os.pathsep}{os.environ['PATH']}"},
+        env=os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"},
         capture_output=True,
         text=True,
         check=False,
