@@ -14,12 +14,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from filled import ROOT, ExampleError, filled
 from mkdocs.exceptions import PluginError
 
 from blklab import _core
 from blklab.disks import DISKS
 from blklab.units import number_text
+from filled import ROOT, ExampleError, filled
 
 _MARK = re.compile(r"^<!-- generate: (.+?) -->$", re.MULTILINE)
 _CORE = ROOT / "crates" / "blklab-core" / "src"
@@ -52,8 +52,8 @@ def _code(value: object) -> str:
     return f"`{value}`"
 
 
-def _whole(value: int) -> str:
-    return "no limit" if value == 2**63 - 1 else f"{value:,}"
+def _whole(value: int, unit: str) -> str:
+    return "any" if value == 2**63 - 1 else f"{value:,} {unit}".rstrip()
 
 
 # Schedulers and surroundings
@@ -63,19 +63,16 @@ def _tunables(rows: Sequence[Mapping[str, Any]]) -> str:
     if not rows:
         return "It has no tunables.\n"
     return _table(
-        ("tunable", "unit", "default", "smallest", "largest", "meaning"),
+        ("tunable", "default", "allowed", "meaning"),
         (
             (
                 _code(row["name"]),
-                row["unit"] or "number",
-                _whole(row["default"]),
-                _whole(row["min"]),
-                _whole(row["max"]),
+                _whole(row["default"], row["unit"]),
+                f"{_whole(row['min'], '')} to {_whole(row['max'], row['unit'])}",
                 row["help"],
             )
             for row in rows
         ),
-        right=(2, 3, 4),
     )
 
 
@@ -179,20 +176,19 @@ def disk_figures() -> str:
         parts += [f"### {name}\n", f"{disk['name']}: {disk['summary']}.\n"]
         parts.append(
             _table(
-                ("figure", "model", "published", "apart", "allowed", "met", "source"),
+                ("figure", "model", "published", "met", "source"),
                 (
                     (
                         _code(row["figure"]),
                         f"{number_text(row['model'])} {row['unit']}",
-                        f"{number_text(row['published'])} {row['unit']}",
-                        f"{(row['model'] / row['published'] - 1) * 100:+.1f} %",
-                        f"{row['tolerance_percent']:g} %",
+                        f"{number_text(row['published'])} {row['unit']} "
+                        f"± {row['tolerance_percent']:g} %",
                         "yes" if row["met"] else f"**no**{_reason(row)}",
                         row["source"],
                     )
                     for row in figures
                 ),
-                right=(1, 2, 3, 4),
+                right=(1, 2),
             )
         )
     return "\n".join(parts)
@@ -256,11 +252,12 @@ def header(path: str) -> str:
 
 def left_out() -> str:
     """What the sources' headers say they leave out, by file."""
-    rows = []
-    for path in sorted(_CORE.rglob("*.rs")):
-        for paragraph in _header(path).split("\n\n"):
-            for found in re.findall(r"Left out: (.*)", paragraph.replace("\n", " ")):
-                rows.append((_code(path.relative_to(_CORE)), found.strip().capitalize()))
+    rows = [
+        (_code(path.relative_to(_CORE)), found.strip())
+        for path in sorted(_CORE.rglob("*.rs"))
+        for paragraph in _header(path).split("\n\n")
+        for found in re.findall(r"Left out: (.*)", paragraph.replace("\n", " "))
+    ]
     return _table(("part", "left out"), rows)
 
 
