@@ -25,6 +25,13 @@ struct Row {
 }
 
 impl Row {
+    /// For so long, so many requests waited and so many were with the disk.
+    #[inline]
+    fn add_depth(&mut self, span: Nanos, waiting: u32, in_flight: u32) {
+        self.waiting_area += u64::from(waiting) * span.0;
+        self.in_flight_area += u64::from(in_flight) * span.0;
+    }
+
     fn join(self, next: Row) -> Row {
         let add = |a: [u64; 2], b: [u64; 2]| [a[0] + b[0], a[1] + b[1]];
         let max = |a: [u64; 2], b: [u64; 2]| [a[0].max(b[0]), a[1].max(b[1])];
@@ -92,18 +99,22 @@ impl SeriesRecorder {
     /// From `from` to `to`, so many requests waited and so many were with the disk.
     #[inline]
     pub fn depth(&mut self, from: Nanos, to: Nanos, waiting: u32, in_flight: u32) {
-        if waiting == 0 && in_flight == 0 {
-            return;
+        if from + self.interval >= self.last_end && to <= self.last_end {
+            self.row(from).add_depth(to - from, waiting, in_flight);
+        } else {
+            self.depth_over_rows(from, to, waiting, in_flight);
         }
+    }
+
+    #[inline(never)]
+    fn depth_over_rows(&mut self, from: Nanos, to: Nanos, waiting: u32, in_flight: u32) {
         let mut at = from;
         while at < to {
             // Rows may double in width while the span is laid over them.
             self.row(at);
             let row_end = Nanos((at.0 / self.interval.0 + 1) * self.interval.0);
             let until = to.min(row_end);
-            let row = self.row(at);
-            row.waiting_area += u64::from(waiting) * (until - at).0;
-            row.in_flight_area += u64::from(in_flight) * (until - at).0;
+            self.row(at).add_depth(until - at, waiting, in_flight);
             at = until;
         }
     }
@@ -147,6 +158,7 @@ struct Traced {
 #[derive(Debug)]
 pub struct TraceRecorder {
     seen: u64,
+    /// A power of two.
     stride: u64,
     overview: Vec<Traced>,
     detail: Vec<Traced>,
@@ -171,29 +183,42 @@ impl TraceRecorder {
     /// The disk has ended `request`.
     #[inline]
     pub fn completed(&mut self, request: &Request, at: Nanos) {
-        if self.seen.is_multiple_of(self.stride) {
-            if self.overview.len() == TRACE_ROWS {
-                let mut index = 0;
-                self.overview.retain(|_| {
-                    index += 1;
-                    index % 2 == 1
-                });
-                self.stride *= 2;
-            }
-            if self.seen.is_multiple_of(self.stride) {
-                self.overview.push(Traced { request: *request, completed: at });
-            }
+        if self.seen & (self.stride - 1) == 0 {
+            self.add_to_overview(request, at);
         }
         self.seen += 1;
+        if self.detail.len() < TRACE_ROWS || at >= self.next_begin {
+            self.add_to_detail(request, at);
+        }
+    }
+
+    #[inline(never)]
+    fn add_to_overview(&mut self, request: &Request, at: Nanos) {
+        if self.overview.len() == TRACE_ROWS {
+            let mut index = 0;
+            self.overview.retain(|_| {
+                index += 1;
+                index % 2 == 1
+            });
+            self.stride *= 2;
+        }
+        if self.seen.is_multiple_of(self.stride) {
+            self.overview.push(Traced { request: *request, completed: at });
+        }
+    }
+
+    #[inline(never)]
+    fn add_to_detail(&mut self, request: &Request, at: Nanos) {
+        let traced = Traced { request: *request, completed: at };
         if self.detail.len() < TRACE_ROWS {
-            self.detail.push(Traced { request: *request, completed: at });
-        } else if at >= self.next_begin {
-            self.next_detail.push(Traced { request: *request, completed: at });
-            if self.next_detail.len() == TRACE_ROWS {
-                std::mem::swap(&mut self.detail, &mut self.next_detail);
-                self.next_detail.clear();
-                self.next_begin = at + at;
-            }
+            self.detail.push(traced);
+            return;
+        }
+        self.next_detail.push(traced);
+        if self.next_detail.len() == TRACE_ROWS {
+            std::mem::swap(&mut self.detail, &mut self.next_detail);
+            self.next_detail.clear();
+            self.next_begin = at + at;
         }
     }
 

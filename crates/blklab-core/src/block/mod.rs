@@ -153,19 +153,21 @@ impl Block {
     /// A process hands over a bio of at most `max_sectors`. It reaches the scheduler at
     /// the latest with [`Block::unplug`].
     #[inline]
-    pub fn submit(&mut self, now: Nanos, mut bio: Bio) -> Submitted {
+    pub fn submit(&mut self, now: Nanos, bio: &Bio) -> Submitted {
         if bio.op == Op::Flush {
             self.flushes.waiting.push(bio.owner);
             return Submitted::Taken;
         }
-        bio.fua &= self.volatile_write_cache;
-        if self.merge_into_plug(now, &bio) || self.merge_into_waiting(now, &bio) {
+        if bio.fua && !self.volatile_write_cache {
+            return self.submit(now, &Bio { fua: false, ..*bio });
+        }
+        if self.merge_into_plug(now, bio) || self.merge_into_waiting(now, bio) {
             return Submitted::Taken;
         }
         if !self.may_allocate(bio.hw_queue, bio.op, bio.sync) {
             return Submitted::NoRequest;
         }
-        let id = self.allocate(now, &bio);
+        let id = self.allocate(now, bio);
         let last_is_large = self.plug.last().is_some_and(|&last| self.requests[last].sectors >= PLUG_SECTORS);
         if self.plug.len() >= PLUG_REQUESTS || last_is_large {
             self.unplug(now);
@@ -484,10 +486,12 @@ impl Block {
 /// cache's, cut at [`BIO_SECTORS`] and at the queue's `max_sectors`.
 #[derive(Clone, Copy, Debug)]
 pub struct BioStream {
-    /// The bio to hand over next; its length is everything that is left.
-    rest: Bio,
-    /// Sectors left of the bio that the submitter built, before it is split.
+    /// The bio to hand over next.
+    next: Bio,
+    /// Sectors behind it: of the bio that the submitter built, before it is split ...
     in_bio: u32,
+    /// ... and in all.
+    rest: u32,
 }
 
 /// A bio holds 256 pages (`BIO_MAX_VECS`).
@@ -495,39 +499,50 @@ pub const BIO_SECTORS: u32 = 256 * 4096 / 512;
 
 impl BioStream {
     /// All of `whole`.
-    pub fn new(whole: Bio) -> BioStream {
-        BioStream { in_bio: whole.sectors.min(BIO_SECTORS), rest: whole }
+    #[inline]
+    pub fn new(whole: Bio, max_sectors: u32) -> BioStream {
+        let in_bio = whole.sectors.min(BIO_SECTORS);
+        let sectors = in_bio.min(max_sectors);
+        BioStream {
+            next: Bio { sectors, ..whole },
+            in_bio: in_bio - sectors,
+            rest: whole.sectors - sectors,
+        }
     }
 
     /// Into how many bios it is cut.
+    #[inline]
     pub fn parts(whole_sectors: u32, max_sectors: u32) -> u32 {
+        if whole_sectors <= max_sectors.min(BIO_SECTORS) {
+            return 1;
+        }
         let full = whole_sectors / BIO_SECTORS;
         let tail = whole_sectors % BIO_SECTORS;
-        (full * BIO_SECTORS.div_ceil(max_sectors) + tail.div_ceil(max_sectors)).max(1)
+        full * BIO_SECTORS.div_ceil(max_sectors) + tail.div_ceil(max_sectors)
     }
 
     /// Submit what is left; `NoRequest` leaves the rest for another call.
     #[inline]
     pub fn submit(&mut self, now: Nanos, block: &mut Block) -> Submitted {
         loop {
-            let sectors = self.in_bio.min(block.limits.max_sectors);
-            if block.submit(now, Bio { sectors, ..self.rest }) == Submitted::NoRequest {
+            if block.submit(now, &self.next) == Submitted::NoRequest {
                 return Submitted::NoRequest;
             }
-            self.rest.sector = self.rest.sector.offset(sectors);
-            self.rest.sectors -= sectors;
-            self.in_bio -= sectors;
-            if self.rest.sectors == 0 {
+            if self.rest == 0 {
                 return Submitted::Taken;
             }
             if self.in_bio == 0 {
-                self.in_bio = self.rest.sectors.min(BIO_SECTORS);
+                self.in_bio = self.rest.min(BIO_SECTORS);
             }
+            self.next.sector = self.next.sector.offset(self.next.sectors);
+            self.next.sectors = self.in_bio.min(block.limits.max_sectors);
+            self.in_bio -= self.next.sectors;
+            self.rest -= self.next.sectors;
         }
     }
 
     /// What kind of request it needs next: hardware queue, operation, sync.
     pub fn needs(&self) -> (u16, Op, bool) {
-        (self.rest.hw_queue, self.rest.op, self.rest.sync)
+        (self.next.hw_queue, self.next.op, self.next.sync)
     }
 }

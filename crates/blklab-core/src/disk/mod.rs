@@ -12,7 +12,6 @@ mod published;
 mod ssd;
 #[cfg(test)]
 mod testing;
-mod timeline;
 mod validate;
 
 use crate::units::{Nanos, Sector};

@@ -151,7 +151,7 @@ impl Engine {
     /// Bios have ended: those whom it concerns learn of it.
     #[inline]
     fn tell(&mut self, owners: &mut Vec<u64>) {
-        for owner in owners.drain(..) {
+        for &owner in owners.iter() {
             match Owner::unpack(owner) {
                 Owner::Direct(process, slot) => {
                     self.processes[process.0 as usize].bio_ended(slot, &mut self.world);
@@ -160,6 +160,7 @@ impl Engine {
                 Owner::Flush(process) => self.processes[process.0 as usize].flush_ended(&mut self.world),
             }
         }
+        owners.clear();
     }
 
     /// Start those processes whose conditions are met.

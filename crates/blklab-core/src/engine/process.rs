@@ -415,19 +415,19 @@ impl Process {
     #[inline]
     fn commit(&mut self, world: &mut World) -> Flow {
         while let Some(&slot) = self.prepared.front() {
-            if self.stream.is_none() {
-                self.stream = Some(self.bios(slot, world));
-            }
-            let Some(stream) = &mut self.stream else { unreachable!("just made") };
+            let mut stream = match self.stream.take() {
+                Some(stream) => stream,
+                None => self.bios(slot, world),
+            };
             if stream.submit(world.now, &mut world.block) == Submitted::NoRequest {
                 // A plug is flushed before its owner sleeps.
                 world.unplug();
                 if stream.submit(world.now, &mut world.block) == Submitted::NoRequest {
                     world.sleep_until(self.spec.id, Wait::Request, Some(stream.needs()));
+                    self.stream = Some(stream);
                     return Flow::Sleep;
                 }
             }
-            self.stream = None;
             self.prepared.pop_front();
             self.in_flight += 1;
             self.handed_over += 1;
@@ -450,9 +450,10 @@ impl Process {
         let unit = io.unit;
         let file = &world.files[unit.file as usize];
         let sectors = Bytes(u64::from(unit.len)).sectors() as u32;
-        io.bios_left = BioStream::parts(sectors, world.block.limits().max_sectors);
+        let max_sectors = world.block.limits().max_sectors;
+        io.bios_left = BioStream::parts(sectors, max_sectors);
         let prio = prio(&mut self.rng, &job.priorities, unit.direction);
-        BioStream::new(Bio {
+        let whole = Bio {
             op: unit.direction.op(),
             sector: Sector(file.start.0 + Bytes(unit.offset).to_sector().0),
             sectors,
@@ -463,7 +464,8 @@ impl Process {
             cpu: self.who.cpu,
             hw_queue: self.who.hw_queue,
             owner: Owner::Direct(self.spec.id, slot).pack(),
-        })
+        };
+        BioStream::new(whole, max_sectors)
     }
 
     /// Wait until `least` I/Os are done; true when they are.

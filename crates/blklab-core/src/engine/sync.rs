@@ -109,7 +109,7 @@ impl Syncing {
             owner: Owner::Flush(who.process).pack(),
         };
         self.phase = Phase::Flushing;
-        let taken = world.block.submit(world.now, flush);
+        let taken = world.block.submit(world.now, &flush);
         debug_assert_eq!(taken, Submitted::Taken, "a flush needs no request of its own");
         world.unplug();
         SyncProgress::Asleep

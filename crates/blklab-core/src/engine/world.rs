@@ -1,14 +1,14 @@
 //! What processes share: time, the block layer, the disk, the page cache, the CPUs, and
 //! who sleeps until what.
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::VecDeque;
 
 use crate::block::{BioStream, Block, Submitted};
 use crate::disk::{AnyDisk, Completion, Disk};
 use crate::host::{Cpus, Host};
 use crate::pagecache::{FileId, PageCache, PageRange};
 use crate::request::{Bio, IoPrio, Op, ProcessId};
+use crate::timeline::Timeline;
 use crate::units::{Bytes, Nanos, Sector};
 
 /// Whom a bio's end concerns, as it travels through the block layer in `Bio::owner`.
@@ -90,8 +90,7 @@ pub struct World {
     pub files: Vec<PlacedFile>,
     /// Processes that can go on now, in order.
     pub ready: VecDeque<ProcessId>,
-    timers: BinaryHeap<Reverse<(Nanos, u64, ProcessId)>>,
-    timers_set: u64,
+    timers: Timeline,
     /// Per process: it is in `ready` or has a timer, so that nobody wakes it twice.
     scheduled: Vec<bool>,
     flusher_scheduled: bool,
@@ -124,8 +123,7 @@ impl World {
             cpus,
             files,
             ready: VecDeque::with_capacity(processes + 1),
-            timers: BinaryHeap::with_capacity(processes + 1),
-            timers_set: 0,
+            timers: Timeline::default(),
             scheduled: vec![false; processes],
             flusher_scheduled: false,
             flusher_asleep: true,
@@ -161,8 +159,7 @@ impl World {
         if at <= self.now {
             self.ready.push_back(process);
         } else {
-            self.timers_set += 1;
-            self.timers.push(Reverse((at, self.timers_set, process)));
+            self.timers.push(at.0, process.0);
         }
     }
 
@@ -181,9 +178,8 @@ impl World {
     /// When something happens next while all processes sleep.
     #[inline]
     pub fn next_event(&self) -> Nanos {
-        let timer = self.timers.peek().map_or(Nanos::NEVER, |Reverse((at, _, _))| *at);
         let flusher = if self.flusher_asleep { self.cache.flusher_due() } else { Nanos::NEVER };
-        timer.min(self.disk.next_event()).min(self.block.next_timer()).min(flusher)
+        Nanos(self.timers.next()).min(self.disk.next_event()).min(self.block.next_timer()).min(flusher)
     }
 
     /// The flusher has written everything that it has a reason to write.
@@ -213,9 +209,10 @@ impl World {
         if self.disk.next_event() <= self.now {
             let mut completions = std::mem::take(&mut self.completions);
             self.disk.advance(self.now, &mut completions);
-            for completion in completions.drain(..) {
-                self.block.complete(Completion { at: self.now, ..completion }, owners);
+            for completion in &completions {
+                self.block.complete(Completion { at: self.now, ..*completion }, owners);
             }
+            completions.clear();
             self.completions = completions;
             self.block.run(self.now, &mut self.disk);
             self.pass_on_request();
@@ -225,11 +222,10 @@ impl World {
             self.block.run(self.now, &mut self.disk);
         }
         self.wake_flusher();
-        while let Some(&Reverse((due, _, process))) = self.timers.peek()
-            && due <= self.now
+        while self.timers.next() <= self.now.0
+            && let Some((_, process)) = self.timers.pop()
         {
-            self.timers.pop();
-            self.ready.push_back(process);
+            self.ready.push_back(ProcessId(process));
         }
         true
     }
@@ -272,9 +268,10 @@ impl World {
     pub fn page_bios(&mut self, range: PageRange, write: bool, who: Submitter) -> BioStream {
         let file = self.files[range.file.index()];
         let sectors = (range.pages * 8).min((file.size.sectors() - range.first * 8) as u32);
-        let bios_left = BioStream::parts(sectors, self.block.limits().max_sectors);
+        let max_sectors = self.block.limits().max_sectors;
+        let bios_left = BioStream::parts(sectors, max_sectors);
         let index = self.page_ios.insert(PageIo { range, write, bios_left }) as u32;
-        BioStream::new(Bio {
+        let whole = Bio {
             op: if write { Op::Write } else { Op::Read },
             sector: Sector(file.start.0 + range.first * 8),
             sectors,
@@ -285,7 +282,8 @@ impl World {
             cpu: who.cpu,
             hw_queue: who.hw_queue,
             owner: Owner::Pages(index).pack(),
-        })
+        };
+        BioStream::new(whole, max_sectors)
     }
 
     /// One bio of a page I/O has ended; with the last one, its pages change state and
@@ -352,21 +350,22 @@ impl PageWork {
     /// Hand over what is left. `Err`: asleep until there is a request.
     pub fn hand_over(&mut self, world: &mut World, who: Submitter) -> Result<(), Asleep> {
         loop {
-            if self.stream.is_none() {
-                let Some(&range) = self.ranges.get(self.next) else { break };
-                self.next += 1;
-                self.stream = Some(world.page_bios(range, self.write, who));
-            }
-            if let Some(stream) = &mut self.stream {
-                if stream.submit(world.now, &mut world.block) == Submitted::NoRequest {
-                    // A plug is flushed before its owner sleeps.
-                    world.unplug();
-                    if stream.submit(world.now, &mut world.block) == Submitted::NoRequest {
-                        world.sleep_until(who.process, Wait::Request, Some(stream.needs()));
-                        return Err(Asleep);
-                    }
+            let mut stream = match self.stream.take() {
+                Some(stream) => stream,
+                None => {
+                    let Some(&range) = self.ranges.get(self.next) else { break };
+                    self.next += 1;
+                    world.page_bios(range, self.write, who)
                 }
-                self.stream = None;
+            };
+            if stream.submit(world.now, &mut world.block) == Submitted::NoRequest {
+                // A plug is flushed before its owner sleeps.
+                world.unplug();
+                if stream.submit(world.now, &mut world.block) == Submitted::NoRequest {
+                    world.sleep_until(who.process, Wait::Request, Some(stream.needs()));
+                    self.stream = Some(stream);
+                    return Err(Asleep);
+                }
             }
         }
         world.unplug();

@@ -22,6 +22,7 @@ use crate::units::Sector;
 /// The state of `none`: one FIFO per hardware queue.
 pub struct NoScheduler {
     fifos: Vec<VecDeque<RequestId>>,
+    waiting: usize,
 }
 
 impl Scheduler for NoScheduler {
@@ -36,7 +37,7 @@ impl Scheduler for NoScheduler {
     };
 
     fn new(_: &Settings, limits: &QueueLimits) -> Self {
-        NoScheduler { fifos: vec![VecDeque::new(); usize::from(limits.hw_queues)] }
+        NoScheduler { fifos: vec![VecDeque::new(); usize::from(limits.hw_queues)], waiting: 0 }
     }
 
     fn find_merge(&mut self, queue: &Queue<'_>, bio: &Bio) -> Option<Merge> {
@@ -61,11 +62,14 @@ impl Scheduler for NoScheduler {
             InsertAt::Sorted => fifo.push_back(id),
             InsertAt::Head => fifo.push_front(id),
         }
+        self.waiting += 1;
     }
 
     #[inline]
     fn dispatch(&mut self, _: &Queue<'_>, hw_queue: u16) -> Option<RequestId> {
-        self.fifos[usize::from(hw_queue)].pop_front()
+        let id = self.fifos[usize::from(hw_queue)].pop_front()?;
+        self.waiting -= 1;
+        Some(id)
     }
 
     fn completed(&mut self, _: &Queue<'_>, _: RequestId) {}
@@ -75,7 +79,8 @@ impl Scheduler for NoScheduler {
         !self.fifos[usize::from(hw_queue)].is_empty()
     }
 
+    #[inline]
     fn waiting(&self) -> usize {
-        self.fifos.iter().map(VecDeque::len).sum()
+        self.waiting
     }
 }

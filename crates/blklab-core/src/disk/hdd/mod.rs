@@ -31,8 +31,8 @@ use self::geometry::{Geometry, Place};
 use self::seek::{BLOCK, SeekCurve};
 use super::keys::Values;
 use super::model::{Conflict, conflict};
-use super::timeline::Timeline;
 use super::{Command, Completion, Disk, DiskLimits, Op, Tag};
+use crate::timeline::Timeline;
 use crate::units::{Nanos, SECTOR_BYTES, Sector};
 
 /// A head that is this little late still catches the sector: it is rounding, not motion.

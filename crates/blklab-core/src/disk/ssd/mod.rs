@@ -30,8 +30,8 @@ pub(super) use self::config::SsdConfig;
 use self::credits::Credits;
 use self::die::{Die, Job};
 use self::mapping::{Mapping, NONE, Step, Stream};
-use super::timeline::Timeline;
 use super::{Command, Completion, Disk, DiskLimits, Op, Tag};
+use crate::timeline::Timeline;
 use crate::units::{Nanos, Sector};
 
 /// Sequential streams that the controller follows at once (estimate: no maker tells).
