@@ -143,7 +143,7 @@ def _rate(disk: str, scheduler: str, goal_m: float, rounds: int) -> Measure:
         return run.ios / run.whole_s / 1e6
 
     what = f"4 KiB random reads, depth 32, `{scheduler}` on `{disk}`, one core"
-    return Measure(what, "million I/Os per second", goal_m, True, once, rounds)
+    return Measure(what, "M I/O/s", goal_m, True, once, rounds)
 
 
 def _memory_mib() -> float:
