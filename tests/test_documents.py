@@ -15,6 +15,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+from mkdocs.utils.yaml import yaml_load
 
 import filled
 import pictures
@@ -63,6 +64,31 @@ def test_examples_are_filled_shortened_and_keep_their_state() -> None:
     assert "$ seq 9 > nine; cat \\\n    nine\n1\n...\n9\n```" in done
     assert ">>> a * 3\n6\n>>> open('nine').read()[:1]\n'1'\n```" in done
     assert filled.filled(done) == done
+
+
+@pytest.mark.parametrize(
+    ("text", "good"),
+    [
+        ("[b](b.md#b)", True),
+        ("[b](c.md)", False),
+        ("[b](b.md#c)", False),
+        ("[b](/b.md)", False),
+        ("![b](c.svg)", False),
+    ],
+)
+def test_make_docs_fails_on_a_link_that_leads_nowhere(
+    text: str, good: bool, tmp_path: Path
+) -> None:
+    [options] = re.findall(r"mkdocs build(.*)", (ROOT / "Makefile").read_text(encoding="utf-8"))
+    ours = yaml_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
+    config = {"site_name": "tried", "validation": ours["validation"]}
+    (tmp_path / "mkdocs.yml").write_text(json.dumps(config), encoding="utf-8")
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs/index.md").write_text(f"# A\n\n{text}\n", encoding="utf-8")
+    (tmp_path / "docs/b.md").write_text("# B\n", encoding="utf-8")
+    command = [sys.executable, "-m", "mkdocs", "build", *options.split()]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode == 0) == good, done.stderr
 
 
 def test_links_of_files_that_are_read_in_the_repository_lead_somewhere() -> None:
