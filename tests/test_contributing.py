@@ -62,7 +62,8 @@ def test_a_scheduler_is_one_file_and_three_lines_and_then_passes_every_property(
         apply(diff, TREE / path)
     [test] = commands("Add a scheduler")
     environment = os.environ | {"CARGO_TARGET_DIR": str(ROOT / "target")}
-    for command in ("cargo fmt --check", test):
+    formatted = f"rustfmt --check --edition 2024 {' '.join(examples('rust'))}"
+    for command in (formatted, test):
         done = subprocess.run(
             command.split(), cwd=TREE, env=environment, capture_output=True, text=True, check=False
         )
