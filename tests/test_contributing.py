@@ -50,7 +50,7 @@ def apply(diff: str, path: Path) -> None:
 
 
 @pytest.mark.skipif(shutil.which("cargo") is None, reason="needs cargo")
-def test_a_scheduler_is_one_file_and_three_lines_and_then_passes_every_property() -> None:
+def test_a_scheduler_is_one_file_and_two_lines_and_then_passes_every_property() -> None:
     shutil.rmtree(TREE, ignore_errors=True)
     shutil.copytree(ROOT / "crates", TREE / "crates")
     for name in ("Cargo.toml", "Cargo.lock", "rustfmt.toml"):

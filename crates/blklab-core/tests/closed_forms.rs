@@ -148,7 +148,7 @@ fn dropping_the_caches_before_a_job_makes_it_read_from_the_disk() {
             "[global]\nfilename=data\nsize=64m\nbs=1m\nrw=read\ninvalidate=0\n[first]\n[second]\nstonewall\n{prerun}\n"
         )
     };
-    let sectors = |prerun| run(&job(prerun), "wd10ezrx", "none").disk.read_sectors * 512 >> 20;
+    let sectors = |prerun| run(&job(prerun), "wd10ezrx", "none").disk.read_sectors / 2048;
     assert_eq!(sectors(""), 64, "the second job finds everything in memory");
     assert_eq!(sectors("exec_prerun=echo 3 > /proc/sys/vm/drop_caches"), 128);
 }

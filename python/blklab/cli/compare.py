@@ -83,7 +83,7 @@ def compare(
     from blklab.compare.execute import execute
     from blklab.compare.plan import Setup, plan
     from blklab.compare.summary import summarise
-    from blklab.files import write_whole
+    from blklab.files import check_folder, write_whole
     from blklab.rigs import rig as rig_of
 
     checked_objective(objective)
@@ -101,6 +101,7 @@ def compare(
     described = describe(setup)
     for load in described["workloads"]:
         console.print_ignored(load["ignored"])
+    check_folder(out)
     runs = plan(setup)
     with progress(len(runs), _question(setup)) as tick:
         measured = execute(runs, place, jobs, tick)
@@ -126,7 +127,10 @@ def checked_objective(objective: str) -> str:
 
 
 def _question(setup: Setup) -> str:
-    return (
-        f"{len(setup.schedulers)} schedulers x {len(setup.workloads)} loads x "
-        f"{len(setup.disks)} disks x {setup.repeats} repeats"
-    )
+    counts = {
+        "scheduler": len(setup.schedulers),
+        "load": len(setup.workloads),
+        "disk": len(setup.disks),
+        "repeat": setup.repeats,
+    }
+    return " x ".join(f"{count} {what}{'s' * (count != 1)}" for what, count in counts.items())
