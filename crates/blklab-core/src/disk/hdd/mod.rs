@@ -16,8 +16,10 @@
 //! Left out: defect lists, thermal recalibration, servo retries, the controller's lookup
 //! cost, caching of written data for later reads, power states.
 
+mod arm;
 mod cache;
 mod geometry;
+mod queue;
 mod seek;
 
 use std::collections::VecDeque;
@@ -28,7 +30,8 @@ use slab::Slab;
 
 use self::cache::{ReadCache, Span, WriteCache};
 use self::geometry::{Geometry, Place};
-use self::seek::{BLOCK, SeekCurve};
+use self::queue::{Queue, Queued};
+use self::seek::SeekCurve;
 use super::keys::Values;
 use super::model::{Conflict, conflict};
 use super::{Command, Completion, Disk, DiskLimits, Op, Tag};
@@ -38,9 +41,6 @@ use crate::units::{Nanos, SECTOR_BYTES, Sector};
 /// A head that is this little late still catches the sector: it is rounding, not motion.
 /// The shortest sector of any disk so far passes in some 2,500 ns.
 const SLACK_NS: u64 = 500;
-
-/// The most that one step of destaging writes before the arm looks round again.
-const DESTAGE_SECTORS: u64 = 2_048;
 
 /// The order of queued commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,26 +124,11 @@ impl HddConfig {
     }
 }
 
-/// A command that waits for the arm.
-#[derive(Clone, Copy, Debug)]
-struct Queued {
-    span: Span,
-    place: Place,
-    /// When the controller has understood it.
-    ready: u64,
-    /// Its time of submission times the ageing, less much if it is urgent: see
-    /// [`Hdd::soonest_reached`].
-    handicap: i64,
-    order: u64,
-    tag: Tag,
-    write: bool,
-    urgent: bool,
-}
-
 /// What the arm is doing.
 #[derive(Clone, Copy, Debug)]
 enum Work {
-    Serve(Queued),
+    /// The segment of the read cache that it continues, if it is a read that does.
+    Serve(Queued, Option<usize>),
     Destage,
 }
 
@@ -185,9 +170,7 @@ pub struct Hdd {
     head: Place,
     /// The address it would serve next.
     head_lba: u64,
-    queue: Vec<Queued>,
-    /// Their cylinders, side by side.
-    cylinders: Vec<u32>,
+    queue: Queue,
     flushes: VecDeque<Flush>,
     read_cache: ReadCache,
     write_cache: WriteCache,
@@ -220,8 +203,7 @@ impl Hdd {
             turns_max: config.seek.ns(config.geometry.cylinders - 1).div_ceil(config.geometry.turn_ns) as u32,
             head,
             head_lba: 0,
-            queue: Vec::with_capacity(limits.queue_depth as usize),
-            cylinders: Vec::with_capacity(limits.queue_depth as usize),
+            queue: Queue::with_capacity(limits.queue_depth as usize),
             flushes: VecDeque::new(),
             stream: None,
             work: None,
@@ -392,315 +374,6 @@ impl Hdd {
             self.flushes.pop_front();
             self.end(now.max(flush.ready), flush.tag, None);
         }
-    }
-
-    // The arm
-
-    fn enqueue(&mut self, now: u64, ready: u64, span: Span, command: &Command) {
-        self.orders += 1;
-        let place = self.config.geometry.locate(span.start);
-        self.cylinders.push(place.cylinder);
-        self.queue.push(Queued {
-            span,
-            place,
-            ready,
-            handicap: ((now * self.config.ageing) >> 10) as i64 - (i64::from(command.urgent) << 56),
-            order: self.orders,
-            tag: command.tag,
-            write: command.op == Op::Write,
-            urgent: command.urgent,
-        });
-        self.look(ready);
-    }
-
-    /// First time from `from` on, after `least` more, when `angle` is under the head.
-    #[inline]
-    fn comes_round(&self, from: u64, least: u64, angle_ns: u32) -> u64 {
-        let stands = (from + self.phase_ns) % self.config.geometry.turn_ns;
-        from + self.wait_ns(stands, angle_ns, least)
-    }
-
-    /// Time from angle `stands` to `angle`, at least `least`.
-    #[inline]
-    fn wait_ns(&self, stands: u64, angle_ns: u32, least: u64) -> u64 {
-        let turn = self.config.geometry.turn_ns;
-        let angle = u64::from(angle_ns) + SLACK_NS;
-        let mut wait = angle + if angle < stands { turn } else { 0 } - stands;
-        wait -= if wait >= turn { turn } else { 0 };
-        // A fixed number of conditional moves: nobody could predict these branches.
-        for _ in 0..self.turns_max {
-            wait += if wait < least { turn } else { 0 };
-        }
-        // What is longer than the longest seek is rare: a command not understood yet.
-        while wait < least {
-            wait += turn;
-        }
-        wait.saturating_sub(SLACK_NS).max(least)
-    }
-
-    /// Time to bring the head from `from` to `to` and let it settle.
-    #[inline]
-    fn move_ns(&self, from: &Place, to: &Place, write: bool) -> u64 {
-        let moved = match from.cylinder.abs_diff(to.cylinder) {
-            0 if from.head == to.head => return 0,
-            0 => self.config.head_switch_ns,
-            distance => self.config.seek.ns(distance),
-        };
-        if write { moved + self.config.write_settle_ns } else { moved }
-    }
-
-    /// Put the head before sector `lba`, which follows the last one served at `time`;
-    /// returns both, with the time of a change of track added.
-    fn go_on(&mut self, lba: u64, time: u64, write: bool) -> (u64, u64) {
-        let next = self.config.geometry.locate(lba.min(self.limits.capacity.0 - 1));
-        let moved = self.move_ns(&self.head, &next, write);
-        self.head = next;
-        self.head_lba = lba;
-        if moved == 0 { (lba, time) } else { (lba, self.comes_round(time, moved, next.angle_ns)) }
-    }
-
-    /// Let `sectors` from the head's place on pass by, beginning at `time`; when the last
-    /// has passed. The head then stands before the next sector.
-    fn pass(&mut self, mut sectors: u64, mut time: u64, write: bool) -> u64 {
-        let mut lba = self.head_lba;
-        while sectors > 0 {
-            let here = self.head;
-            let run = sectors.min(u64::from(here.left_on_track));
-            let end = time + ((run * here.sector_fx) >> 32);
-            sectors -= run;
-            (lba, time) = self.go_on(lba + run, end, write);
-            if sectors == 0 {
-                return end;
-            }
-        }
-        time
-    }
-
-    /// Choose work at `now` and begin it.
-    fn begin(&mut self, now: u64) {
-        self.look_at = u64::MAX;
-        self.catch_up(now);
-        match self.flushes.front().copied() {
-            Some(flush) if flush.ready <= now => match self.nearest_extent(now, flush.order) {
-                Some((_, index)) => self.destage(now, index),
-                None => self.end_flushes(now),
-            },
-            Some(flush) => {
-                self.begin_without_flush(now);
-                self.look(flush.ready);
-            }
-            None => self.begin_without_flush(now),
-        }
-    }
-
-    fn begin_without_flush(&mut self, now: u64) {
-        let presses = self.write_cache.presses();
-        let extent = if presses || (self.queue.is_empty() && now >= self.quiet_at) {
-            self.nearest_extent(now, u64::MAX)
-        } else {
-            None
-        };
-        if self.queue.is_empty() {
-            match extent {
-                Some((_, index)) => self.destage(now, index),
-                None if self.write_cache.extents.is_empty() => {}
-                None => self.look(self.quiet_at),
-            }
-            return;
-        }
-        if let Some(stream) = self.stream {
-            // Its width tells in one comparison whether a command starts in the window.
-            let start = self.read_cache.span(stream.segment).start;
-            let width = stream.limit.saturating_sub(start);
-            let mut first = (u64::MAX, 0);
-            for (index, queued) in self.queue.iter().enumerate() {
-                let within = queued.span.start.wrapping_sub(start);
-                if within <= width && within < first.0 && !queued.write && queued.ready <= now {
-                    first = (within, index);
-                }
-            }
-            if first.0 != u64::MAX {
-                return self.serve_stream(now, stream, first.1);
-            }
-        }
-        if self.queue.iter().all(|queued| queued.ready > now) {
-            return match extent {
-                Some((_, index)) => self.destage(now, index),
-                None => self.look(self.queue.iter().map(|q| q.ready).min().unwrap_or(now)),
-            };
-        }
-        let (cost, index) = self.next_command(now);
-        match extent {
-            Some((other, extent)) if other < cost => self.destage(now, extent),
-            _ => self.serve(now, index),
-        }
-    }
-
-    /// The queued command to serve next, and the time to reach it less its head start.
-    fn next_command(&self, now: u64) -> (i64, usize) {
-        match self.config.policy {
-            Policy::Sptf => self.soonest_reached(now),
-            Policy::Fcfs => self.least(|queued| queued.order as i64),
-            // Those behind the head come after all those before it.
-            Policy::Clook => self.least(|queued| {
-                queued.span.start as i64 + (i64::from(queued.span.start < self.head_lba) << 48)
-            }),
-            Policy::Sstf => self.least(|q| i64::from(self.head.cylinder.abs_diff(q.place.cylinder))),
-        }
-    }
-
-    /// The queued command of least cost; urgent ones cost less than all others.
-    fn least(&self, cost: impl Fn(&Queued) -> i64) -> (i64, usize) {
-        let costs = self.queue.iter().map(|queued| cost(queued) - (i64::from(queued.urgent) << 56));
-        costs.enumerate().map(|(index, cost)| (cost, index)).min().unwrap_or((i64::MAX, 0))
-    }
-
-    /// Shortest positioning time first. All head starts grow at the same pace, so that each
-    /// command's handicap, fixed when it came, orders them. The seeks are worked out
-    /// together first: on their own, without branches, they cost a third.
-    fn soonest_reached(&self, now: u64) -> (i64, usize) {
-        let stands = (now + self.phase_ns) % self.config.geometry.turn_ns;
-        let mut seeks = [0; BLOCK];
-        let mut best = (i64::MAX, 0);
-        let blocks = self.queue.chunks(BLOCK).zip(self.cylinders.chunks(BLOCK));
-        for (block, (queue, cylinders)) in blocks.enumerate() {
-            self.config.seek.fill(self.head.cylinder, cylinders, &mut seeks);
-            for (index, (queued, seek)) in queue.iter().zip(&seeks).enumerate() {
-                let mut moved = u64::from(*seek);
-                if moved == 0 || queued.write {
-                    moved = self.move_ns(&self.head, &queued.place, queued.write);
-                }
-                let least = queued.ready.saturating_sub(now) + moved;
-                let cost = self.wait_ns(stands, queued.place.angle_ns, least) as i64 + queued.handicap;
-                best = if cost < best.0 { (cost, block * BLOCK + index) } else { best };
-            }
-        }
-        (best.0 - ((now * self.config.ageing) >> 10) as i64, best.1)
-    }
-
-    /// Take a command out of the queue.
-    fn take(&mut self, index: usize) -> Queued {
-        self.cylinders.swap_remove(index);
-        self.queue.swap_remove(index)
-    }
-
-    /// The extent of the write cache, written before `order`, that the head reaches first.
-    fn nearest_extent(&self, now: u64, order: u64) -> Option<(i64, usize)> {
-        let stands = (now + self.phase_ns) % self.config.geometry.turn_ns;
-        let extents = self.write_cache.extents.iter().enumerate();
-        extents
-            .filter(|(_, extent)| extent.order < order)
-            .map(|(index, extent)| {
-                let moved = self.move_ns(&self.head, &extent.place, true);
-                (self.wait_ns(stands, extent.place.angle_ns, moved) as i64, index)
-            })
-            .min()
-    }
-
-    /// Bring the head to the command's first sector and let it pass.
-    fn serve(&mut self, now: u64, index: usize) {
-        let queued = self.take(index);
-        self.stream = None;
-        let mut start = queued.span.start;
-        if !queued.write
-            && let Some(segment) = self.read_cache.continues(start)
-        {
-            // Its front is in the cache already.
-            start = self.read_cache.span(segment).end.min(queued.span.end - 1);
-        }
-        let place =
-            if start == queued.span.start { queued.place } else { self.config.geometry.locate(start) };
-        let span = Span { start, end: queued.span.end };
-        let end = self.work_on(now.max(queued.ready), span, place, queued.write);
-        self.busy_ns += end - now;
-        self.work = Some((end, Work::Serve(queued)));
-    }
-
-    /// Serve a read that the head comes to by reading on.
-    fn serve_stream(&mut self, now: u64, stream: Stream, index: usize) {
-        let queued = self.take(index);
-        let mut end = now;
-        if queued.span.end > stream.at {
-            // A stream that stood still at its limit waits for its sector to come round.
-            let time = if stream.at >= stream.limit && stream.time < now {
-                self.comes_round(now, 0, self.head.angle_ns)
-            } else {
-                stream.time
-            };
-            end = self.pass(queued.span.end - stream.at, time, false).max(now);
-        }
-        self.busy_ns += end - now;
-        self.work = Some((end, Work::Serve(queued)));
-    }
-
-    fn destage(&mut self, now: u64, index: usize) {
-        self.stream = None;
-        let geometry = &self.config.geometry;
-        let taken = self.write_cache.take(index, DESTAGE_SECTORS, |lba| geometry.locate(lba));
-        let end = self.work_on(now, taken.span, taken.place, true);
-        self.busy_ns += end - now;
-        self.work = Some((end, Work::Destage));
-    }
-
-    /// Seek, wait and pass; when the last sector has passed.
-    fn work_on(&mut self, now: u64, span: Span, place: Place, write: bool) -> u64 {
-        let moved = self.move_ns(&self.head, &place, write);
-        let mut start = self.comes_round(now, moved, place.angle_ns);
-        let physical = self.config.physical_sectors;
-        if write && !(span.start.is_multiple_of(physical) && span.end.is_multiple_of(physical)) {
-            // A part of a physical sector: read it in one turn, write it in the next.
-            start += self.config.geometry.turn_ns;
-        }
-        self.head = place;
-        self.head_lba = span.start;
-        self.pass(span.len(), start, write)
-    }
-
-    /// The arm has finished at `now`.
-    fn finish(&mut self, now: u64, work: Work) {
-        match work {
-            Work::Serve(queued) if queued.write => {
-                let geometry = &self.config.geometry;
-                self.write_cache.remove(queued.span, queued.order, |lba| geometry.locate(lba));
-                self.end(now, queued.tag, None);
-                self.admit(now);
-            }
-            Work::Serve(queued) => {
-                // The data went over the link as they came; the last block is still to go.
-                let end = self.over_link(now, queued.span.len().min(self.config.physical_sectors));
-                self.end(end, queued.tag, None);
-                self.read_on(now, queued.span);
-            }
-            Work::Destage => {
-                self.write_cache.under_way = None;
-                self.admit(now);
-            }
-        }
-        self.end_flushes(now);
-        if !self.queue.is_empty() || !self.write_cache.extents.is_empty() {
-            self.look(now);
-        }
-    }
-
-    /// After a read: note it in its segment and let the head read on.
-    fn read_on(&mut self, now: u64, span: Span) {
-        let segment = match self.stream {
-            Some(stream) => stream.segment,
-            None => match self.read_cache.continues(span.start) {
-                Some(segment) => segment,
-                None => self.read_cache.replace(span),
-            },
-        };
-        let at = self.head_lba.max(span.end);
-        self.read_cache.extend(segment, at);
-        let ahead = self.config.read_ahead_sectors.min(self.read_cache.segment_sectors());
-        let limit = (span.end + ahead).min(self.limits.capacity.0);
-        let limit = self.stream.map_or(limit, |s| s.limit.max(limit));
-        let time = match self.stream {
-            Some(stream) if span.end <= stream.at => stream.time,
-            _ => self.comes_round(now, 0, self.head.angle_ns),
-        };
-        self.stream = (ahead > 0).then_some(Stream { segment, at, time, limit });
     }
 }
 

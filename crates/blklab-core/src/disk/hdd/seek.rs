@@ -11,6 +11,9 @@ use super::super::model::{Conflict, conflict};
 
 const STEPS: usize = 2_048;
 
+/// The longest seek: sums of few of them fit 31 bits.
+const SEEK_MAX_MS: f64 = 1_000.0;
+
 /// Seeks worked out together: as many as NCQ queues.
 pub(super) const BLOCK: usize = 32;
 
@@ -18,7 +21,7 @@ pub(super) const BLOCK: usize = 32;
 #[derive(Clone, Debug)]
 pub(super) struct SeekCurve {
     /// Start and slope of each step.
-    steps: Box<[(f32, f32)]>,
+    steps: Box<[(f32, f32); STEPS + 1]>,
     scale: f32,
     single_ns: u32,
 }
@@ -34,6 +37,9 @@ impl SeekCurve {
                         format!("[{}, {}] does not rise above the pair before", pair[1].0, pair[1].1);
                     return conflict("seek_table", message);
                 }
+            }
+            if let Some((_, ms)) = table.last().filter(|(_, ms)| *ms > SEEK_MAX_MS) {
+                return conflict("seek_table", format!("found {ms} ms; expected at most {SEEK_MAX_MS}"));
             }
             return Ok(SeekCurve::sample(stroke, |d| interpolate(table, d)));
         }
@@ -64,7 +70,7 @@ impl SeekCurve {
             let root = (step as f64 / scale).max(1.0);
             (ms(root * root) * 1e6) as f32
         };
-        let steps = (0..=STEPS).map(|i| (at(i), at(i + 1) - at(i))).collect();
+        let steps = Box::new(std::array::from_fn(|i| (at(i), at(i + 1) - at(i))));
         SeekCurve { steps, scale: scale as f32, single_ns: (ms(1.0) * 1e6).round() as u32 }
     }
 
@@ -76,7 +82,7 @@ impl SeekCurve {
             1 => u64::from(self.single_ns),
             _ => {
                 let x = (distance as f32).sqrt() * self.scale;
-                let step = (x as usize).min(self.steps.len() - 1);
+                let step = (x as usize).min(STEPS);
                 let (start, slope) = self.steps[step];
                 (start + (x - step as f32) * slope) as u64
             }
@@ -85,21 +91,29 @@ impl SeekCurve {
 }
 
 impl SeekCurve {
-    /// [`SeekCurve::ns`] from one cylinder to each of up to [`BLOCK`] others. The roots are a
-    /// loop of their own, so that the compiler takes four at a time.
+    /// [`SeekCurve::ns`] from one cylinder to each of up to [`BLOCK`] others. Looking up the
+    /// steps is a loop of its own, so that the compiler takes four roots at a time.
     #[inline]
-    pub fn fill(&self, from: u32, to: &[u32], seeks: &mut [u32; BLOCK]) {
+    pub fn fill(&self, from: u32, to: &[u32], seeks: &mut [i32; BLOCK]) {
+        let n = to.len();
+        let mut distances = [0; BLOCK];
         let mut roots = [0.0f32; BLOCK];
-        for (root, cylinder) in roots.iter_mut().zip(to) {
-            *root = (cylinder.abs_diff(from) as i32 as f32).sqrt() * self.scale;
+        let mut steps = [0; BLOCK];
+        let (mut starts, mut slopes) = ([0.0f32; BLOCK], [0.0f32; BLOCK]);
+        for (distance, cylinder) in distances.iter_mut().zip(to) {
+            *distance = (*cylinder as i32 - from as i32).abs();
         }
-        for ((seek, x), cylinder) in seeks.iter_mut().zip(roots).zip(to) {
-            let step = (x as u32 as usize).min(self.steps.len() - 1);
-            let (start, slope) = self.steps[step];
-            let far = (start + (x - step as f32) * slope) as u32;
-            let distance = cylinder.abs_diff(from);
-            let near = if distance == 0 { 0 } else { self.single_ns };
-            *seek = if distance < 2 { near } else { far };
+        for i in 0..BLOCK {
+            roots[i] = (distances[i] as f32).sqrt() * self.scale;
+            steps[i] = roots[i] as i32;
+        }
+        for i in 0..n.min(BLOCK) {
+            (starts[i], slopes[i]) = self.steps[(steps[i] as usize).min(STEPS)];
+        }
+        for i in 0..BLOCK {
+            let far = (starts[i] + (roots[i] - steps[i] as f32) * slopes[i]) as i32;
+            let near = if distances[i] == 0 { 0 } else { self.single_ns as i32 };
+            seeks[i] = if distances[i] < 2 { near } else { far };
         }
     }
 }
@@ -161,7 +175,7 @@ mod tests {
             last = ns;
             let mut seeks = [0; BLOCK];
             curve.fill(7, &[7 + d], &mut seeks);
-            assert_eq!(u64::from(seeks[0]), ns, "together and alone differ at {d}");
+            assert_eq!(seeks[0] as u64, ns, "together and alone differ at {d}");
         }
     }
 }

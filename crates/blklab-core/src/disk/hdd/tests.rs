@@ -188,3 +188,30 @@ proptest! {
         harness.run(&steps)?;
     }
 }
+
+proptest! {
+    /// The search takes many commands at a time, in 32 bits, and corrects some afterwards.
+    #[test]
+    fn the_next_command_is_the_one_that_each_by_itself_would_be(
+        commands in prop::collection::vec((0u64..5_000, 0u64..3_000_000, any::<bool>(), any::<bool>()), 1..80),
+        same_track: bool, reads_only: bool, now in 0u64..100_000_000
+    ) {
+        let mut hdd = super::Hdd::new(model(&[]).hdd().clone(), model(&[]).limits().clone(), 1);
+        for (n, (sector, ready, write, urgent)) in commands.into_iter().enumerate() {
+            let (write, ready) = (write && !reads_only, if reads_only { 0 } else { ready });
+            let sector = if same_track { sector % 100 } else { sector * 1_000 % 1_000_000 };
+            let op = if write { Op::Write } else { Op::Read };
+            let command =
+                Command { tag: Tag(n as u32), op, sector: Sector(sector), sectors: 1, fua: true, urgent };
+            hdd.enqueue(now / 2, now + ready, super::Span::new(sector, 1), &command);
+        }
+        let stands = (now + hdd.phase_ns) % hdd.config.geometry.turn_ns;
+        let alone = hdd.queue.commands.iter().enumerate().map(|(index, queued)| {
+            let moved = hdd.move_ns(&hdd.head, &queued.place, queued.write);
+            let least = queued.ready.saturating_sub(now) + moved;
+            let wait = hdd.wait_ns(stands, queued.place.angle_ns, least) as i64;
+            (wait + queued.handicap - ((now * hdd.config.ageing) >> 10) as i64, index)
+        });
+        prop_assert_eq!(hdd.soonest_reached(now), alone.min().unwrap());
+    }
+}

@@ -36,6 +36,9 @@ pub(super) enum Stream {
 pub(super) struct Mapping {
     /// Logical to physical, in chunks that exist once one of their units was written.
     chunks: Vec<Option<Box<[u32; CHUNK]>>>,
+    /// Which chunks exist, one bit each. Random reads of a disk that was hardly written ask
+    /// this, which fits a processor's first cache, and not the table, which fits none.
+    exists: Box<[u64]>,
     /// Physical to logical, per superblock; none: as the fill before the run left it.
     owners: Vec<Option<Box<[u32]>>>,
     valid: Vec<u32>,
@@ -65,10 +68,12 @@ pub(super) enum Step {
 
 impl Mapping {
     pub fn new(logical_units: u32, filled: u32, units_per_superblock: u32, superblocks: u32) -> Mapping {
+        let chunks = (logical_units as usize).div_ceil(CHUNK);
         let full = filled.div_ceil(units_per_superblock);
         let count = |sb: u32| filled.saturating_sub(sb * units_per_superblock).min(units_per_superblock);
         Mapping {
-            chunks: (0..(logical_units as usize).div_ceil(CHUNK)).map(|_| None).collect(),
+            chunks: (0..chunks).map(|_| None).collect(),
+            exists: vec![0; chunks.div_ceil(64)].into_boxed_slice(),
             owners: (0..superblocks).map(|_| None).collect(),
             valid: (0..superblocks).map(|sb| if sb < full { count(sb) } else { 0 }).collect(),
             closed: (0..superblocks).map(|sb| sb < full).collect(),
@@ -85,10 +90,16 @@ impl Mapping {
         }
     }
 
+    #[inline]
+    fn chunk(&self, unit: u32) -> Option<&[u32; CHUNK]> {
+        let chunk = unit as usize / CHUNK;
+        if self.exists[chunk / 64] >> (chunk % 64) & 1 == 0 { None } else { self.chunks[chunk].as_deref() }
+    }
+
     /// Physical unit of a logical one, or [`NONE`].
     #[inline]
     pub fn lookup(&self, unit: u32) -> u32 {
-        match &self.chunks[unit as usize / CHUNK] {
+        match self.chunk(unit) {
             Some(chunk) => chunk[unit as usize % CHUNK],
             None => self.untouched(unit),
         }
@@ -100,7 +111,7 @@ impl Mapping {
     pub fn stretch(&self, unit: u32, most: u32) -> (u32, u32) {
         let index = unit as usize % CHUNK;
         let most = most.min((CHUNK - index) as u32);
-        let Some(chunk) = &self.chunks[unit as usize / CHUNK] else {
+        let Some(chunk) = self.chunk(unit) else {
             let physical = self.untouched(unit);
             return (physical, if physical == NONE { most } else { most.min(self.filled - unit) });
         };
@@ -124,9 +135,10 @@ impl Mapping {
             self.valid[(old / self.units_per_superblock) as usize] -= 1;
             self.valid_units -= 1;
         }
-        let filled = self.filled;
-        let chunk = self.chunks[unit as usize / CHUNK].get_or_insert_with(|| {
-            let first = (unit as usize / CHUNK * CHUNK) as u32;
+        let (filled, number) = (self.filled, unit as usize / CHUNK);
+        self.exists[number / 64] |= 1 << (number % 64);
+        let chunk = self.chunks[number].get_or_insert_with(|| {
+            let first = (number * CHUNK) as u32;
             Box::new(std::array::from_fn(|i| {
                 let unit = first + i as u32;
                 if unit < filled { unit } else { NONE }

@@ -1,0 +1,334 @@
+//! The arm: which command goes next, and how long it takes.
+
+use super::cache::Span;
+use super::geometry::Place;
+use super::queue::Queued;
+use super::seek::BLOCK;
+use super::{Command, Hdd, Op, Policy, SLACK_NS, Stream, Work};
+
+/// The most that one step of destaging writes before the arm looks round again.
+const DESTAGE_SECTORS: u64 = 2_048;
+
+/// A command that is understood later than this counts as understood then when the next
+/// one is chosen.
+const DELAY_MAX_NS: u64 = 500_000_000;
+
+impl Hdd {
+    pub(super) fn enqueue(&mut self, now: u64, ready: u64, span: Span, command: &Command) {
+        self.orders += 1;
+        let place = self.config.geometry.locate(span.start);
+        self.queue.push(Queued {
+            span,
+            place,
+            ready,
+            handicap: ((now * self.config.ageing) >> 10) as i64 - (i64::from(command.urgent) << 56),
+            order: self.orders,
+            tag: command.tag,
+            write: command.op == Op::Write,
+            urgent: command.urgent,
+        });
+        self.look(ready);
+    }
+
+    /// First time from `from` on, after `least` more, when `angle` is under the head.
+    #[inline]
+    pub(super) fn comes_round(&self, from: u64, least: u64, angle_ns: u32) -> u64 {
+        let stands = (from + self.phase_ns) % self.config.geometry.turn_ns;
+        from + self.wait_ns(stands, angle_ns, least)
+    }
+
+    /// Time from angle `stands` to `angle`, at least `least`.
+    #[inline]
+    pub(super) fn wait_ns(&self, stands: u64, angle_ns: u32, least: u64) -> u64 {
+        let turn = self.config.geometry.turn_ns;
+        let angle = u64::from(angle_ns) + SLACK_NS;
+        let mut wait = angle + if angle < stands { turn } else { 0 } - stands;
+        wait -= if wait >= turn { turn } else { 0 };
+        // A fixed number of conditional moves: nobody could predict these branches.
+        for _ in 0..self.turns_max {
+            wait += if wait < least { turn } else { 0 };
+        }
+        // What is longer than the longest seek is rare: a command not understood yet.
+        while wait < least {
+            wait += turn;
+        }
+        wait.saturating_sub(SLACK_NS).max(least)
+    }
+
+    /// Time to bring the head from `from` to `to` and let it settle.
+    #[inline]
+    pub(super) fn move_ns(&self, from: &Place, to: &Place, write: bool) -> u64 {
+        let moved = match from.cylinder.abs_diff(to.cylinder) {
+            0 if from.head == to.head => return 0,
+            0 => self.config.head_switch_ns,
+            distance => self.config.seek.ns(distance),
+        };
+        if write { moved + self.config.write_settle_ns } else { moved }
+    }
+
+    /// Put the head before sector `lba`, which follows the last one served at `time`;
+    /// returns both, with the time of a change of track added.
+    pub(super) fn go_on(&mut self, lba: u64, time: u64, write: bool) -> (u64, u64) {
+        let next = self.config.geometry.locate(lba.min(self.limits.capacity.0 - 1));
+        let moved = self.move_ns(&self.head, &next, write);
+        self.head = next;
+        self.head_lba = lba;
+        if moved == 0 { (lba, time) } else { (lba, self.comes_round(time, moved, next.angle_ns)) }
+    }
+
+    /// Let `sectors` from the head's place on pass by, beginning at `time`; when the last
+    /// has passed. The head then stands before the next sector.
+    fn pass(&mut self, mut sectors: u64, mut time: u64, write: bool) -> u64 {
+        let mut lba = self.head_lba;
+        while sectors > 0 {
+            let here = self.head;
+            let run = sectors.min(u64::from(here.left_on_track));
+            let end = time + ((run * here.sector_fx) >> 32);
+            sectors -= run;
+            (lba, time) = self.go_on(lba + run, end, write);
+            if sectors == 0 {
+                return end;
+            }
+        }
+        time
+    }
+
+    /// Choose work at `now` and begin it.
+    pub(super) fn begin(&mut self, now: u64) {
+        self.look_at = u64::MAX;
+        self.catch_up(now);
+        match self.flushes.front().copied() {
+            Some(flush) if flush.ready <= now => match self.nearest_extent(now, flush.order) {
+                Some((_, index)) => self.destage(now, index),
+                None => self.end_flushes(now),
+            },
+            Some(flush) => {
+                self.begin_without_flush(now);
+                self.look(flush.ready);
+            }
+            None => self.begin_without_flush(now),
+        }
+    }
+
+    fn begin_without_flush(&mut self, now: u64) {
+        let presses = self.write_cache.presses();
+        let extent = if presses || (self.queue.is_empty() && now >= self.quiet_at) {
+            self.nearest_extent(now, u64::MAX)
+        } else {
+            None
+        };
+        if self.queue.is_empty() {
+            match extent {
+                Some((_, index)) => self.destage(now, index),
+                None if self.write_cache.extents.is_empty() => {}
+                None => self.look(self.quiet_at),
+            }
+            return;
+        }
+        if let Some(stream) = self.stream {
+            let start = self.read_cache.span(stream.segment).start;
+            let width = stream.limit.saturating_sub(start);
+            if let Some(index) = self.queue.first_read_within(start, width, now) {
+                return self.serve_stream(now, stream, index);
+            }
+        }
+        if self.queue.commands.iter().all(|queued| queued.ready > now) {
+            return match extent {
+                Some((_, index)) => self.destage(now, index),
+                None => self.look(self.queue.commands.iter().map(|q| q.ready).min().unwrap_or(now)),
+            };
+        }
+        let (cost, index) = self.next_command(now);
+        match extent {
+            Some((other, extent)) if other < cost => self.destage(now, extent),
+            _ => self.serve(now, index),
+        }
+    }
+
+    /// The queued command to serve next, and the time to reach it less its head start.
+    fn next_command(&self, now: u64) -> (i64, usize) {
+        match self.config.policy {
+            Policy::Sptf => self.soonest_reached(now),
+            Policy::Fcfs => self.least(|queued| queued.order as i64),
+            // Those behind the head come after all those before it.
+            Policy::Clook => self.least(|queued| {
+                queued.span.start as i64 + (i64::from(queued.span.start < self.head_lba) << 48)
+            }),
+            Policy::Sstf => self.least(|q| i64::from(self.head.cylinder.abs_diff(q.place.cylinder))),
+        }
+    }
+
+    /// The queued command of least cost; urgent ones cost less than all others.
+    fn least(&self, cost: impl Fn(&Queued) -> i64) -> (i64, usize) {
+        let costs = self.queue.commands.iter().map(|queued| cost(queued) - (i64::from(queued.urgent) << 56));
+        costs.enumerate().map(|(index, cost)| (cost, index)).min().unwrap_or((i64::MAX, 0))
+    }
+
+    /// Shortest positioning time first. All head starts grow at the same pace, so that each
+    /// command's handicap, fixed when it came, orders them. Every step is a loop of its own
+    /// over many commands, without branches and in 32 bits, which processors take four at a
+    /// time: no time in it reaches two seconds.
+    pub(super) fn soonest_reached(&self, now: u64) -> (i64, usize) {
+        let queue = &self.queue;
+        let turn = self.config.geometry.turn_ns as i32;
+        let stands = ((now + self.phase_ns) % self.config.geometry.turn_ns) as i32;
+        let ready_reads = queue.all_are_ready_reads(now);
+        let mut best = (i64::MAX, 0);
+        let blocks = queue.cylinders.chunks(BLOCK).zip(queue.angles.chunks(BLOCK));
+        for (block, (cylinders, angles)) in blocks.enumerate() {
+            let first = block * BLOCK;
+            let mut moved = [0; BLOCK];
+            self.config.seek.fill(self.head.cylinder, cylinders, &mut moved);
+            let moved = &mut moved[..cylinders.len()];
+            let mut turns = self.turns_max;
+            if !ready_reads || moved.iter().fold(false, |any, ns| any | (*ns == 0)) {
+                self.correct(now, &queue.commands[first..], moved);
+                turns = moved.iter().max().map_or(0, |most| (most / turn + 1) as u32);
+            }
+            let mut waits = [0; BLOCK];
+            for (wait, angle) in waits.iter_mut().zip(angles) {
+                *wait = angle - stands + if *angle < stands { turn } else { 0 };
+                *wait -= if *wait >= turn { turn } else { 0 };
+            }
+            for _ in 0..turns {
+                for (wait, least) in waits.iter_mut().zip(&*moved) {
+                    *wait += if *wait < *least { turn } else { 0 };
+                }
+            }
+            for (wait, least) in waits.iter_mut().zip(&*moved) {
+                *wait = (*wait - SLACK_NS as i32).max(*least);
+            }
+            for (index, (wait, handicap)) in waits.iter().zip(&queue.handicaps[first..]).enumerate() {
+                let cost = i64::from(*wait) + handicap;
+                best = if cost < best.0 { (cost, first + index) } else { best };
+            }
+        }
+        (best.0 - ((now * self.config.ageing) >> 10) as i64, best.1)
+    }
+
+    /// Add to the seeks over whole cylinders what only some commands need: a change of
+    /// surface, settling before a write, and the time until the controller has understood.
+    fn correct(&self, now: u64, commands: &[Queued], moved: &mut [i32]) {
+        for (ns, queued) in moved.iter_mut().zip(commands) {
+            if *ns == 0 || queued.write {
+                *ns = self.move_ns(&self.head, &queued.place, queued.write) as i32;
+            }
+            *ns += queued.ready.saturating_sub(now).min(DELAY_MAX_NS) as i32;
+        }
+    }
+
+    /// The extent of the write cache, written before `order`, that the head reaches first.
+    fn nearest_extent(&self, now: u64, order: u64) -> Option<(i64, usize)> {
+        let stands = (now + self.phase_ns) % self.config.geometry.turn_ns;
+        let extents = self.write_cache.extents.iter().enumerate();
+        extents
+            .filter(|(_, extent)| extent.order < order)
+            .map(|(index, extent)| {
+                let moved = self.move_ns(&self.head, &extent.place, true);
+                (self.wait_ns(stands, extent.place.angle_ns, moved) as i64, index)
+            })
+            .min()
+    }
+
+    /// Bring the head to the command's first sector and let it pass.
+    fn serve(&mut self, now: u64, index: usize) {
+        let queued = self.queue.take(index);
+        self.stream = None;
+        let mut start = queued.span.start;
+        let continued = if queued.write { None } else { self.read_cache.continues(start) };
+        if let Some(segment) = continued {
+            // Its front is in the cache already.
+            start = self.read_cache.span(segment).end.min(queued.span.end - 1);
+        }
+        let place =
+            if start == queued.span.start { queued.place } else { self.config.geometry.locate(start) };
+        let span = Span { start, end: queued.span.end };
+        let end = self.work_on(now.max(queued.ready), span, place, queued.write);
+        self.busy_ns += end - now;
+        self.work = Some((end, Work::Serve(queued, continued)));
+    }
+
+    /// Serve a read that the head comes to by reading on.
+    fn serve_stream(&mut self, now: u64, stream: Stream, index: usize) {
+        let queued = self.queue.take(index);
+        let mut end = now;
+        if queued.span.end > stream.at {
+            // A stream that stood still at its limit waits for its sector to come round.
+            let time = if stream.at >= stream.limit && stream.time < now {
+                self.comes_round(now, 0, self.head.angle_ns)
+            } else {
+                stream.time
+            };
+            end = self.pass(queued.span.end - stream.at, time, false).max(now);
+        }
+        self.busy_ns += end - now;
+        self.work = Some((end, Work::Serve(queued, Some(stream.segment))));
+    }
+
+    fn destage(&mut self, now: u64, index: usize) {
+        self.stream = None;
+        let geometry = &self.config.geometry;
+        let taken = self.write_cache.take(index, DESTAGE_SECTORS, |lba| geometry.locate(lba));
+        let end = self.work_on(now, taken.span, taken.place, true);
+        self.busy_ns += end - now;
+        self.work = Some((end, Work::Destage));
+    }
+
+    /// Seek, wait and pass; when the last sector has passed.
+    fn work_on(&mut self, now: u64, span: Span, place: Place, write: bool) -> u64 {
+        let moved = self.move_ns(&self.head, &place, write);
+        let mut start = self.comes_round(now, moved, place.angle_ns);
+        let physical = self.config.physical_sectors;
+        if write && !(span.start.is_multiple_of(physical) && span.end.is_multiple_of(physical)) {
+            // A part of a physical sector: read it in one turn, write it in the next.
+            start += self.config.geometry.turn_ns;
+        }
+        self.head = place;
+        self.head_lba = span.start;
+        self.pass(span.len(), start, write)
+    }
+
+    /// The arm has finished at `now`.
+    pub(super) fn finish(&mut self, now: u64, work: Work) {
+        match work {
+            Work::Serve(queued, _) if queued.write => {
+                let geometry = &self.config.geometry;
+                self.write_cache.remove(queued.span, queued.order, |lba| geometry.locate(lba));
+                self.end(now, queued.tag, None);
+                self.admit(now);
+            }
+            Work::Serve(queued, continued) => {
+                // The data went over the link as they came; the last block is still to go.
+                let end = self.over_link(now, queued.span.len().min(self.config.physical_sectors));
+                self.end(end, queued.tag, None);
+                self.read_on(now, queued.span, continued);
+            }
+            Work::Destage => {
+                self.write_cache.under_way = None;
+                self.admit(now);
+            }
+        }
+        self.end_flushes(now);
+        if !self.queue.is_empty() || !self.write_cache.extents.is_empty() {
+            self.look(now);
+        }
+    }
+
+    /// After a read: note it in the segment that it continues, if any, and let the head read on.
+    fn read_on(&mut self, now: u64, span: Span, continued: Option<usize>) {
+        let segment = match continued {
+            Some(segment) => segment,
+            None => self.read_cache.replace(span),
+        };
+        let at = self.head_lba.max(span.end);
+        self.read_cache.extend(segment, at);
+        let ahead = self.config.read_ahead_sectors.min(self.read_cache.segment_sectors());
+        let limit = (span.end + ahead).min(self.limits.capacity.0);
+        let limit = self.stream.map_or(limit, |s| s.limit.max(limit));
+        let time = match self.stream {
+            Some(stream) if span.end <= stream.at => stream.time,
+            _ => self.comes_round(now, 0, self.head.angle_ns),
+        };
+        self.stream = (ahead > 0).then_some(Stream { segment, at, time, limit });
+    }
+}
