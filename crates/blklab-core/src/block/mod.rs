@@ -503,11 +503,7 @@ impl BioStream {
     pub fn new(whole: Bio, max_sectors: u32) -> BioStream {
         let in_bio = whole.sectors.min(BIO_SECTORS);
         let sectors = in_bio.min(max_sectors);
-        BioStream {
-            next: Bio { sectors, ..whole },
-            in_bio: in_bio - sectors,
-            rest: whole.sectors - sectors,
-        }
+        BioStream { next: Bio { sectors, ..whole }, in_bio: in_bio - sectors, rest: whole.sectors - sectors }
     }
 
     /// Into how many bios it is cut.
