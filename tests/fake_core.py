@@ -19,6 +19,10 @@ class CancelToken:
         self.cancelled = True
 
 
+class PanicException(BaseException):
+    """The stand-in never panics."""
+
+
 def version() -> str:
     return "0.0-fake"
 

@@ -503,7 +503,9 @@ def test_includes_variables_and_units_are_read(
 ) -> None:
     (tmp_path / "common.fio").write_text("direct=1\nbs=0x1000\nrw=${DIRECTION}\n")
     job = tmp_path / "job.fio"
-    job.write_text("[global]\ninclude common.fio\n[a]\nsize=(2*512k)\n[b]\nsize=1000KiB\nbs=1000\n")
+    job.write_text(
+        "[global]\ninclude common.fio\n[a]\nsize=(2*512k)\n[b]\nsize=1000KiB\nbs=1000\ndirect=0\n"
+    )
     monkeypatch.setenv("DIRECTION", "write")
     a, b = blklab.simulate(job, disk=SSD, ignore_unsupported=False).jobs
     assert (a.write.bytes, b.write.bytes) == (MIB, 10**6)

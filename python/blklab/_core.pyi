@@ -43,6 +43,9 @@ class CancelToken:
     def now_ns(self) -> int:
         """Virtual time reached."""
 
+class PanicException(BaseException):
+    """A mistake in the core, whichever function was called."""
+
 class Run:
     """A finished run: `crates/blklab-core/src/result.rs` says what the fields mean."""
 
@@ -72,4 +75,4 @@ def simulate(
     cancel: CancelToken | None,
 ) -> Run:
     """Run to the end without the GIL. ValueError for bad input, KeyboardInterrupt when
-    cancelled."""
+    cancelled, RuntimeError when the run cannot go on."""

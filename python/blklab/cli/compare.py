@@ -44,7 +44,7 @@ def compare(
         ),
     ] = None,
     repeats: Annotated[int, typer.Option(min=1, help="Runs of each, with other seeds.")] = 5,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the first repeat.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Seed of the first repeat.")] = 1,
     objective: Annotated[
         str,
         typer.Option(

@@ -27,7 +27,9 @@ def fio(
         str, typer.Option(help="name[:tunable=value,...].", autocompletion=complete.scheduler)
     ] = "none",
     rig: Annotated[str, typer.Option(help="Where to run: sim.")] = "sim",
-    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same result.")] = 1,
+    seed: Annotated[
+        int, typer.Option(min=0, max=2**63 - 1, help="The same seed gives the same result.")
+    ] = 1,
     output_format: Annotated[
         str, typer.Option(help="normal, json, json+ or terse, as fio's; several with commas.")
     ] = "normal",

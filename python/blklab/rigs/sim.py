@@ -12,9 +12,11 @@ from typing import Any
 
 from blklab import _core
 from blklab.catalogue import Entry
-from blklab.errors import InputError
+from blklab.errors import InputError, RunError
 from blklab.result import Result
 from blklab.rigs import Disk, Experiment
+
+_TOO_LARGE = "seed or host value: out of range; 64 bits are what there is"
 
 
 class SimRig:
@@ -42,8 +44,16 @@ class SimRig:
                 experiment.ignore_unsupported,
                 self._cancel,
             )
+        except OverflowError as error:
+            raise InputError(_TOO_LARGE) from error
         except ValueError as error:
             raise InputError(str(error)) from error
+        except RuntimeError as error:
+            raise RunError(str(error)) from error
+        except _core.PanicException as error:
+            raise RunError(
+                f"a mistake of blklab's own, please report it with the job file: {error}"
+            ) from error
         return Result.from_run(run)
 
     def cancel(self) -> None:
@@ -102,6 +112,8 @@ def ignored_options(entry: Entry, ignore_unsupported: bool) -> list[str]:
 def _checked(call: Any, *arguments: Any) -> dict[str, Any]:
     try:
         answer: dict[str, Any] = json.loads(call(*arguments))
+    except OverflowError as error:
+        raise InputError(_TOO_LARGE) from error
     except ValueError as error:
         raise InputError(str(error)) from error
     return answer

@@ -336,7 +336,7 @@ impl Process {
             return self.go(State::Drain(Next::Invalidate(region, region + 1)));
         }
         if let Some(rate) = &mut self.rate {
-            let due = self.started + rate.due(unit.direction);
+            let due = self.started.saturating_add(rate.due(unit.direction));
             if due > now {
                 self.put_off = Some(unit);
                 return self.go(State::Drain(Next::Pace(due.min(self.end_by))));
