@@ -7,7 +7,7 @@ import os
 import tempfile
 from pathlib import Path
 
-from blklab.errors import RunError
+from blklab.errors import InputError, RunError
 
 
 def write_whole(path: Path, text: str) -> None:
@@ -37,6 +37,15 @@ def write_whole(path: Path, text: str) -> None:
         if partial is not None:
             with contextlib.suppress(OSError):
                 Path(partial).unlink()
+
+
+def check_directory(path: Path) -> None:
+    """InputError if no file can be written below `path`; asked before work that takes long."""
+    there = next(place for place in (path, *path.absolute().parents) if place.exists())
+    if not there.is_dir():
+        raise InputError(f"{path}: {there} is not a directory")
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise InputError(f"{path}: no permission to write in {there}")
 
 
 def _umask() -> int:
