@@ -20,7 +20,7 @@ from blklab.compare.measurement import Measurement, from_json, measure
 from blklab.compare.plan import Planned, Setup, plan
 from blklab.compare.words import sentence, short
 from blklab.errors import InputError, RunError
-from blklab.files import check_folder, write_whole
+from blklab.files import check_directory, write_whole
 from blklab.result import Result
 from blklab.rigs import Disk, Experiment
 from blklab.statistics import decide
@@ -218,12 +218,12 @@ def test_a_file_is_replaced_whole_or_not_at_all(
     assert [p.name for p in tmp_path.iterdir()] == ["report.html"]
 
 
-def test_a_folder_that_cannot_be_written_is_refused_before_the_work(tmp_path: Path) -> None:
-    check_folder(tmp_path / "new" / "deeper")
+def test_a_directory_that_cannot_be_written_is_refused_before_the_work(tmp_path: Path) -> None:
+    check_directory(tmp_path / "new" / "deeper")
     assert not (tmp_path / "new").exists()
     (tmp_path / "file").write_text("")
-    with pytest.raises(RunError, match=r"file is not a directory$"):
-        check_folder(tmp_path / "file" / "reports")
+    with pytest.raises(InputError, match=r"file is not a directory$"):
+        check_directory(tmp_path / "file" / "reports")
 
 
 def test_a_device_is_written_to_and_never_replaced() -> None:

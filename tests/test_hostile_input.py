@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -157,3 +158,44 @@ def test_ctrl_c_ends_a_single_run_within_a_second(tmp_path: Path, options: str) 
     assert running.returncode == 130
     assert text == "blklab: interrupted; nothing was written\n"
     assert list(tmp_path.iterdir()) == [job]
+
+
+def test_many_processes_are_read_back_in_no_time() -> None:
+    started_s = time.monotonic()
+    result = blklab.simulate("[job]\nsize=64k\nnumjobs=2000\n", disk="950pro-256gb")
+    assert len(result.jobs) == 2000
+    # Looking up each column anew among those of all processes took a minute.
+    assert time.monotonic() - started_s < 20
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
+def test_a_closed_stream_is_no_traceback(tmp_path: Path, closed: str) -> None:
+    job = tmp_path / "job.fio"
+    job.write_text("[job]\nsize=64k\n")
+    command = f"exec {BLKLAB} fio {job} --disk=su800-128gb {closed}"
+    done = subprocess.run(
+        ["sh", "-c", command], check=False, capture_output=True, text=True, timeout=60
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["fio", "/dev/zero", "--disk=su800-128gb"], "/dev/zero: more than .* are no workload"),
+        (["fio", "randread", "--disk=/dev/zero"], "/dev/zero: more than .* are no disk"),
+        (["compare", "--out=taken"], "taken: taken is not a directory"),
+        (["compare", "--out=taken/x"], "is not a directory"),
+    ],
+)
+def test_a_file_that_cannot_be_meant_is_refused_at_once(
+    tmp_path: Path, arguments: list[str], message: str
+) -> None:
+    (tmp_path / "taken").write_text("mine")
+    command = [BLKLAB, *arguments]
+    done = subprocess.run(
+        command, check=False, cwd=tmp_path, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 2
+    assert re.fullmatch(f"blklab: .*{message}.*\n", done.stderr)
+    assert (tmp_path / "taken").read_text() == "mine"

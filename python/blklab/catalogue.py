@@ -9,6 +9,9 @@ from pathlib import Path
 
 from blklab.errors import InputError, nearest
 
+_CHARACTERS_MAX = 16 << 20
+"""Disks and job files are some kilobytes."""
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -60,7 +63,14 @@ class Catalogue:
     def read(self, path: Path) -> Entry:
         """The file at `path`. InputError if it cannot be read as text."""
         try:
-            return Entry(path.stem, path, path.read_text(encoding="utf-8"))
+            with path.open(encoding="utf-8") as file:
+                # A device or a pipe has no size to ask for, and may have no end.
+                text = file.read(_CHARACTERS_MAX + 1)
+            if len(text) > _CHARACTERS_MAX:
+                raise InputError(
+                    f"{path}: more than {_CHARACTERS_MAX} characters are no {self.kind}"
+                )
+            return Entry(path.stem, path, text)
         except UnicodeDecodeError as error:
             raise InputError(f"{path}: not a text file ({error.reason})") from error
         except OSError as error:

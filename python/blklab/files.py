@@ -7,7 +7,7 @@ import os
 import tempfile
 from pathlib import Path
 
-from blklab.errors import RunError
+from blklab.errors import InputError, RunError
 
 
 def write_whole(path: Path, text: str) -> None:
@@ -39,18 +39,13 @@ def write_whole(path: Path, text: str) -> None:
                 Path(partial).unlink()
 
 
-def check_folder(folder: Path) -> None:
-    """Make sure that files can be written there, before the work whose result they hold.
-
-    RunError with one line if they cannot. Nothing is created yet.
-    """
-    place = folder.absolute()
-    while not place.exists():
-        place = place.parent
-    if not place.is_dir():
-        raise RunError(f"{folder}: cannot write there: {place} is not a directory")
-    if not os.access(place, os.W_OK | os.X_OK):
-        raise RunError(f"{folder}: cannot write there: {place} is not writable")
+def check_directory(path: Path) -> None:
+    """InputError if no file can be written below `path`; asked before work that takes long."""
+    there = next(place for place in (path, *path.absolute().parents) if place.exists())
+    if not there.is_dir():
+        raise InputError(f"{path}: {there} is not a directory")
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise InputError(f"{path}: no permission to write in {there}")
 
 
 def _umask() -> int:

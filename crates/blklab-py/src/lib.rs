@@ -170,28 +170,33 @@ impl CancelToken {
 /// A finished run.
 #[pyclass(frozen)]
 struct Run {
-    result: RunResult,
+    summary: String,
+    columns: BTreeMap<String, Vec<i64>>,
+}
+
+impl Run {
+    fn new(result: &RunResult) -> Run {
+        let columns = result.columns().into_iter().map(|(name, column)| (name, column.to_vec()));
+        Run { summary: json!(result).to_string(), columns: columns.collect() }
+    }
 }
 
 #[pymethods]
 impl Run {
     /// The scalars, as JSON.
     #[getter]
-    fn summary(&self) -> String {
-        json!(self.result).to_string()
+    fn summary(&self) -> &str {
+        &self.summary
     }
 
     /// Names of all columns.
-    fn columns(&self) -> Vec<String> {
-        self.result.columns().into_iter().map(|(name, _)| name).collect()
+    fn columns(&self) -> Vec<&str> {
+        self.columns.keys().map(String::as_str).collect()
     }
 
     /// One column, little-endian 64-bit integers.
     fn column<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyBytes>> {
-        let columns = self.result.columns();
-        let Some((_, column)) = columns.iter().find(|(known, _)| known == name) else {
-            return Err(PyKeyError::new_err(name.to_owned()));
-        };
+        let column = self.columns.get(name).ok_or_else(|| PyKeyError::new_err(name.to_owned()))?;
         let bytes: Vec<u8> = column.iter().flat_map(|value| value.to_le_bytes()).collect();
         Ok(PyBytes::new(py, &bytes))
     }
@@ -247,7 +252,7 @@ fn simulate(
     let model = disk_model(disk_text, disk_path, &disk_overrides)?;
     let scheduler = SchedulerSpec::parse(scheduler).map_err(bad_input)?;
     let watch = cancel.map(|token| Arc::clone(&token.watch)).unwrap_or_default();
-    let result = py.detach(|| {
+    py.detach(|| {
         let capacity = model.limits().capacity.to_bytes();
         let plan = plan::plan(&file, capacity, seed).map_err(bad_input)?;
         let setup = Setup {
@@ -258,9 +263,8 @@ fn simulate(
             memory: &memory_settings,
             seed,
         };
-        run_watched(setup, &watch)
-    })?;
-    Ok(Run { result })
+        run_watched(setup, &watch).map(|result| Run::new(&result))
+    })
 }
 
 /// The module `blklab._core`.

@@ -5,8 +5,11 @@ Nothing heavy is loaded until a subcommand runs: ``blklab --help`` is read often
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
+from pathlib import Path
+from typing import TextIO
 
 import typer
 from typer.exceptions import TyperException
@@ -55,6 +58,9 @@ def root(
 
 def main() -> None:
     """Run the command; every error is one line on stderr, never a traceback."""
+    # Python has no stream where the caller has closed it (`>&-`).
+    sys.stdout = sys.stdout or _nowhere()
+    sys.stderr = sys.stderr or _nowhere()
     try:
         try:
             code = app(standalone_mode=False)
@@ -86,11 +92,16 @@ def main() -> None:
         sys.exit(code)
 
 
+def _nowhere() -> TextIO:
+    return Path(os.devnull).open("w", encoding="utf-8")
+
+
 def _drop_stdout() -> None:
     """Python would try to write what is left at exit, and complain a second time."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _fail(message: str, code: int) -> None:
-    os.write(_STDERR, f"blklab: {' '.join(message.split())}\n".encode(errors="replace"))
+    with contextlib.suppress(OSError):
+        os.write(_STDERR, f"blklab: {' '.join(message.split())}\n".encode(errors="replace"))
     sys.exit(code)

@@ -83,10 +83,11 @@ def compare(
     from blklab.compare.execute import execute
     from blklab.compare.plan import Setup, plan
     from blklab.compare.summary import summarise
-    from blklab.files import check_folder, write_whole
+    from blklab.files import check_directory, write_whole
     from blklab.rigs import rig as rig_of
 
     checked_objective(objective)
+    check_directory(out)
     setup = Setup(
         tuple(specs.disk(spec) for spec in disk or DISKS),
         tuple(specs.workload(spec) for spec in workload or WORKLOADS),
@@ -101,7 +102,6 @@ def compare(
     described = describe(setup)
     for load in described["workloads"]:
         console.print_ignored(load["ignored"])
-    check_folder(out)
     runs = plan(setup)
     with progress(len(runs), _question(setup)) as tick:
         measured = execute(runs, place, jobs, tick)

@@ -293,7 +293,7 @@ fn set_distribution(draft: &mut Draft, word: &str, more: Option<&str>) -> Result
             Distribution::Normal { deviation_percent, center: center.unwrap_or(0.5) }
         }
         "zoned" => {
-            let lists = zones(more, |text| percentage(text).map(u64::from))?;
+            let lists = zones(more, |text| percentage(text).map(u64::from), share_the_rest)?;
             for direction in Direction::ALL {
                 if lists[direction].iter().map(|zone| zone.width).sum::<u64>() > 100 {
                     return Err(expected_zones());
@@ -303,7 +303,8 @@ fn set_distribution(draft: &mut Draft, word: &str, more: Option<&str>) -> Result
         }
         "zoned_abs" => {
             let base = draft.kb_base;
-            Distribution::ZonedAbs(zones(more, |t| value::bytes(t, base).filter(|b| *b > 0))?)
+            let width = |t: &str| value::bytes(t, base).filter(|b| *b > 0);
+            Distribution::ZonedAbs(zones(more, width, |widths| widths.iter().copied().collect())?)
         }
         _ => Distribution::Random,
     };
@@ -313,24 +314,31 @@ fn set_distribution(draft: &mut Draft, word: &str, more: Option<&str>) -> Result
 fn expected_zones() -> Refusal {
     Refusal::Expected(format!(
         "up to {ZONES_MAX} of ACCESS/WIDTH with colons between them; the accesses are percentages that add \
-         up to 100, widths in percent to 100 at most"
+         up to 100, widths in percent to 100 at most; blank ones share the rest"
     ))
+}
+
+/// Widths in percent with the blank ones filled in evenly, rounded down as in fio.
+fn share_the_rest(widths: &[Option<u64>]) -> Option<Vec<u64>> {
+    let rest = 100_u64.checked_sub(widths.iter().flatten().sum())?;
+    let blanks = widths.iter().filter(|width| width.is_none()).count() as u64;
+    Some(widths.iter().map(|width| width.unwrap_or_else(|| rest / blanks)).collect())
 }
 
 fn zones(
     text: Option<&str>,
     width: impl Fn(&str) -> Option<u64>,
+    fill: impl Fn(&[Option<u64>]) -> Option<Vec<u64>>,
 ) -> Result<PerDirection<Vec<Zone>>, Refusal> {
     let lists = split(text.unwrap_or(""), ZONES_MAX, percentage, width).ok_or_else(expected_zones)?;
     let mut result = PerDirection::all(Vec::new());
     for direction in Direction::ALL {
         let Some(list) = &lists[direction] else { continue };
         let access: u32 = list.iter().map(|(access, _)| *access).sum();
-        let zones: Option<Vec<Zone>> = list
-            .iter()
-            .map(|(access, width)| Some(Zone { access_percent: *access, width: (*width)? }))
-            .collect();
-        result[direction] = zones.filter(|_| access == 100).ok_or_else(expected_zones)?;
+        let widths: Vec<_> = list.iter().map(|(_, width)| *width).collect();
+        let widths = fill(&widths).filter(|_| access == 100).ok_or_else(expected_zones)?;
+        let zone = |((access, _), width): (&(u32, _), u64)| Zone { access_percent: *access, width };
+        result[direction] = list.iter().zip(widths).map(zone).collect();
     }
     Ok(result)
 }
