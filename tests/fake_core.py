@@ -19,6 +19,10 @@ class CancelToken:
         self.cancelled = True
 
 
+class PanicException(BaseException):
+    """The stand-in never panics."""
+
+
 def version() -> str:
     return "0.0-fake"
 
@@ -38,6 +42,14 @@ def schedulers() -> str:
             for name in _SCHEDULERS
         ]
     )
+
+
+def environment() -> str:
+    return json.dumps({"queue": [], "page cache": [], "host": []})
+
+
+def check_host(changed: Mapping[str, int]) -> str:
+    return json.dumps({"cpus": 4} | dict(changed))
 
 
 def check_scheduler(spec: str) -> str:

@@ -20,7 +20,7 @@ from blklab.compare.measurement import Measurement, from_json, measure
 from blklab.compare.plan import Planned, Setup, plan
 from blklab.compare.words import sentence, short
 from blklab.errors import InputError, RunError
-from blklab.files import write_whole
+from blklab.files import check_folder, write_whole
 from blklab.result import Result
 from blklab.rigs import Disk, Experiment
 from blklab.statistics import decide
@@ -133,10 +133,12 @@ def test_measurements_survive_json() -> None:
         assert asdict(from_json(document)) == asdict(measurement)
 
 
-def test_throughput_divides_by_the_time_of_groups_that_follow_each_other() -> None:
+def test_throughput_divides_by_the_time_of_jobs_that_follow_each_other() -> None:
     made = plausible.run(jobs=2, write_ios=0)
-    together = measure(planned(), Result.from_run(made))
     made.document["jobs"][1]["group"] = 1
+    together = measure(planned(), Result.from_run(made))
+    for key in ("start_ns", "end_ns"):
+        made.document["jobs"][1][key] += 3_000_000_000
     one_by_one = measure(planned(), Result.from_run(made))
     assert together.bytes_per_s == pytest.approx(800 * 4096 / 3.0)
     assert one_by_one.bytes_per_s == pytest.approx(together.bytes_per_s / 2)
@@ -182,6 +184,9 @@ def test_words_say_who_wins_by_how_much_or_what_would_have_shown() -> None:
     pair = decide({"a": [9.0, 9.0], "b": [9.0, 9.0], "c": [3.0, 3.0]})
     assert sentence(pair, "both").endswith("; c is behind")
     assert short(pair) == "a or b"
+    many = decide({"first": [9.0, 9.0], "second": [9.0, 9.0], "third": [9.0, 9.0], "c": [3.0, 3.0]})
+    assert short(many) == "any but c"
+    assert sentence(many, "both").startswith("first, second and third: no difference")
 
 
 def test_a_results_file_is_read_back_and_others_are_refused(tmp_path: Path) -> None:
@@ -211,6 +216,14 @@ def test_a_file_is_replaced_whole_or_not_at_all(
         write_whole(path, "after")
     assert path.read_text() == "before"
     assert [p.name for p in tmp_path.iterdir()] == ["report.html"]
+
+
+def test_a_folder_that_cannot_be_written_is_refused_before_the_work(tmp_path: Path) -> None:
+    check_folder(tmp_path / "new" / "deeper")
+    assert not (tmp_path / "new").exists()
+    (tmp_path / "file").write_text("")
+    with pytest.raises(RunError, match=r"file is not a directory$"):
+        check_folder(tmp_path / "file" / "reports")
 
 
 def test_a_device_is_written_to_and_never_replaced() -> None:

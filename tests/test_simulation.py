@@ -191,3 +191,14 @@ def test_ctrl_c_stops_a_comparison_with_nothing_written(tmp_path: Path) -> None:
     assert (process.returncode, out) == (130, "")
     assert errors == "blklab: interrupted; nothing was written\n"
     assert [path.name for path in tmp_path.iterdir()] == ["long.fio"]
+
+
+def test_the_host_reaches_the_simulation_and_wrong_ones_are_refused_in_one_line() -> None:
+    job = "[a]\nrw=randread\ndirect=1\nsize=4m\nioengine=libaio\niodepth=8\n"
+    free = blklab.simulate(job, disk="optane-900p", host={"submit_ns": 0, "complete_ns": 0})
+    slow = blklab.simulate(job, disk="optane-900p", host={"submit_ns": 50_000})
+    assert slow.duration_ns > 2 * free.duration_ns
+    with pytest.raises(InputError, match=r"did you mean 'cpus'\?$"):
+        blklab.simulate(job, disk="optane-900p", host={"cpu": 1})
+    with pytest.raises(InputError, match=r"^host:cpus: 0 is out of range \(1 to 1024\)$"):
+        blklab.simulate(job, disk="optane-900p", host={"cpus": 0})

@@ -50,7 +50,7 @@ def test_intervals_cover_the_true_ratio_as_often_as_they_claim(
 
 
 def test_a_bootstrap_of_five_runs_cannot_cover_what_three_schedulers_need() -> None:
-    level = 0.975
+    level = 1 - 0.05 / 3
     random = np.random.default_rng(7)
     samples = random.normal(0.0, 1.0, (600, 5))
     hits = {"bootstrap": 0, "t": 0}
@@ -63,12 +63,12 @@ def test_a_bootstrap_of_five_runs_cannot_cover_what_three_schedulers_need() -> N
 
 
 @pytest.mark.parametrize("candidates", [2, 3, 6])
-def test_equal_schedulers_give_a_false_winner_in_at_most_five_percent(candidates: int) -> None:
+def test_equal_schedulers_are_told_apart_in_at_most_five_percent(candidates: int) -> None:
     random = np.random.default_rng(11)
     false = 0
     for _ in range(600):
         runs = {str(i): np.exp(random.normal(0.0, 0.1, 5)).tolist() for i in range(candidates)}
-        false += statistics.decide(runs).winner is not None
+        false += len(statistics.decide(runs).leads) < candidates
     assert false / 600 <= 0.05 + 0.027
 
 

@@ -10,6 +10,9 @@ def schedulers() -> str:
 def environment() -> str:
     """{"queue": [...], "page cache": [...], "host": [...]}: tables as those of schedulers."""
 
+def check_host(changed: Mapping[str, int]) -> str:
+    """{name: value} of every tunable of host and page cache; ValueError."""
+
 def disk(text: str, path: str, overrides: Sequence[tuple[str, str]] = ()) -> str:
     """{"name", "summary", "kind", "transport", "limits": {...}, "parameters": [{"key", "value",
     "unit", "help", "source"}]}; ValueError if the file is not a disk."""
@@ -40,6 +43,9 @@ class CancelToken:
     def now_ns(self) -> int:
         """Virtual time reached."""
 
+class PanicException(BaseException):
+    """A mistake in the core, whichever function was called."""
+
 class Run:
     """A finished run: `crates/blklab-core/src/result.rs` says what the fields mean."""
 
@@ -69,4 +75,4 @@ def simulate(
     cancel: CancelToken | None,
 ) -> Run:
     """Run to the end without the GIL. ValueError for bad input, KeyboardInterrupt when
-    cancelled."""
+    cancelled, RuntimeError when the run cannot go on."""

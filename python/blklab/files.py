@@ -39,6 +39,20 @@ def write_whole(path: Path, text: str) -> None:
                 Path(partial).unlink()
 
 
+def check_folder(folder: Path) -> None:
+    """Make sure that files can be written there, before the work whose result they hold.
+
+    RunError with one line if they cannot. Nothing is created yet.
+    """
+    place = folder.absolute()
+    while not place.exists():
+        place = place.parent
+    if not place.is_dir():
+        raise RunError(f"{folder}: cannot write there: {place} is not a directory")
+    if not os.access(place, os.W_OK | os.X_OK):
+        raise RunError(f"{folder}: cannot write there: {place} is not writable")
+
+
 def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)

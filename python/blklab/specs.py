@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 from blklab.catalogue import Entry
@@ -25,6 +26,25 @@ def disk(spec: str | os.PathLike[str]) -> Disk:
             raise InputError(f"disk '{text}': expected key=value behind ':', found '{change}'")
         overrides.append((key.strip(), value.strip()))
     return Disk(DISKS.find(what), tuple(overrides))
+
+
+def host(changes: Iterable[str]) -> dict[str, int]:
+    """``name=value`` or several with commas: tunables of the host and its page cache."""
+    from blklab.rigs import sim
+
+    values = {}
+    for change in ",".join(changes).split(","):
+        name, _, value = change.partition("=")
+        if not change:
+            continue
+        try:
+            values[name.strip()] = int(value)
+        except ValueError:
+            raise InputError(
+                f"--host: expected name=number, found '{change}'; see: blklab host"
+            ) from None
+    sim.check_host(values)
+    return values
 
 
 def workload(spec: str | os.PathLike[str]) -> Entry:

@@ -20,13 +20,12 @@ reasonable time", ISMM 2013).
 "An Introduction to the Bootstrap", 1993, ch. 13), seeded, so that the same measurements
 give the same interval. It assumes nothing about the distribution.
 
-*Best of k*: choosing the best of several and then testing it against the rest finds a
-winner by luck. Each of the k - 1 intervals against the best is therefore taken at level
-1 - a/(k - 1). A false winner needs a wrong one-sided rejection, at a/(2(k - 1)), by one of
-k candidates: at most k a/(2(k - 1)) <= a together (Bonferroni; the comparison with the
-best is that of Hsu, "Simultaneous confidence intervals for all distances from the best",
-Annals of Statistics 9, 1981). Every disk and workload is a question of its own and is
-not corrected for the others.
+*Best of k*: choosing the best of several and then testing it against the rest finds
+differences by luck, all the more between the best and the worst. Everything said about k
+schedulers (who wins, who is behind) must hold together at 1 - a, whichever turned out
+best, so each interval is taken at 1 - a/(k(k - 1)/2), Bonferroni over all pairs (Miller,
+"Simultaneous Statistical Inference", 1981, ch. 2). Every disk and workload is a question
+of its own and is not corrected for the others.
 
 *What matters*: a difference is named only if its interval excludes a tie and its estimate
 is at least `MATTERS`.
@@ -112,7 +111,7 @@ def decide(figures: Mapping[str, Sequence[float]]) -> Verdict:
     names = list(figures)
     centre = {name: float(np.mean(np.log(figures[name]))) for name in names}
     best = max(names, key=lambda name: centre[name])
-    level = 1.0 - (1.0 - CONFIDENCE) / max(len(names) - 1, 1)
+    level = 1.0 - (1.0 - CONFIDENCE) / max(math.comb(len(names), 2), 1)
     behind = {name: ratio(figures[best], figures[name], level) for name in names if name != best}
     ties = tuple(name for name, gap in behind.items() if gap.low <= 1.0 or gap.estimate < MATTERS)
     visible = max((behind[name].visible for name in ties), default=1.0)

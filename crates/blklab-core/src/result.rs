@@ -65,7 +65,7 @@ pub struct JobResult {
     pub sync_hist: HistogramColumns,
     /// I/Os by depth when queued: 1, 2, 4, 8, 16, 32, 64 and more (fio's `iodepth_level`).
     pub depth_levels: [u64; 7],
-    /// I/Os by size of the submit call: 0, 1-4, 5-8, 9-16, 17-32, 33-64, more.
+    /// Submit calls by number of I/Os: 0, 1-4, 5-8, 9-16, 17-32, 33-64, more.
     pub submit_levels: [u64; 7],
     /// The same for reaping completions.
     pub complete_levels: [u64; 7],

@@ -140,3 +140,25 @@ fn direct_and_buffered_io_to_one_file_see_the_same_data() {
     assert_eq!(result.disk.write_sectors, 2 * sectors, "the dirty pages and the direct writes");
     assert_eq!(result.disk.read_sectors, 2 * sectors, "the direct reads, and the pages read again");
 }
+
+#[test]
+fn dropping_the_caches_before_a_job_makes_it_read_from_the_disk() {
+    let job = |prerun| {
+        format!(
+            "[global]\nfilename=data\nsize=64m\nbs=1m\nrw=read\ninvalidate=0\n[first]\n[second]\nstonewall\n{prerun}\n"
+        )
+    };
+    let sectors = |prerun| run(&job(prerun), "wd10ezrx", "none").disk.read_sectors / 2048;
+    assert_eq!(sectors(""), 64, "the second job finds everything in memory");
+    assert_eq!(sectors("exec_prerun=echo 3 > /proc/sys/vm/drop_caches"), 128);
+}
+
+#[test]
+fn telling_the_kernel_what_to_expect_changes_what_is_read_ahead() {
+    let sectors = |hint| {
+        let job = format!("[a]\nrw=randread\nbs=16k\nsize=1g\nio_size=2m\nfadvise_hint={hint}\n");
+        run(&job, "wd10ezrx", "none").disk.read_sectors
+    };
+    assert_eq!(sectors("1"), (2 << 20) / 512, "random: what is asked for and nothing else");
+    assert!(sectors("sequential") > sectors("1"), "{} sectors", sectors("sequential"));
+}

@@ -1,6 +1,7 @@
 //! What a job file may ask of the machine: variables and included files.
 
 use std::collections::BTreeMap;
+use std::io::Read;
 
 use blklab_core::workload::jobfile::Resolver;
 
@@ -20,11 +21,14 @@ impl Resolver for Machine {
     }
 
     fn include(&mut self, path: &str) -> Result<String, String> {
-        let length = std::fs::metadata(path).map_err(|error| error.to_string())?.len();
-        if length > INCLUDE_BYTES_MAX {
-            return Err(format!("{length} bytes are too many for a job file"));
+        let file = std::fs::File::open(path).map_err(|error| error.to_string())?;
+        let mut text = String::new();
+        // A device has no length to ask for.
+        let read = file.take(INCLUDE_BYTES_MAX + 1).read_to_string(&mut text);
+        if read.map_err(|error| error.to_string())? as u64 > INCLUDE_BYTES_MAX {
+            return Err(format!("more than {INCLUDE_BYTES_MAX} bytes are no job file"));
         }
-        std::fs::read_to_string(path).map_err(|error| error.to_string())
+        Ok(text)
     }
 
     fn memory_mib(&self) -> u64 {

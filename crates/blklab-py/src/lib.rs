@@ -7,8 +7,12 @@ mod describe;
 mod files;
 
 use std::collections::BTreeMap;
+use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
 
 use blklab_core::disk::DiskModel;
 use blklab_core::engine::{self, RunError, Setup, Watch};
@@ -18,6 +22,7 @@ use blklab_core::result::RunResult;
 use blklab_core::scheduler::spec::SchedulerSpec;
 use blklab_core::workload::{jobfile, plan};
 use pyo3::exceptions::{PyKeyError, PyKeyboardInterrupt, PyRuntimeError, PyValueError};
+use pyo3::panic::PanicException;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use serde_json::json;
@@ -127,6 +132,15 @@ fn surroundings(values: BTreeMap<String, i64>) -> PyResult<(Table<Host>, Table<M
     Ok(((Host::new(&host), host), (config, memory)))
 }
 
+/// All tunables of host and page cache, with these changed.
+#[pyfunction]
+fn check_host(changed: BTreeMap<String, i64>) -> PyResult<String> {
+    let ((_, host), (_, memory)) = surroundings(changed)?;
+    let all = host.iter().chain(memory.iter());
+    let values: BTreeMap<_, _> = all.map(|(tunable, value)| (tunable.name, value)).collect();
+    Ok(json!(values).to_string())
+}
+
 /// Tells a running simulation to stop, and how far it is.
 #[pyclass(frozen)]
 #[derive(Default)]
@@ -183,6 +197,34 @@ impl Run {
     }
 }
 
+/// How often Python is asked whether the user has pressed Ctrl-C.
+const SIGNALS_EVERY: Duration = Duration::from_millis(50);
+
+/// Run it in a thread of its own, so that this one, which may be Python's main thread, can
+/// look after signals meanwhile.
+fn run_watched(setup: Setup<'_>, watch: &Watch) -> PyResult<RunResult> {
+    let (running, ended) = mpsc::channel::<()>();
+    let (outcome, signals) = thread::scope(|scope| {
+        let run = scope.spawn(move || {
+            let _hangs_up_at_the_end = running;
+            engine::run(setup, watch)
+        });
+        let mut signals = Ok(());
+        while signals.is_ok() && ended.recv_timeout(SIGNALS_EVERY) == Err(RecvTimeoutError::Timeout) {
+            signals = Python::attach(|py| py.check_signals());
+        }
+        if signals.is_err() {
+            watch.cancel.store(true, Ordering::Relaxed);
+        }
+        (run.join(), signals)
+    });
+    signals?;
+    outcome.unwrap_or_else(|panic| resume_unwind(panic)).map_err(|error| match error {
+        RunError::Cancelled => PyKeyboardInterrupt::new_err(()),
+        RunError::Stuck(_) | RunError::Endless => PyRuntimeError::new_err(error.to_string()),
+    })
+}
+
 /// Run a job file on a modelled disk, without the GIL.
 #[pyfunction]
 #[allow(clippy::too_many_arguments)]
@@ -216,10 +258,7 @@ fn simulate(
             memory: &memory_settings,
             seed,
         };
-        engine::run(setup, &watch).map_err(|error| match error {
-            RunError::Cancelled => PyKeyboardInterrupt::new_err(()),
-            RunError::Stuck(_) => PyRuntimeError::new_err(error.to_string()),
-        })
+        run_watched(setup, &watch)
     })?;
     Ok(Run { result })
 }
@@ -229,10 +268,12 @@ fn simulate(
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<CancelToken>()?;
     module.add_class::<Run>()?;
+    module.add("PanicException", module.py().get_type::<PanicException>())?;
     module.add_function(wrap_pyfunction!(version, module)?)?;
     module.add_function(wrap_pyfunction!(schedulers, module)?)?;
     module.add_function(wrap_pyfunction!(environment, module)?)?;
     module.add_function(wrap_pyfunction!(check_scheduler, module)?)?;
+    module.add_function(wrap_pyfunction!(check_host, module)?)?;
     module.add_function(wrap_pyfunction!(disk, module)?)?;
     module.add_function(wrap_pyfunction!(disk_keys, module)?)?;
     module.add_function(wrap_pyfunction!(validate_disk, module)?)?;

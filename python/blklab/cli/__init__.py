@@ -11,7 +11,7 @@ import sys
 import typer
 from typer.exceptions import TyperException
 
-from blklab.cli import compare, disks, fio, report, schedulers, workloads
+from blklab.cli import compare, disks, fio, host, report, schedulers, workloads
 from blklab.errors import BlklabError
 
 app = typer.Typer(
@@ -28,6 +28,7 @@ for command in (
     disks.disks,
     schedulers.schedulers,
     workloads.workloads,
+    host.host,
     report.report,
 ):
     app.command()(command)

@@ -44,7 +44,7 @@ def compare(
         ),
     ] = None,
     repeats: Annotated[int, typer.Option(min=1, help="Runs of each, with other seeds.")] = 5,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the first repeat.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Seed of the first repeat.")] = 1,
     objective: Annotated[
         str,
         typer.Option(
@@ -57,6 +57,13 @@ def compare(
         int, typer.Option(min=1, help="Runs at the same time; default: one per CPU.")
     ] = len(os.sched_getaffinity(0)),
     rig: Annotated[str, typer.Option(help="Where to run: sim.")] = "sim",
+    host: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="name=value[,...] of the modelled host, see: blklab host.",
+            autocompletion=complete.host,
+        ),
+    ] = None,
     ignore_unsupported: Annotated[
         bool, typer.Option(help="Leave out job options that are not simulated.")
     ] = False,
@@ -76,7 +83,7 @@ def compare(
     from blklab.compare.execute import execute
     from blklab.compare.plan import Setup, plan
     from blklab.compare.summary import summarise
-    from blklab.files import write_whole
+    from blklab.files import check_folder, write_whole
     from blklab.rigs import rig as rig_of
 
     checked_objective(objective)
@@ -87,12 +94,14 @@ def compare(
         repeats,
         seed,
         rig,
-        ignore_unsupported=ignore_unsupported,
+        specs.host(host or ()),
+        ignore_unsupported,
     )
     place = rig_of(rig)
     described = describe(setup)
     for load in described["workloads"]:
         console.print_ignored(load["ignored"])
+    check_folder(out)
     runs = plan(setup)
     with progress(len(runs), _question(setup)) as tick:
         measured = execute(runs, place, jobs, tick)
@@ -118,7 +127,10 @@ def checked_objective(objective: str) -> str:
 
 
 def _question(setup: Setup) -> str:
-    return (
-        f"{len(setup.schedulers)} schedulers x {len(setup.workloads)} loads x "
-        f"{len(setup.disks)} disks x {setup.repeats} repeats"
-    )
+    counts = {
+        "scheduler": len(setup.schedulers),
+        "load": len(setup.workloads),
+        "disk": len(setup.disks),
+        "repeat": setup.repeats,
+    }
+    return " x ".join(f"{count} {what}{'s' * (count != 1)}" for what, count in counts.items())

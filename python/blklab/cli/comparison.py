@@ -32,7 +32,7 @@ def show(analysis: Analysis, setup: Mapping[str, Any], page: Path) -> None:
         for objective in OBJECTIVES:
             out.print(f"{disk}, {objective}: {sentence(verdicts[objective], objective)}")
     out.print()
-    out.print(f"Medians of {repeats} repeats; ranked by {analysis.objective}:")
+    out.print(f"Medians of {repeats} repeat{'s' * (repeats > 1)}; ranked by {analysis.objective}:")
     out.print(f"{OBJECTIVE_TEXT[analysis.objective]}.")
     # A path is there to be copied: never folded.
     out.print(f"Report: {page}", soft_wrap=True)

@@ -28,10 +28,19 @@ def scheduler(incomplete: str) -> list[str]:
     if not colon:
         return _beginning(known, incomplete)
     given, comma, _ = settings.rpartition(",")
-    tunables = known[name]["tunables"] if name in known else []
+    tunables = known[name]["tunables"] + sim.environment()["queue"] if name in known else []
     return _beginning(
         [f"{name}:{given}{comma}{tunable['name']}=" for tunable in tunables], incomplete
     )
+
+
+def host(incomplete: str) -> list[str]:
+    """Tunables of the host and its page cache."""
+    from blklab.rigs import sim
+
+    tables = sim.environment()
+    rows = [row for name, table in tables.items() if name != "queue" for row in table]
+    return _beginning([f"{row['name']}=" for row in rows], incomplete)
 
 
 def objective(incomplete: str) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -70,6 +70,18 @@ def print_terms(rows: Iterable[tuple[str, str]]) -> None:
     """A line for each value, and below it what it means, folded to 80 columns."""
     for value, meaning in rows:
         print(f"{value}\n{_folded(meaning, '    ', '    ')}")
+
+
+def print_tunables(rows: Iterable[Mapping[str, Any]], values: Mapping[str, int]) -> None:
+    """Each tunable of a table with its value, unit, default, bounds and meaning."""
+    print_terms(
+        (
+            f"{row['name']} = {values[row['name']]} {row['unit']}".rstrip()
+            + f"  (default {row['default']}, {row['min']} to {row['max']})",
+            row["help"],
+        )
+        for row in rows
+    )
 
 
 def _folded(text: str, first: str, others: str) -> str:

@@ -27,11 +27,20 @@ def fio(
         str, typer.Option(help="name[:tunable=value,...].", autocompletion=complete.scheduler)
     ] = "none",
     rig: Annotated[str, typer.Option(help="Where to run: sim.")] = "sim",
-    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same result.")] = 1,
+    seed: Annotated[
+        int, typer.Option(min=0, max=2**63 - 1, help="The same seed gives the same result.")
+    ] = 1,
     output_format: Annotated[
         str, typer.Option(help="normal, json, json+ or terse, as fio's; several with commas.")
     ] = "normal",
     output: Annotated[Path | None, typer.Option(help="Write there instead of stdout.")] = None,
+    host: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="name=value[,...] of the modelled host, see: blklab host.",
+            autocompletion=complete.host,
+        ),
+    ] = None,
     ignore_unsupported: Annotated[
         bool, typer.Option(help="Leave out job options that are not simulated.")
     ] = False,
@@ -48,7 +57,9 @@ def fio(
     chosen = formats.formats(output_format)
     model = specs.disk(disk)
     entry = specs.workload(job)
-    experiment = Experiment(entry, model, scheduler, seed, ignore_unsupported=ignore_unsupported)
+    experiment = Experiment(
+        entry, model, scheduler, seed, specs.host(host or ()), ignore_unsupported
+    )
     console.print_ignored(sim.ignored_options(entry, ignore_unsupported))
     shared = dict(sim.describe_job(entry, ignore_unsupported)["global"])
     result = rig_of(rig).run(experiment)

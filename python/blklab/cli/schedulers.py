@@ -33,15 +33,8 @@ def schedulers(
         console.print_json(info | {"settings": checked["settings"]})
         return
     print(f"{info['name']}: {info['summary']}\nFollows {info['follows']}.")
-    if not info["tunables"]:
-        print("It has no tunables.")
-        return
-    print(f"\nSet with --scheduler {info['name']}:{info['tunables'][0]['name']}=VALUE,...\n")
-    console.print_terms(
-        (
-            f"{row['name']} = {checked['settings'][row['name']]} {row['unit']}".rstrip()
-            + f"  (default {row['default']}, {row['min']} to {row['max']})",
-            row["help"],
-        )
-        for row in info["tunables"]
-    )
+    own, of_queue = info["tunables"], sim.environment()["queue"]
+    print(f"\nSet with --scheduler {info['name']}:{(own or of_queue)[0]['name']}=VALUE,...\n")
+    console.print_tunables(own, checked["settings"])
+    print("\nOf the queue, under every scheduler:\n")
+    console.print_tunables(of_queue, checked["settings"])

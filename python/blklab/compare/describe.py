@@ -18,7 +18,7 @@ def describe(setup: Setup) -> dict[str, Any]:
         "rig": setup.rig,
         "seed": setup.seed,
         "repeats": setup.repeats,
-        "host": dict(setup.host),
+        "host": sim.check_host(setup.host),
         "ignore_unsupported": setup.ignore_unsupported,
         "versions": {
             "blklab": sim.version(),
@@ -61,6 +61,6 @@ def _scheduler(spec: str, known: dict[str, dict[str, Any]]) -> dict[str, Any]:
                 "changed": tunable["name"] in checked["changed"],
                 "help": tunable["help"],
             }
-            for tunable in info["tunables"]
+            for tunable in info["tunables"] + sim.environment()["queue"]
         ],
     }

@@ -107,13 +107,16 @@ def _tuple(value: Any) -> Any:
 
 
 def _io_seconds(result: Result) -> float:
-    """Groups (`stonewall`) run one after the other, each as long as its slowest direction:
-    fio divides by the latter, and so does the sum over groups here."""
-    longest_ns: dict[int, int] = {}
-    for job in result.jobs:
-        took_ns = max(job.direction(name).runtime_ns for name in DIRECTIONS)
-        longest_ns[job.group] = max(longest_ns.get(job.group, 0), took_ns)
-    return sum(longest_ns.values()) / 1e9
+    """The time that throughput is divided by: as fio does, that of the slowest direction of
+    jobs that ran side by side; stretches that followed each other (`stonewall`) add up."""
+    total_ns = longest_ns = end_ns = 0
+    for job in sorted(result.jobs, key=lambda job: job.start_ns):
+        if job.start_ns >= end_ns:
+            total_ns += longest_ns
+            longest_ns = 0
+        longest_ns = max(longest_ns, *(job.direction(name).runtime_ns for name in DIRECTIONS))
+        end_ns = max(end_ns, job.end_ns)
+    return (total_ns + longest_ns) / 1e9
 
 
 def _latencies(result: Result) -> dict[str, Latency]:

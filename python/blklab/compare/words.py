@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from blklab.statistics import MATTERS, Verdict
 
 _NO_DIFFERENCE = "no difference that matters"
+# From here on, what could not be seen may well be worth seeing.
+_COARSE = 1.10
 
 
 def short(verdict: Verdict | None) -> str:
@@ -16,8 +19,13 @@ def short(verdict: Verdict | None) -> str:
     if verdict.winner:
         return verdict.winner
     if not verdict.behind or len(verdict.leads) > len(verdict.behind):
+        if math.isinf(verdict.visible):
+            return "not known"
         return "no difference" if verdict.behind else verdict.best
-    return " or ".join(sorted(verdict.leads))
+    behind = sorted(name for name in verdict.behind if name not in verdict.leads)
+    leads = " or ".join(sorted(verdict.leads))
+    others = f"any but {_listed(behind)}"
+    return min(leads, others, key=len)
 
 
 def sentence(verdict: Verdict | None, objective: str) -> str:
@@ -26,6 +34,8 @@ def sentence(verdict: Verdict | None, objective: str) -> str:
         return "not measured: no run, or no I/O whose latency could be compared"
     if not verdict.behind:
         return f"{verdict.best}: nothing to compare it with"
+    if math.isinf(verdict.visible):
+        return "not known: one run cannot show a difference; use more --repeats"
     quality = {"throughput": "faster", "latency": "quicker to answer"}.get(objective, "better")
     if verdict.winner:
         gaps = verdict.behind
@@ -37,8 +47,8 @@ def sentence(verdict: Verdict | None, objective: str) -> str:
     if len(verdict.leads) <= len(verdict.behind):
         behind = [name for name in verdict.behind if name not in verdict.leads]
         return (
-            f"{' and '.join(sorted(verdict.leads))}: {_NO_DIFFERENCE} between them"
-            f" ({_seen(verdict)}); {', '.join(behind)} {'is' if len(behind) == 1 else 'are'} behind"
+            f"{_listed(sorted(verdict.leads))}: {_NO_DIFFERENCE} between them"
+            f" ({_seen(verdict)}); {_listed(behind)} {'is' if len(behind) == 1 else 'are'} behind"
         )
     return f"{_NO_DIFFERENCE} ({_seen(verdict)})"
 
@@ -52,6 +62,9 @@ def factor(ratio: float) -> str:
 
 
 def _seen(verdict: Verdict) -> str:
-    if math.isinf(verdict.visible):
-        return "one run shows nothing: use more --repeats"
-    return f"one of {factor(max(verdict.visible, MATTERS))} would have shown"
+    seen = f"one of {factor(max(verdict.visible, MATTERS))} would have shown"
+    return seen if verdict.visible < _COARSE else f"only {seen}; more --repeats see smaller ones"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

@@ -40,6 +40,8 @@ function draw(name, title, note, traces, extra, height = 300) {
   Plotly.react(figure.querySelector(".plot"), traces, layout(extra, height), { displayModeBar: false, responsive: true });
 }
 
+const brief = (name) => (name.length > 22 ? `${name.slice(0, 21)}\u2026` : name);
+
 // Names at the right ends of lines, pushed apart so that none hides another.
 function endLabels(lines, range, height) {
   const [low, high] = range, step = (high - low) * 17 / (height - 60);
@@ -47,7 +49,7 @@ function endLabels(lines, range, height) {
   for (let i = 1; i < ends.length; i++) ends[i].at = Math.max(ends[i].at, ends[i - 1].at + step);
   const over = ends.length ? Math.max(0, ends[ends.length - 1].at - high) : 0;
   return ends.map((line) => ({
-    xref: "paper", x: 1, xanchor: "left", y: line.at - over, yref: "y", text: plain(line.name), showarrow: false,
+    xref: "paper", x: 1, xanchor: "left", y: line.at - over, yref: "y", text: plain(brief(line.name)), showarrow: false,
     font: { color: ofScheduler(line.name), size: 12 },
   }));
 }
@@ -67,7 +69,7 @@ function logAxis(values) {
 }
 
 function widest(names) {
-  return Math.min(narrow.matches ? 110 : 170, 20 + 7 * Math.max(...names.map((name) => name.length)));
+  return 20 + 7 * Math.max(...names.map((name) => brief(name).length));
 }
 
 function ranking(cell) {
@@ -103,18 +105,20 @@ function cdf(cell) {
     hovertemplate: `%{x} ${cell.unit}<extra>${plain(name)}</extra>`,
   }));
   // Each name points at its own line at a height of its own.
+  const axis = logAxis(names.flatMap((name) => cell.cdf[name].latency));
   const annotations = names.map((name, index) => {
     const line = cell.cdf[name], share = 0.35 * 10 ** (-3.2 * (index + 0.5) / names.length);
     const at = line.tail.findIndex((tail) => tail <= share);
+    const right = (Math.log10(line.latency[at]) - axis.range[0]) / (axis.range[1] - axis.range[0]) < 0.5;
     return {
-      x: Math.log10(line.latency[at] || 1e-9), y: Math.log10(line.tail[at]), text: plain(name), ax: index % 2 ? 48 : -48, ay: 0,
+      x: Math.log10(line.latency[at] || 1e-9), y: Math.log10(line.tail[at]), text: plain(brief(name)), ax: right ? 40 : -40, ay: 0,
       arrowcolor: ofScheduler(name), arrowwidth: 1.5, arrowhead: 0, font: { color: ofScheduler(name), size: 12 },
-      xanchor: index % 2 ? "left" : "right", bgcolor: css("--page"),
+      xanchor: right ? "left" : "right", bgcolor: css("--page"),
     };
   });
   draw("cdf", `How long do ${cell.operation} take?`, "Further left is quicker; the top is one in ten thousand.", traces, {
     annotations,
-    xaxis: { ...logAxis(names.flatMap((name) => cell.cdf[name].latency)), title: { text: `latency, ${cell.unit}` } },
+    xaxis: { ...axis, title: { text: `latency, ${cell.unit}` } },
     yaxis: {
       type: "log", range: [0, -4.05], tickvals: [0.9, ...NINES], ticktext: ["10 %", "50 %", "90 %", "99 %", "99.9 %", "99.99 %"],
       title: { text: "share that took less" },
@@ -126,7 +130,11 @@ function overTime(cell, key, name, title, note, unit) {
   const names = Object.keys(cell.stories);
   const values = names.flatMap((n) => cell.stories[n][key].filter((v) => v !== null && v > 0));
   const log = key === "latency" && values.length && Math.max(...values) / Math.min(...values) > 50;
-  const top = Math.max(...values, 1e-9) * 1.05;
+  const sorted = [...values].sort((a, b) => a - b), high = sorted[sorted.length - 1] || 1e-9;
+  const usual = sorted[Math.floor(sorted.length * 0.97)] || high;
+  // A burst into the page cache would flatten everything else.
+  const cut = !log && high > 4 * usual;
+  const top = (cut ? usual * 1.5 : high) * 1.05;
   const range = log ? [Math.log10(Math.min(...values)) - 0.1, Math.log10(top)] : [0, top];
   const traces = names.map((n) => ({
     type: "scatter", mode: "lines+markers", marker: { size: 3 }, name: plain(n), x: cell.stories[n].t, y: cell.stories[n][key],
@@ -138,7 +146,7 @@ function overTime(cell, key, name, title, note, unit) {
     const level = tail.reduce((sum, v) => sum + v, 0) / Math.max(tail.length, 1);
     return { name: n, y: log ? Math.log10(level || 1e-9) : level };
   });
-  draw(name, title, note, traces, {
+  draw(name, title, cut ? `${note} Peaks up to ${seen(high)} ${unit} are cut off.` : note, traces, {
     annotations: endLabels(ends, range, 300), margin: { l: 56, r: widest(names), t: 8, b: 44 },
     xaxis: { title: { text: "virtual time, s" } }, yaxis: { title: { text: unit }, range, type: log ? "log" : "linear" },
   });
@@ -176,26 +184,41 @@ function processColour(process) {
   return process === KERNEL ? css("--quiet") : colour(PROCESS_SLOTS[process % PROCESS_SLOTS.length]);
 }
 
-function processNote(cell) {
-  const used = new Set(Object.values(cell.stories).flatMap((story) => story.overview.process));
-  const names = [...used].sort((a, b) => a - b).slice(0, 8)
-    .map((process) => (process === KERNEL ? "write-back by the kernel" : `${cell.jobs[process]} (${process})`));
-  return { used: [...used].sort((a, b) => a - b), text: names.join(", ") + (used.size > 8 ? " and more" : "") };
+function processesOf(cell) {
+  const used = new Set(Object.values(cell.stories).flatMap((story) => [...story.overview.process, ...story.detail.process]));
+  return [...used].sort((a, b) => a - b);
+}
+
+const processName = (cell, process) => (process === KERNEL ? "write-back by the kernel" : cell.jobs[process]);
+
+// Processes of one job share its name: the first eight are told apart, the rest counted.
+function processLegend(cell, figure) {
+  const used = processesOf(cell);
+  const chips = used.slice(0, 8).flatMap((process) => {
+    const chip = document.createElement("i");
+    chip.className = "chip";
+    chip.style.background = processColour(process);
+    const label = document.createElement("b");
+    label.append(chip, `${processName(cell, process)} `);
+    return [label, " "];
+  });
+  byId(`figure-${figure}`).querySelector("span").append(...chips, used.length > 8 ? `and ${used.length - 8} more` : "");
 }
 
 function position(cell, key, name, title, note, unit) {
-  const { used } = processNote(cell);
+  const used = processesOf(cell);
   const points = (story) => used.flatMap((process) => [0, 1].map((write) => {
     const trace = story[key];
     const rows = trace.process.map((_, i) => i).filter((i) => trace.process[i] === process && (trace.op[i] !== 0) === !!write);
     return {
       type: "scatter", mode: "markers", x: rows.map((i) => trace.t[i]), y: rows.map((i) => trace.gb[i]),
       marker: { size: write ? 6 : 4.5, symbol: write ? "x-thin" : "circle", color: processColour(process), line: { width: write ? 1.4 : 0, color: processColour(process) } },
-      hovertemplate: `%{x} ${unit}, %{y} GB<extra>${plain(process === KERNEL ? "kernel" : cell.jobs[process])} ${write ? "writes" : "reads"}</extra>`,
+      hovertemplate: `%{x} ${unit}, %{y} GB<extra>${plain(processName(cell, process))} ${write ? "writes" : "reads"}</extra>`,
     };
   })).filter((trace) => trace.x.length);
   draw(name, title, note, ...multiples(cell, points,
-    { title: { text: `virtual time, ${unit}` }, rangemode: "tozero" }, { title: { text: "place on the disk, GB" } }, 210));
+    { title: { text: `virtual time, ${unit}` }, rangemode: "tozero" }, { title: { text: "place, GB" } }, 210));
+  processLegend(cell, name);
 }
 
 function depth(cell) {
@@ -222,11 +245,10 @@ function show(number) {
   cdf(cell);
   overTime(cell, "rate", "rate", "Does the throughput hold?", "First repeat.", "MB/s");
   overTime(cell, "latency", "latency", "When does it take long?", "Mean completion latency, first repeat.", cell.unit);
-  const { text } = processNote(cell);
-  const marks = `Dots: reads; crosses: writes. Colours: ${text}.`;
-  position(cell, "overview", "overview", "What did the disk do? Where its commands went, over the whole run", marks, "s");
+  const marks = "Dots: reads; crosses: writes.";
+  position(cell, "overview", "overview", "What did the disk do? Where its commands went, over the whole run", `${marks} `, "s");
   const starts = Object.values(cell.stories).map((story) => seen(story.detail.start));
-  position(cell, "detail", "detail", "In which order? Command by command", `${marks} From ${[...new Set(starts)].join(" or ")} s on.`, "ms");
+  position(cell, "detail", "detail", "In which order? Command by command", `${marks} From ${[...new Set(starts)].join(" or ")} s on. `, "ms");
   depth(cell);
 }
 

@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from typing import Any
 
 from blklab import _core
 from blklab.catalogue import Entry
-from blklab.errors import InputError
+from blklab.errors import InputError, RunError
 from blklab.result import Result
 from blklab.rigs import Disk, Experiment
+
+_TOO_LARGE = "seed or host value: out of range; 64 bits are what there is"
 
 
 class SimRig:
@@ -41,8 +44,16 @@ class SimRig:
                 experiment.ignore_unsupported,
                 self._cancel,
             )
+        except OverflowError as error:
+            raise InputError(_TOO_LARGE) from error
         except ValueError as error:
             raise InputError(str(error)) from error
+        except RuntimeError as error:
+            raise RunError(str(error)) from error
+        except _core.PanicException as error:
+            raise RunError(
+                f"a mistake of blklab's own, please report it with the job file: {error}"
+            ) from error
         return Result.from_run(run)
 
     def cancel(self) -> None:
@@ -77,6 +88,12 @@ def environment() -> dict[str, list[dict[str, Any]]]:
     return tables
 
 
+def check_host(changed: Mapping[str, int]) -> dict[str, int]:
+    """Every tunable of host and page cache, with these changed. InputError if wrong."""
+    values: dict[str, int] = _checked(_core.check_host, dict(changed))
+    return values
+
+
 def describe_job(entry: Entry, ignore_unsupported: bool) -> dict[str, Any]:
     """What a job file says, section by section. InputError if it is wrong."""
     return _checked(
@@ -95,6 +112,8 @@ def ignored_options(entry: Entry, ignore_unsupported: bool) -> list[str]:
 def _checked(call: Any, *arguments: Any) -> dict[str, Any]:
     try:
         answer: dict[str, Any] = json.loads(call(*arguments))
+    except OverflowError as error:
+        raise InputError(_TOO_LARGE) from error
     except ValueError as error:
         raise InputError(str(error)) from error
     return answer

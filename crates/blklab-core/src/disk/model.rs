@@ -154,7 +154,7 @@ impl DiskModel {
             path: self.path.clone(),
             line: None,
             key: Some(key.to_owned()),
-            message,
+            message: format!("in the override {key}={value}: {message}"),
         };
         let table = self.values.table;
         let Some(index) = table.iter().position(|k| k.name == key) else {

@@ -35,7 +35,7 @@ use world::{Owner, PlacedFile, World};
 const FILE_ALIGN_SECTORS: u64 = 2048;
 
 /// Steps between two looks at whether the run is to be ended.
-const STEPS_PER_LOOK: u32 = 1 << 14;
+const STEPS_PER_LOOK: u32 = 1 << 12;
 
 /// What a run is made of, beside the processes.
 pub struct Setup<'a> {
@@ -71,6 +71,9 @@ pub enum RunError {
     /// Processes wait for what will never happen: a mistake of blklab's own.
     #[error("the simulation stands still at {0}: please report this with the job file and the seed")]
     Stuck(Nanos),
+    /// The next thing would happen behind the end of time.
+    #[error("the next I/O would be more than 292 years of virtual time away; give the jobs a runtime")]
+    Endless,
 }
 
 /// Run it.
@@ -89,6 +92,8 @@ struct Engine {
     flusher: Flusher,
     started: Vec<bool>,
     living: usize,
+    /// Since the last look at the watch.
+    steps: u32,
 }
 
 impl Engine {
@@ -110,16 +115,23 @@ impl Engine {
         let world = World::new(block, disk, cache, host, cpus, files, plan.processes.len());
         let processes: Vec<_> = plan.processes.iter().map(|spec| Process::new(spec, seed, &world)).collect();
         let living = processes.len();
-        Engine { world, started: vec![false; living], processes, flusher: Flusher::default(), living }
+        Engine {
+            world,
+            started: vec![false; living],
+            processes,
+            flusher: Flusher::default(),
+            living,
+            steps: 0,
+        }
     }
 
     /// Until the last process has ended.
     fn run_processes(&mut self, watch: &Watch) -> Result<(), RunError> {
         let mut owners = Vec::new();
-        let mut steps = 0_u32;
         self.start_processes();
         loop {
             while let Some(id) = self.world.ready.pop_front() {
+                self.look(watch)?;
                 if id == ProcessId::KERNEL {
                     self.flusher.run(&mut self.world);
                     continue;
@@ -134,18 +146,26 @@ impl Engine {
                 return Ok(());
             }
             if !self.world.happen(&mut owners) {
-                return Err(RunError::Stuck(self.world.now));
+                let stuck = self.world.next_event() == Nanos::NEVER;
+                return Err(if stuck { RunError::Stuck(self.world.now) } else { RunError::Endless });
             }
             self.tell(&mut owners);
-            steps += 1;
-            if steps == STEPS_PER_LOOK {
-                steps = 0;
-                watch.now_ns.store(self.world.now.0, Ordering::Relaxed);
-                if watch.cancel.load(Ordering::Relaxed) {
-                    return Err(RunError::Cancelled);
-                }
+            self.look(watch)?;
+        }
+    }
+
+    /// See now and then whether the run is to be ended.
+    #[inline]
+    fn look(&mut self, watch: &Watch) -> Result<(), RunError> {
+        self.steps += 1;
+        if self.steps == STEPS_PER_LOOK {
+            self.steps = 0;
+            watch.now_ns.store(self.world.now.0, Ordering::Relaxed);
+            if watch.cancel.load(Ordering::Relaxed) {
+                return Err(RunError::Cancelled);
             }
         }
+        Ok(())
     }
 
     /// Bios have ended: those whom it concerns learn of it.

@@ -21,7 +21,7 @@ use crate::workload::pattern::{IoUnit, Pattern};
 use crate::workload::plan::ProcessSpec;
 use crate::workload::random::{self, Stream};
 use crate::workload::rate::RateLimiter;
-use crate::workload::spec::{Direction, SyncMode, ThinkAfter};
+use crate::workload::spec::{AdviceHint, Direction, SyncMode, ThinkAfter};
 
 /// An I/O unit that fio has begun to work on (`struct io_u`).
 #[derive(Clone, Copy, Debug)]
@@ -47,6 +47,8 @@ enum Next {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
+    /// Emptying the page cache before anything else.
+    DropCaches,
     /// Decide what to do next.
     Top,
     /// Making the page cache and the disk agree on this slot's range.
@@ -153,13 +155,18 @@ impl Process {
             waits: true,
         };
         // fio tells the kernel what to expect (`fadvise_hint`).
-        let advice = if job.access.rw.is_random() { Advice::Random } else { Advice::Sequential };
+        let advice = match job.advice {
+            AdviceHint::Off => Advice::Normal,
+            AdviceHint::AsRw if job.access.rw.is_random() => Advice::Random,
+            AdviceHint::Random => Advice::Random,
+            AdviceHint::AsRw | AdviceHint::Sequential => Advice::Sequential,
+        };
         let seed = job.access.randseed.unwrap_or(seed);
         let unit = IoUnit { direction: Direction::Read, wrapped: false, file: 0, offset: 0, len: 0 };
         let slot = Slot { unit, start: Nanos::ZERO, issued: Nanos::ZERO, bios_left: 0 };
         Process {
             who,
-            state: State::Top,
+            state: if job.drop_caches { State::DropCaches } else { State::Top },
             pattern: Pattern::new(spec, seed),
             rate: RateLimiter::new(spec, seed),
             rng: Xoshiro256PlusPlus::seed_from_u64(random::stream_seed(seed, spec.id, Stream::Priority)),
@@ -256,6 +263,12 @@ impl Process {
         world.begin(self.spec.id);
         loop {
             let flow = match self.state {
+                State::DropCaches => {
+                    // sync(1) before it would make no difference: nobody has written yet, or
+                    // dirty pages stay, as they do in the kernel.
+                    world.cache.drop_caches();
+                    self.go(State::Top)
+                }
                 State::Top => self.top(world),
                 State::Uncache(slot) => self.uncache(slot, world),
                 State::Prepared(slot) => self.prepared(slot),
@@ -323,7 +336,7 @@ impl Process {
             return self.go(State::Drain(Next::Invalidate(region, region + 1)));
         }
         if let Some(rate) = &mut self.rate {
-            let due = self.started + rate.due(unit.direction);
+            let due = self.started.saturating_add(rate.due(unit.direction));
             if due > now {
                 self.put_off = Some(unit);
                 return self.go(State::Drain(Next::Pace(due.min(self.end_by))));

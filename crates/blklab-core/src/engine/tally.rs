@@ -70,9 +70,9 @@ pub struct Tally {
     sync_hist: LatencyHistogram,
     /// I/Os by depth when queued: 1, 2, 4, 8, 16, 32, 64 and more.
     pub depth_levels: [u64; 7],
-    /// I/Os by size of the submit call.
+    /// Submit calls by number of I/Os.
     pub submit_levels: BatchLevels,
-    /// I/Os by size of the reaping call.
+    /// Reaping calls by number of I/Os.
     pub complete_levels: BatchLevels,
     /// I/Os by total latency.
     pub latency_levels: [u64; LATENCY_BOUNDS_NS.len() + 1],

@@ -72,6 +72,13 @@ pub enum Wait {
     AnyPages,
 }
 
+/// Steps that processes may take one after the other without yielding.
+const STEPS_ALONE: u32 = 1 << 8;
+
+/// No run goes on behind this time: 292 years, half of what 64 bits hold, which leaves room
+/// for adding any time that a job file may name ([`crate::workload::value::TIME_MAX`]).
+pub const HORIZON: Nanos = Nanos(1 << 63);
+
 /// Everything but the processes.
 pub struct World {
     /// The time.
@@ -99,6 +106,8 @@ pub struct World {
     request_waiters: VecDeque<(ProcessId, (u16, Op, bool))>,
     page_waiters: Vec<(ProcessId, Wait)>,
     page_ios: slab::Slab<PageIo>,
+    /// Steps that processes took without yielding.
+    steps_alone: u32,
     /// Reused between calls.
     completions: Vec<Completion>,
 }
@@ -130,6 +139,7 @@ impl World {
             request_waiters: VecDeque::new(),
             page_waiters: Vec::new(),
             page_ios: slab::Slab::new(),
+            steps_alone: 0,
             completions: Vec::new(),
         }
     }
@@ -164,8 +174,15 @@ impl World {
     }
 
     /// Go on to `at` at once if nothing else happens before; otherwise the caller yields.
+    /// One that never has to wait yields now and then all the same, so that the run can be
+    /// ended from outside.
     #[inline]
     pub fn advance_to(&mut self, at: Nanos) -> bool {
+        self.steps_alone += 1;
+        if self.steps_alone == STEPS_ALONE || at > HORIZON {
+            self.steps_alone = 0;
+            return false;
+        }
         if at > self.now {
             if !self.ready.is_empty() || self.next_event() <= at {
                 return false;
@@ -198,11 +215,11 @@ impl World {
     }
 
     /// Let time run to the next event, and whatever is due happen. Ends of bios that
-    /// concern processes go to `tell`. False if nothing will ever happen again.
+    /// concern processes go to `tell`. False if nothing happens before [`HORIZON`].
     #[inline]
     pub fn happen(&mut self, owners: &mut Vec<u64>) -> bool {
         let at = self.next_event();
-        if at == Nanos::NEVER {
+        if at > HORIZON {
             return false;
         }
         self.now = self.now.max(at);

@@ -197,8 +197,8 @@ impl Reader<'_> {
             return Err(refuse(format!("more than {INCLUDE_DEPTH_MAX} files deep")));
         }
         let beside = match from.rfind('/') {
-            Some(slash) => format!("{}{file}", &from[..=slash]),
-            None => file.to_owned(),
+            Some(slash) if !file.starts_with('/') => format!("{}{file}", &from[..=slash]),
+            _ => file.to_owned(),
         };
         let (path, text) = match self.resolver.include(file) {
             Ok(text) => (file.to_owned(), text),

@@ -22,8 +22,14 @@ use crate::units::{Bytes, Nanos};
 /// Processes in one job file, at most: fio's `REAL_MAX_JOBS`.
 pub const PROCESSES_MAX: u64 = 4096;
 
-/// Files of one job file, at most.
-pub const FILES_MAX: u64 = 1 << 20;
+/// Files of one job file, at most: the page cache keeps some 4 KiB for each that is read.
+pub const FILES_MAX: u64 = 1 << 17;
+
+/// I/Os under way at a time in one job file, at most: each takes some hundred bytes.
+pub const DEPTH_TOTAL_MAX: u64 = 1 << 20;
+
+/// Blocks in the random maps of all processes, at most: a bit each, 2 GiB in all.
+pub const MAPPED_BLOCKS_MAX: u64 = 1 << 34;
 
 /// What a path stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,7 +106,8 @@ pub struct Plan {
 ///
 /// # Errors
 /// A job without a size, a region outside its file, files that do not fit the disk,
-/// more processes or files than [`PROCESSES_MAX`], [`FILES_MAX`].
+/// more of something than [`PROCESSES_MAX`], [`FILES_MAX`], [`DEPTH_TOTAL_MAX`] or
+/// [`MAPPED_BLOCKS_MAX`].
 pub fn plan(file: &JobFile, capacity: Bytes, seed: u64) -> Result<Plan, JobError> {
     let mut planner = Planner {
         path: &file.path,
@@ -109,6 +116,8 @@ pub fn plan(file: &JobFile, capacity: Bytes, seed: u64) -> Result<Plan, JobError
         plan: Plan::default(),
         by_path: BTreeMap::new(),
         regular_bytes: 0,
+        depth_total: 0,
+        mapped_blocks: 0,
         barrier: 0,
         by_name: BTreeMap::new(),
     };
@@ -125,6 +134,8 @@ struct Planner<'a> {
     plan: Plan,
     by_path: BTreeMap<String, u32>,
     regular_bytes: u64,
+    depth_total: u64,
+    mapped_blocks: u64,
     barrier: u32,
     by_name: BTreeMap<String, Range<u32>>,
 }
@@ -146,6 +157,8 @@ impl Planner<'_> {
     fn add(&mut self, job: &Arc<JobSpec>) -> Result<(), JobError> {
         let first = self.plan.processes.len() as u32;
         self.bound(job, "processes", u64::from(first) + u64::from(job.clones), PROCESSES_MAX)?;
+        self.depth_total += u64::from(job.queueing.depth()) * u64::from(job.clones);
+        self.bound(job, "I/Os under way (numjobs x iodepth)", self.depth_total, DEPTH_TOTAL_MAX)?;
         if job.timing.stonewall {
             self.barrier = first;
         }
@@ -261,6 +274,11 @@ impl Planner<'_> {
                 Some(Extent::Percent(percent)) => percent_of(length, percent),
                 _ => length,
             };
+            if job.access.random_map {
+                self.mapped_blocks = self.mapped_blocks.saturating_add(length / block);
+                let what = "blocks in random maps (norandommap does without)";
+                self.bound(job, what, self.mapped_blocks, MAPPED_BLOCKS_MAX)?;
+            }
             total = total.saturating_add(counted);
             regions.push(Region { file, start, length });
         }

@@ -542,6 +542,20 @@ pub struct Timing {
     pub exit: Option<ExitWhat>,
 }
 
+/// `fadvise_hint`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AdviceHint {
+    /// Say nothing.
+    Off,
+    /// Say random or sequential, as `rw` is.
+    #[default]
+    AsRw,
+    /// Say random.
+    Random,
+    /// Say sequential.
+    Sequential,
+}
+
 /// How a job's figures are shown.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reporting {
@@ -595,6 +609,11 @@ pub struct JobSpec {
     pub timing: Timing,
     /// `invalidate`: the files' cached pages are dropped before each pass.
     pub invalidate: bool,
+    /// `fadvise_hint`: what the kernel is told to expect of a buffered reader.
+    pub advice: AdviceHint,
+    /// `exec_prerun` with a command that writes to `/proc/sys/vm/drop_caches`: the page
+    /// cache is dropped when the job starts.
+    pub drop_caches: bool,
     /// Output.
     pub reporting: Reporting,
 }

@@ -25,6 +25,10 @@ pub enum TimeUnit {
     Seconds,
 }
 
+/// The longest time that can be named: 100 years of 365 days. Sums of a few of them stay
+/// within 64 bits of nanoseconds.
+pub const TIME_MAX: Nanos = Nanos::from_secs(100 * 365 * 86_400);
+
 /// How deep parentheses may be nested: a bound on the evaluator's recursion.
 const NESTING_MAX: u32 = 32;
 
@@ -49,11 +53,12 @@ pub fn extent(text: &str, base: KbBase) -> Option<Extent> {
     }
 }
 
-/// A span of time. In parentheses the unit is always microseconds, as in fio.
+/// A span of time up to [`TIME_MAX`]. In parentheses the unit is always microseconds, as in
+/// fio.
 pub fn time(text: &str, unit: TimeUnit) -> Option<Nanos> {
     let unit = if text.starts_with('(') { TimeUnit::Micros } else { unit };
     let micros = number(text, &|suffix| time_factor(suffix, unit))?;
-    u64::try_from(micros.checked_mul(1000)?).ok().map(Nanos)
+    u64::try_from(micros.checked_mul(1000)?).ok().map(Nanos).filter(|time| *time <= TIME_MAX)
 }
 
 /// Two values with `-` or `:` between them, put in order; one value stands for both.
@@ -272,7 +277,7 @@ mod tests {
         for text in ["", "k", "4q", "4kk", "1.5k", "4k k", "0x", "-1", "99999999999999999999999", "4é"] {
             assert_eq!(bytes(text, FIO), None, "{text}");
         }
-        for text in ["1h30m", "10x", "-5", "ms"] {
+        for text in ["1h30m", "10x", "-5", "ms", "36501d"] {
             assert_eq!(time(text, TimeUnit::Seconds), None, "{text}");
         }
     }

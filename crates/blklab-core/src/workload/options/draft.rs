@@ -129,6 +129,18 @@ impl Draft {
             return refuse("rate and rate_iops exclude each other");
         }
 
+        if spec.queueing.direct {
+            let sector = crate::units::SECTOR_BYTES;
+            let odd = |sizes: &BlockSizes| match sizes {
+                BlockSizes::Range { unaligned: true, .. } => true,
+                BlockSizes::Split(split) => split.iter().any(|(size, _)| u64::from(*size) % sector != 0),
+                sizes => u64::from(sizes.min()) % sector != 0,
+            };
+            if Direction::ALL.iter().any(|d| odd(&spec.access.block_sizes[*d])) {
+                return refuse("direct=1 needs block sizes that are multiples of 512 bytes");
+            }
+        }
+
         if let Some(Extent::Bytes(size)) = spec.files.size {
             let access = &spec.access;
             let smallest = Direction::ALL.map(|d| access.block_sizes[d].min()).into_iter().min();
@@ -247,6 +259,8 @@ fn fio_defaults() -> JobSpec {
             exit: None,
         },
         invalidate: true,
+        advice: AdviceHint::AsRw,
+        drop_caches: false,
         reporting: Reporting {
             group_reporting: false,
             percentiles: PERCENTILES.to_vec(),

@@ -1,8 +1,11 @@
 //! Files: names, number, sizes, offsets.
 
-use super::super::spec::{Extent, FileService};
+use super::super::spec::{AdviceHint, Extent, FileService};
 use super::{Draft, JobOption, Refusal, Takes, ignore};
 use crate::units::Bytes;
+
+/// What the command has to write to.
+const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
 
 const HOST_FILES: &str = "files exist, with their full size, before the run";
 
@@ -112,11 +115,30 @@ pub(super) const OPTIONS: &[JobOption] = &[
     .no_effect(HOST_FILES),
     JobOption::new(
         "fadvise_hint",
-        Takes::Word(&["0", "1", "random", "sequential"], ignore::word),
+        Takes::Word(&["0", "1", "random", "sequential"], |d, word| {
+            d.spec.advice = match word {
+                "0" => AdviceHint::Off,
+                "random" => AdviceHint::Random,
+                "sequential" => AdviceHint::Sequential,
+                _ => AdviceHint::AsRw,
+            };
+            Ok(())
+        }),
         "1",
-        "tell the kernel what order to expect",
-    )
-    .no_effect("read-ahead judges by what is read"),
+        "tell the kernel what order to expect of buffered reads; 1: as rw is",
+    ),
+    JobOption::new(
+        "exec_prerun",
+        Takes::Text(|d, text| {
+            if !text.contains(DROP_CACHES) {
+                return Err(Refusal::NotSimulated("of all commands only dropping the page cache is"));
+            }
+            d.spec.drop_caches = true;
+            Ok(())
+        }),
+        "",
+        "command before the job: echo 3 > /proc/sys/vm/drop_caches",
+    ),
     JobOption::new("create_serialize", Takes::Bool(ignore::flag), "1", "create files one after another")
         .no_effect(HOST_FILES),
     JobOption::new("create_fsync", Takes::Bool(ignore::flag), "1", "fsync files when they are created")

@@ -268,8 +268,8 @@ fn bounds(min: u64, max: u64) -> String {
 
 const fn time_example(unit: TimeUnit) -> &'static str {
     match unit {
-        TimeUnit::Micros => "500us, 20ms or 1s; microseconds without a unit",
-        TimeUnit::Seconds => "30s, 500ms or 2m; seconds without a unit",
+        TimeUnit::Micros => "500us, 20ms or 1s; microseconds without a unit; up to 36500d",
+        TimeUnit::Seconds => "30s, 500ms or 2m; seconds without a unit; up to 36500d",
     }
 }
 

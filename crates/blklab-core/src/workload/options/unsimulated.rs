@@ -69,7 +69,6 @@ pub(super) const OPTIONS: &[JobOption] = &[
     not("ignore_zone_limits", "ignore the device's limits", NO_ZONES),
     not("zone_reset_threshold", "when to reset zones", NO_ZONES),
     not("zone_reset_frequency", "how often to reset zones", NO_ZONES),
-    not("exec_prerun", "command before the job", NO_EXEC),
     not("exec_postrun", "command after the job", NO_EXEC),
     not("latency_target", "find the depth that keeps this latency", NO_ADAPT),
     not("latency_window", "how long to try a depth", NO_ADAPT),

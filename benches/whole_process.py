@@ -1,0 +1,245 @@
+"""How fast and how big blklab is as a whole, each figure from processes of its own.
+
+``python benches/whole_process.py [--rounds N] [--out FILE.json]``. Figures that take a
+second or less are measured once in each round, one after the other, so that whatever else the
+machine does meets all alike; the median over the rounds counts. ``make bench`` runs this
+after the core's own benchmarks; ``docs/data/bench.json`` is what ``--out`` wrote last.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+_BLKLAB = str(Path(sys.executable).parent / "blklab")
+_ROUNDS = 9
+_COMPARES = 3
+"""The main job takes many seconds: fewer rounds of it."""
+
+_JOB = """
+[randread]
+ioengine=libaio
+direct=1
+rw=randread
+bs=4k
+iodepth=32
+size=1G
+norandommap
+time_based
+runtime=365d
+number_ios={ios}
+"""
+
+_RATE = """
+import sys, time
+import blklab.rigs.sim
+import blklab.simulation
+from blklab import _core
+job, disk, scheduler = sys.argv[1:]
+core_s, simulate = 0.0, _core.simulate
+def timed(*arguments):
+    global core_s
+    start = time.perf_counter()
+    run = simulate(*arguments)
+    core_s = time.perf_counter() - start
+    return run
+blklab.rigs.sim._core.simulate = timed
+start = time.perf_counter()
+result = blklab.simulation.simulate(job, disk=disk, scheduler=scheduler)
+whole_s = time.perf_counter() - start
+import resource
+peak_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+print(sum(job.read.ios for job in result.jobs), core_s, whole_s, peak_kib)
+"""
+
+_SPREAD = """
+import sys, time
+from blklab import specs
+from blklab.compare.execute import execute
+from blklab.compare.plan import Setup, plan
+from blklab.rigs import rig
+disks, loads, schedulers = ["su800-128gb"], ["randread-qd32"], ["none", "mq-deadline", "kyber"]
+setup = Setup(tuple(map(specs.disk, disks)), tuple(map(specs.workload, loads)),
+              tuple(schedulers), 8, 1)
+start = time.perf_counter()
+execute(plan(setup), rig("sim"), int(sys.argv[1]), lambda measured: None)
+print(time.perf_counter() - start)
+"""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One figure, held against what was asked for."""
+
+    what: str
+    unit: str
+    goal: float
+    more_is_better: bool
+    values: tuple[float, ...]
+
+    @property
+    def median(self) -> float:
+        """The middle value."""
+        return statistics.median(self.values)
+
+    @property
+    def met(self) -> bool:
+        """Whether the median is as good as asked for."""
+        return self.median >= self.goal if self.more_is_better else self.median <= self.goal
+
+
+@dataclass(frozen=True)
+class Measure:
+    """How a figure is measured."""
+
+    what: str
+    unit: str
+    goal: float
+    more_is_better: bool
+    once: Callable[[], float]
+    rounds: int
+
+
+@dataclass(frozen=True)
+class _Run:
+    ios: int
+    core_s: float
+    whole_s: float
+    peak_kib: int
+
+
+def _run(ios: int, disk: str, scheduler: str) -> _Run:
+    arguments = [_JOB.format(ios=ios), disk, scheduler]
+    done, core_s, whole_s, peak_kib = _python(_RATE, *arguments).split()
+    if int(done) < ios:
+        raise RuntimeError(f"{disk}, {scheduler}: {done} I/Os instead of {ios}")
+    return _Run(int(done), float(core_s), float(whole_s), int(peak_kib))
+
+
+def _python(script: str, *arguments: str) -> str:
+    command = [sys.executable, "-c", script, *arguments]
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+def _wall_s(*command: str) -> float:
+    start = time.perf_counter()
+    subprocess.run(command, check=True, capture_output=True)
+    return time.perf_counter() - start
+
+
+def _rate(disk: str, scheduler: str, goal_m: float, rounds: int) -> Measure:
+    def once() -> float:
+        run = _run(3_000_000, disk, scheduler)
+        return run.ios / run.whole_s / 1e6
+
+    what = f"4 KiB random reads, depth 32, `{scheduler}` on `{disk}`, one core"
+    return Measure(what, "M I/O/s", goal_m, True, once, rounds)
+
+
+def _memory_mib() -> float:
+    return _run(100_000_000, "optane-900p", "none").peak_kib / 1024
+
+
+def _python_adds_ms() -> float:
+    run = _run(1_000, "optane-900p", "none")
+    return (run.whole_s - run.core_s) * 1e3
+
+
+def _efficiency() -> float:
+    return float(_python(_SPREAD, "1")) / (2 * float(_python(_SPREAD, "2")))
+
+
+def _compare_s() -> float:
+    with tempfile.TemporaryDirectory() as directory:
+        return _wall_s(_BLKLAB, "compare", "--out", directory)
+
+
+def measures(rounds: int) -> list[Measure]:
+    """Everything to be measured here, with its goal."""
+    compares = min(rounds, _COMPARES)
+    found = [
+        _rate("950pro-256gb", "none", 5, rounds),
+        _rate("optane-900p", "none", 5, rounds),
+        _rate("su800-128gb", "mq-deadline", 3, rounds),
+        _rate("su800-128gb", "kyber", 3, rounds),
+        _rate("wd10ezrx", "mq-deadline", 1.5, rounds),
+        Measure("peak memory of a process that simulates 100 million I/Os", "MiB", 100, False,
+                _memory_mib, 1),
+        Measure("what Python adds to a run", "ms", 50, False, _python_adds_ms, rounds),
+        Measure("`blklab --help`", "ms", 150, False,
+                lambda: _wall_s(_BLKLAB, "--help") * 1e3, rounds),
+    ]  # fmt: skip
+    if len(os.sched_getaffinity(0)) > 1:
+        found += [
+            Measure("efficiency of the runs of a comparison on two cores", "of 1", 0.9, True,
+                    _efficiency, rounds),
+            Measure("`blklab compare`, the main job", "s", 20, False, _compare_s, compares),
+        ]  # fmt: skip
+    else:
+        print("only one CPU: nothing measured on two", file=sys.stderr)
+    return found
+
+
+def measure(rounds: int) -> list[Figure]:
+    """Round by round, each figure once in each until it has enough."""
+    everything = measures(rounds)
+    values: list[list[float]] = [[] for _ in everything]
+    for number in range(rounds):
+        for one, several in zip(everything, values, strict=True):
+            if number < one.rounds:
+                several.append(one.once())
+        print(f"round {number + 1} of {rounds}", file=sys.stderr)
+    return [
+        Figure(one.what, one.unit, one.goal, one.more_is_better, tuple(several))
+        for one, several in zip(everything, values, strict=True)
+    ]
+
+
+def _machine() -> dict[str, object]:
+    cpuinfo = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    names = [line.split(":")[1].strip() for line in cpuinfo.splitlines() if "model name" in line]
+    return {
+        "cpu": names[0] if names else platform.machine(),
+        "cpus": len(os.sched_getaffinity(0)),
+        "python": platform.python_version(),
+        "load": round(os.getloadavg()[0], 1),
+    }
+
+
+def main() -> None:
+    """Measure, print, keep."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=_ROUNDS)
+    parser.add_argument("--out", type=Path, help="also write the figures there, as JSON")
+    options = parser.parse_args()
+    machine = _machine()
+    figures = measure(options.rounds)
+    for figure in figures:
+        sign = ">=" if figure.more_is_better else "<="
+        print(
+            f"{'met   ' if figure.met else 'MISSED'} {figure.median:8.4g} {figure.unit} "
+            f"({sign} {figure.goal:g}): {figure.what}"
+        )
+    if options.out:
+        version = subprocess.run([_BLKLAB, "--version"], check=True, capture_output=True, text=True)
+        kept = {
+            "version": version.stdout.split()[-1],
+            "rounds": options.rounds,
+            "machine": machine,
+            "figures": [asdict(f) | {"median": f.median, "met": f.met} for f in figures],
+        }
+        options.out.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,139 @@
+"""Fill the examples of a Markdown file: run what it says and put in what came out.
+
+Two kinds of blocks are run, in the order in which they stand and in one directory:
+
+* ```` ```console ````: each line ``$ COMMAND`` is given to bash; its output follows it.
+* ```` ```pycon ````: lines after ``>>>`` go to one interpreter for the whole file.
+
+Words behind the kind: ``first=N`` and ``last=N`` keep so many lines of a command's output
+(``...`` stands for the rest), ``exit=N`` says how the last command is to end
+if it is to fail.
+
+The site is filled while it is built. README.md is read where nothing is built and is kept
+filled: ``python docs/filled.py README.md`` brings it up to date, and a test compares.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import doctest
+import io
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+_HOME = "/home/you/blklab"
+"""Stands for the checkout in what is printed."""
+_BLOCK = re.compile(r"^```(console|pycon)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_TIMEOUT_S = 300
+
+
+class ExampleError(Exception):
+    """An example did not do what its page says."""
+
+
+def filled(markdown: str, *, keep_words: bool = True) -> str:
+    """The text with what its examples print. ExampleError if one ends in another way.
+
+    Without `keep_words` the words behind the kind are left out, for tools that do not know
+    them.
+    """
+    names: dict[str, Any] = {"__name__": "__main__"}
+    with tempfile.TemporaryDirectory(prefix="blklab-docs-") as directory:
+
+        def run(block: re.Match[str]) -> str:
+            kind, words, body = block.groups()
+            options = _options(words)
+            if kind == "console":
+                lines = _console(body, options, Path(directory))
+            else:
+                lines = _interpreter(body, names, Path(directory))
+            return "\n".join([f"```{kind}{words if keep_words else ''}", *lines, "```"])
+
+        return _BLOCK.sub(run, markdown)
+
+
+def _options(words: str) -> dict[str, int]:
+    options = {}
+    for word in words.split():
+        name, _, value = word.partition("=")
+        if name not in ("first", "last", "exit") or not value.isdigit():
+            raise ExampleError(f"'{word}' behind ```: expected first=N, last=N or exit=N")
+        options[name] = int(value)
+    return options
+
+
+def _console(body: str, options: Mapping[str, int], directory: Path) -> list[str]:
+    lines: list[str] = []
+    commands = re.findall(r"^\$ ((?:.*\\\n)*.*)", body, re.MULTILINE)
+    for number, command in enumerate(commands, 1):
+        done = subprocess.run(
+            ["bash", "-o", "pipefail", "-c", command],
+            cwd=directory,
+            env=_environment(),
+            capture_output=True,
+            text=True,
+            timeout=_TIMEOUT_S,
+            check=False,
+        )
+        expected = options.get("exit", 0) if number == len(commands) else 0
+        if done.returncode != expected:
+            raise ExampleError(f"$ {command}\nended with {done.returncode}\n{done.stderr}")
+        # The progress on stderr is no result; an error message is.
+        output = done.stdout + (done.stderr if done.returncode else "")
+        text = [_plain(line) for line in output.splitlines()]
+        lines += [f"$ {line}" if not n else line for n, line in enumerate(command.split("\n"))]
+        lines += _shortened(text, options)
+    return lines
+
+
+def _environment() -> dict[str, str]:
+    return os.environ | {
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "BLKLAB_SOURCE": str(ROOT),
+        "COLUMNS": "80",
+        "LC_ALL": "C.UTF-8",
+    }
+
+
+def _plain(line: str) -> str:
+    return line.replace(str(ROOT), _HOME).rstrip()
+
+
+def _shortened(lines: list[str], options: Mapping[str, int]) -> list[str]:
+    if "first" not in options and "last" not in options:
+        return lines
+    first, last = options.get("first", 0), options.get("last", 0)
+    if len(lines) <= first + last:
+        return lines
+    return [*lines[:first], "...", *lines[len(lines) - last :]]
+
+
+def _interpreter(body: str, names: dict[str, Any], directory: Path) -> list[str]:
+    lines: list[str] = []
+    with contextlib.chdir(directory):
+        for example in doctest.DocTestParser().get_examples(body):
+            printed = io.StringIO()
+            try:
+                with contextlib.redirect_stdout(printed):
+                    exec(compile(example.source, "<example>", "single"), names)
+            except Exception as error:
+                raise ExampleError(
+                    f">>> {example.source}{type(error).__name__}: {error}"
+                ) from error
+            source = example.source.rstrip("\n").split("\n")
+            lines += [f"{'...' if n else '>>>'} {line}".rstrip() for n, line in enumerate(source)]
+            lines += [_plain(line) for line in printed.getvalue().splitlines()]
+    return lines
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:]:
+        path = Path(name)
+        path.write_text(filled(path.read_text(encoding="utf-8")), encoding="utf-8")

@@ -1,0 +1,364 @@
+"""Pages made of what the program says of itself: a hook of mkdocs.
+
+A page's line ``<!-- generate: NAME WORDS -->`` is replaced by what the function of that
+name below returns. Afterwards the examples of the page are run (see ``filled.py``). Nothing
+of this is kept in the repository, so nothing of it can be out of date.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from mkdocs.exceptions import PluginError
+
+from blklab import _core
+from blklab.disks import DISKS
+from blklab.units import number_text
+from filled import ROOT, ExampleError, filled
+
+_MARK = re.compile(r"^<!-- generate: (.+?) -->$", re.MULTILINE)
+_CORE = ROOT / "crates" / "blklab-core" / "src"
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Called by mkdocs with every page's text."""
+    source = page.file.src_uri
+    try:
+        return filled(_MARK.sub(_generated, markdown), keep_words=False)
+    except (ExampleError, KeyError, ValueError, OSError) as error:
+        raise PluginError(f"{source}: {error}") from error
+
+
+def _generated(mark: re.Match[str]) -> str:
+    name, *words = mark.group(1).split()
+    if name not in _MAKERS:
+        raise ExampleError(f"there is nothing to generate as '{name}'")
+    return _MAKERS[name](*words)
+
+
+def _table(heads: Sequence[str], rows: Iterable[Sequence[str]], right: Iterable[int] = ()) -> str:
+    figures = set(right)
+    rule = ("--:" if number in figures else "---" for number in range(len(heads)))
+    lines = [heads, [*rule], *([cell.replace("|", "\\|") for cell in row] for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
+
+
+def _code(value: object) -> str:
+    return f"`{value}`"
+
+
+def _whole(value: int, unit: str) -> str:
+    return "any" if value == 2**63 - 1 else f"{value:,} {unit}".rstrip()
+
+
+# Schedulers and surroundings
+
+
+def _tunables(rows: Sequence[Mapping[str, Any]]) -> str:
+    if not rows:
+        return "It has no tunables.\n"
+    return _table(
+        ("tunable", "default", "allowed", "meaning"),
+        (
+            (
+                _code(row["name"]),
+                _whole(row["default"], row["unit"]),
+                f"{_whole(row['min'], '')} to {_whole(row['max'], row['unit'])}",
+                row["help"],
+            )
+            for row in rows
+        ),
+    )
+
+
+def _schedulers() -> list[dict[str, Any]]:
+    table: list[dict[str, Any]] = json.loads(_core.schedulers())
+    return table
+
+
+def scheduler_list() -> str:
+    """One line for each scheduler."""
+    return _table(
+        ("scheduler", "in a line", "follows"),
+        (
+            (f"[`{row['name']}`](#{row['name']})", row["summary"], row["follows"])
+            for row in _schedulers()
+        ),
+    )
+
+
+def schedulers() -> str:
+    """A section for each: its file's header, which is half a page, and its tunables."""
+    parts = []
+    for row in _schedulers():
+        name = row["name"].replace("-", "_")
+        path = _CORE / "scheduler" / f"{name}.rs"
+        header = _header(path if path.exists() else path.with_suffix("") / "mod.rs")
+        parts += [f"## {row['name']}\n", header, f"### Tunables of {row['name']}\n"]
+        parts.append(_tunables(row["tunables"]))
+    return "\n".join(parts)
+
+
+def surroundings(*name: str) -> str:
+    """The tunables of ``queue``, ``page cache`` or ``host``."""
+    return _tunables(json.loads(_core.environment())[" ".join(name)])
+
+
+# Job files
+
+
+def job_options(*status: str) -> str:
+    """The options of job files that are ``simulated``, of ``no effect``, ``not simulated``."""
+    wanted = " ".join(status)
+    rows = [row for row in json.loads(_core.workload_options()) if row["status"] == wanted]
+    if wanted == "simulated":
+        return _table(
+            ("option", "also", "value", "default", "meaning"),
+            (
+                (
+                    _code(row["name"]),
+                    ", ".join(map(_code, row["aliases"])),
+                    row["type"],
+                    _code(row["default"]) if row["default"] else "",
+                    row["help"],
+                )
+                for row in rows
+            ),
+        )
+    return _table(
+        ("option", "what it does in fio", "why not here"),
+        ((_code(row["name"]), row["help"], row["why"]) for row in rows),
+    )
+
+
+def job_option_count(*status: str) -> str:
+    """A sentence about how many options there are of each kind."""
+    kinds = [row["status"] for row in json.loads(_core.workload_options())]
+    count = {kind: kinds.count(kind) for kind in dict.fromkeys(kinds)}
+    return (
+        f"Of {len(kinds)} options that blklab knows from fio 3.33, {count['simulated']} are "
+        f"simulated, {count['no effect']} are accepted because they could change nothing here, "
+        f"and {count['not simulated']} are refused.\n"
+    )
+
+
+# Disks
+
+
+def _disks() -> list[tuple[str, str, Path]]:
+    return [
+        (name, path.read_text(encoding="utf-8"), path)
+        for name, path in DISKS.paths().items()
+        if path.is_relative_to(ROOT)
+    ]
+
+
+def disk_list() -> str:
+    """One line for each disk."""
+    rows = []
+    for name, text, path in _disks():
+        disk = json.loads(_core.disk(text, str(path)))
+        rows.append((f"[`{name}`](#{name})", disk["name"], disk["summary"]))
+    return _table(("name", "disk", "what it is"), rows)
+
+
+def disk_figures() -> str:
+    """For each disk, its model beside what was published, with sources."""
+    parts = []
+    for name, text, path in _disks():
+        disk = json.loads(_core.disk(text, str(path)))
+        figures = json.loads(_core.validate_disk(text, str(path)))
+        parts += [f"### {name}\n", f"{disk['name']}: {disk['summary']}.\n"]
+        parts.append(
+            _table(
+                ("figure", "model", "published", "met", "source"),
+                (
+                    (
+                        _code(row["figure"]),
+                        f"{number_text(row['model'])} {row['unit']}",
+                        f"{number_text(row['published'])} {row['unit']} "
+                        f"± {row['tolerance_percent']:g} %",
+                        "yes" if row["met"] else f"**no**{_reason(row)}",
+                        row["source"],
+                    )
+                    for row in figures
+                ),
+                right=(1, 2),
+            )
+        )
+    return "\n".join(parts)
+
+
+def _reason(row: Mapping[str, Any]) -> str:
+    return f": {row['not_met']}" if row["not_met"] else ""
+
+
+def disk_keys(kind: str) -> str:
+    """The table of keys of ``hdd`` or ``ssd``."""
+
+    def absent(row: Mapping[str, Any]) -> str:
+        if row["required"]:
+            return "**required**"
+        return _code(row["default"]) if row["default"] is not None else "without"
+
+    return _table(
+        ("key", "unit", "value", "default", "meaning"),
+        (
+            (_code(row["key"]), row["unit"], row["allowed"], absent(row), row["help"])
+            for row in json.loads(_core.disk_keys())[kind]
+        ),
+    )
+
+
+# Commands
+
+
+def commands() -> str:
+    """What each command says with --help, as examples to be run."""
+    from blklab.cli import app
+
+    parts = ["```console\n$ blklab --help\n```\n"]
+    for command in app.registered_commands:
+        assert command.callback is not None
+        name = command.name or command.callback.__name__
+        parts.append(f"## blklab {name}\n\n```console\n$ blklab {name} --help\n```\n")
+    return "\n".join(parts)
+
+
+# The Rust sources' headers
+
+
+def _header(path: Path) -> str:
+    """A Rust file's ``//!`` lines as Markdown: links into the code become names."""
+    lines = [line[3:].removeprefix(" ") for line in _text(path).splitlines() if line[:3] == "//!"]
+    text = re.sub(r"\[(`[^`]+`)\](?:\([^)]*\))?", r"\1", "\n".join(lines))
+    # Rustdoc lets a list follow a paragraph at once; Python's Markdown does not.
+    return re.sub(r"(?m)^((?![*\d ]).+)\n(?=\* |\d\. )", r"\1\n\n", text) + "\n"
+
+
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+def header(path: str) -> str:
+    """A source file's header."""
+    return _header(_CORE / path)
+
+
+def left_out() -> str:
+    """What the sources' headers say they leave out, by file."""
+    rows = [
+        (_code(path.relative_to(_CORE)), found.strip())
+        for path in sorted(_CORE.rglob("*.rs"))
+        for paragraph in _header(path).split("\n\n")
+        for found in re.findall(r"Left out: (.*)", paragraph.replace("\n", " "))
+    ]
+    return _table(("part", "left out"), rows)
+
+
+# Python
+
+
+def python_class(module: str, name: str) -> str:
+    """A class: its docstring, and its fields and methods with theirs."""
+    tree = ast.parse(_text(ROOT / "python" / "blklab" / f"{module}.py"))
+    found = next(n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == name)
+    rows = []
+    for node, following in zip(found.body, [*found.body[1:], None], strict=True):
+        if isinstance(node, ast.AnnAssign):
+            rows.append(
+                (
+                    f"`{ast.unparse(node.target)}`",
+                    _code(ast.unparse(node.annotation)),
+                    _docstring(following),
+                )
+            )
+        elif isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
+            arguments = ast.unparse(node.args).removeprefix("self").removeprefix(", ")
+            returns = ast.unparse(node.returns) if node.returns else ""
+            rows.append((f"`{node.name}({arguments})`", _code(returns), _in_line(node)))
+    text = _in_line(found)
+    return f"{text}\n\n{_table(('name', 'type', 'meaning'), rows)}"
+
+
+def _docstring(node: ast.AST | None) -> str:
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+        return _sphinx(str(node.value.value))
+    return ""
+
+
+def _in_line(node: ast.ClassDef | ast.FunctionDef) -> str:
+    return _sphinx(ast.get_docstring(node) or "")
+
+
+def _sphinx(text: str) -> str:
+    text = re.sub(r":\w+:`([^`]+)`", r"`\1`", " ".join(text.split()))
+    return text.replace("``", "`")
+
+
+# Measured
+
+
+def bench() -> str:
+    """The figures of ``benches/whole_process.py``, as last kept in ``docs/data/bench.json``."""
+    kept = json.loads(_text(ROOT / "docs" / "data" / "bench.json"))
+    figures = _table(
+        ("measured", "goal", "met", "what"),
+        (
+            (
+                f"{number_text(row['median'])} {row['unit']}",
+                f"{'at least' if row['more_is_better'] else 'at most'} "
+                f"{number_text(row['goal'])} {row['unit']}",
+                "yes" if row["met"] else "**no**",
+                row["what"],
+            )
+            for row in kept["figures"]
+        ),
+        right=(0, 1),
+    )
+    machine = kept["machine"]
+    return (
+        f"{figures}\nMeasured on {machine['cpus']} cores of {machine['cpu']}, Python "
+        f"{machine['python']}, blklab {kept['version']}, with {kept['rounds']} rounds; "
+        f"load of the machine before it began: {machine['load']}.\n"
+    )
+
+
+# Files of the repository that are pages too
+
+
+def repository_file(name: str) -> str:
+    """README.md and its like, with links as the site has them."""
+    text = _text(ROOT / name)
+    text = text.replace("](docs/", "](").replace('"docs/images/', '"images/')
+    pages = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md"}
+    pages["CHANGELOG.md"] = "changelog.md"
+    for file, page in pages.items():
+        text = text.replace(f"]({file}", f"]({page}")
+    return text
+
+
+_MAKERS: dict[str, Callable[..., str]] = {
+    maker.__name__: maker
+    for maker in (
+        scheduler_list,
+        schedulers,
+        surroundings,
+        job_options,
+        job_option_count,
+        disk_list,
+        disk_figures,
+        disk_keys,
+        commands,
+        header,
+        left_out,
+        python_class,
+        bench,
+        repository_file,
+    )
+}

@@ -1,0 +1,25 @@
+"""``blklab host``: the modelled computer around the disk, and what can be set."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+
+def host(
+    as_json: Annotated[bool, typer.Option("--json", help="Machine-readable.")] = False,
+) -> None:
+    """Show the modelled host: CPUs, what I/O costs on them, memory and write-back."""
+    from blklab.cli import console
+    from blklab.rigs import sim
+
+    tables = {name: rows for name, rows in sim.environment().items() if name != "queue"}
+    if as_json:
+        console.print_json(tables)
+        return
+    values = sim.check_host({})
+    print("Set with --host NAME=VALUE,...")
+    for name, rows in tables.items():
+        print(f"\n{name}\n")
+        console.print_tunables(rows, values)

@@ -1,0 +1,135 @@
+"""CONTRIBUTING.md's worked examples, done as they stand there."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import blklab
+from blklab import _core
+
+ROOT = Path(__file__).resolve().parents[1]
+TEXT = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+# One place, and the checkout's own target: what did not change is not built again.
+TREE = ROOT / "target" / "contributing"
+
+
+def examples(kind: str) -> dict[str, str]:
+    """Blocks of that kind that stand below a file's name, by that name."""
+    found = re.findall(rf"^\*\*`([^`\n]+)`\*\*\n\n```{kind}\n(.*?)^```$", TEXT, re.M | re.S)
+    assert len(found) == TEXT.count(f"```{kind}\n"), f"a block of {kind} without a file's name"
+    return dict(found)
+
+
+def commands(section: str) -> list[str]:
+    """What a section says to run."""
+    text = TEXT.split(f"\n## {section}\n")[1].split("\n## ")[0]
+    return [
+        line
+        for block in re.findall(r"```sh\n(.*?)```", text, re.S)
+        for line in block.split("\n")
+        if line
+    ]
+
+
+def apply(diff: str, path: Path) -> None:
+    """Change a file as a diff without line numbers says; its surroundings must occur once."""
+    lines = diff.splitlines(keepends=True)
+    old = "".join(line[1:] for line in lines if line[0] in " -")
+    new = "".join(line[1:] for line in lines if line[0] in " +")
+    text = path.read_text(encoding="utf-8")
+    assert text.count(old) == 1, f"{path}: does not have exactly once:\n{old}"
+    path.write_text(text.replace(old, new), encoding="utf-8")
+
+
+@pytest.mark.skipif(shutil.which("cargo") is None, reason="needs cargo")
+def test_a_scheduler_is_one_file_and_two_lines_and_then_passes_every_property() -> None:
+    shutil.rmtree(TREE, ignore_errors=True)
+    shutil.copytree(ROOT / "crates", TREE / "crates")
+    for name in ("Cargo.toml", "Cargo.lock", "rustfmt.toml"):
+        shutil.copy2(ROOT / name, TREE / name)
+    for path, text in examples("rust").items():
+        assert not (TREE / path).exists()
+        (TREE / path).write_text(text, encoding="utf-8")
+    for path, diff in examples("diff").items():
+        apply(diff, TREE / path)
+    [test] = commands("Add a scheduler")
+    environment = os.environ | {"CARGO_TARGET_DIR": str(ROOT / "target")}
+    formatted = f"rustfmt --check --edition 2024 {' '.join(examples('rust'))}"
+    for command in (formatted, test):
+        done = subprocess.run(
+            command.split(), cwd=TREE, env=environment, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
+    for ran in ("sstf::tests::the_nearest_goes_first", "properties::no_request_is_lost"):
+        assert re.search(rf"^test scheduler::{ran}\w* \.\.\. ok$", done.stdout, re.M), ran
+
+
+def test_a_disk_is_one_file_that_is_found_by_name_and_gives_its_published_figures(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [(path, text)] = examples("toml").items()
+    file = tmp_path / Path(path).name
+    file.write_text(text, encoding="utf-8")
+    monkeypatch.setenv("BLKLAB_DISKS", str(tmp_path))
+    figures = json.loads(_core.validate_disk(text, path))
+    assert len(figures) == 3
+    for row in figures:
+        assert row["met"], row
+    unsourced = [
+        row["key"]
+        for row in json.loads(_core.disk(text, path))["parameters"]
+        if not row["source"] and row["key"] not in ("kind", "name", "summary", "transport")
+    ]
+    assert not unsourced
+    for command in commands("Add a disk"):
+        if command.startswith("blklab"):
+            run(command, tmp_path)
+    report = json.loads((tmp_path / "reports/compare/results.json").read_text())
+    assert [disk["label"] for disk in report["setup"]["disks"]] == ["wd10ealx"]
+
+
+@pytest.fixture
+def workload(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The example's job file, where workloads are looked up; its directory is current."""
+    [(path, text)] = examples("ini").items()
+    file = tmp_path / path
+    file.parent.mkdir(parents=True)
+    file.write_text(text, encoding="utf-8")
+    monkeypatch.setenv("BLKLAB_WORKLOADS", str(file.parent))
+    return tmp_path
+
+
+def test_a_workload_is_one_file_that_is_found_by_name(workload: Path) -> None:
+    for command in commands("Add a workload"):
+        if command.startswith("blklab"):
+            run(command, workload)
+    result = blklab.simulate("backup", disk="wd10ezrx")
+    assert [job.name for job in result.jobs] == ["clients", "clients", "backup"]
+    assert all(job.read.ios for job in result.jobs)
+
+
+@pytest.mark.skipif(shutil.which("fio") is None, reason="needs fio")
+def test_fio_accepts_the_workload(workload: Path) -> None:
+    [command] = [text for text in commands("Add a workload") if text.startswith("fio")]
+    run(command, workload)
+
+
+def run(command: str, directory: Path) -> None:
+    """As typed, with this environment's blklab."""
+    done = subprocess.run(
+        command.split(),
+        cwd=directory,
+        env=os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, f"{command}\n{done.stderr}"

@@ -1,0 +1,144 @@
+"""README.md, its picture, the pages and the examples: what they say is what happens.
+
+The pages themselves are built, and their examples run, by ``make docs``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from mkdocs.utils.yaml import yaml_load
+
+import filled
+import pictures
+from blklab import _core
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = [
+    *ROOT.glob("*.md"),
+    *(ROOT / "docs").rglob("*.md"),
+    *(ROOT / "examples").glob("*.md"),
+]
+
+
+def test_the_readme_shows_what_its_commands_print() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert filled.filled(text) == text, "run: .venv/bin/python docs/filled.py README.md"
+
+
+def test_the_readmes_picture_is_what_its_command_draws() -> None:
+    kept = (ROOT / "docs/images/disk-position.svg").read_text(encoding="utf-8")
+    assert pictures.picture() == kept, (
+        "run: .venv/bin/python docs/pictures.py docs/images/disk-position.svg"
+    )
+    assert len(kept) < 20_000
+
+
+def test_an_example_that_ends_otherwise_than_its_page_says_is_an_error() -> None:
+    filled.filled("```console exit=3\n$ true\n$ exit 3\n```")
+    for wrong in (
+        "```console\n$ exit 3\n```",
+        "```console exit=3\n$ true\n```",
+        "```console exit=3\n$ exit 3\n$ exit 3\n```",
+        "```console frist=3\n$ true\n```",
+        "```pycon\n>>> 1 / 0\n```",
+    ):
+        with pytest.raises(filled.ExampleError):
+            filled.filled(wrong)
+
+
+def test_examples_are_filled_shortened_and_keep_their_state() -> None:
+    text = (
+        "```console first=1 last=1\n$ seq 9 > nine; cat \\\n    nine\nstale\n```\n"
+        "```pycon\n>>> a = 2\n```\n```pycon\n>>> a * 3\nstale\n>>> open('nine').read()[:1]\n```\n"
+    )
+    done = filled.filled(text)
+    assert "$ seq 9 > nine; cat \\\n    nine\n1\n...\n9\n```" in done
+    assert ">>> a * 3\n6\n>>> open('nine').read()[:1]\n'1'\n```" in done
+    assert filled.filled(done) == done
+
+
+@pytest.mark.parametrize(
+    ("text", "good"),
+    [
+        ("[b](b.md#b)", True),
+        ("[b](c.md)", False),
+        ("[b](b.md#c)", False),
+        ("[b](/b.md)", False),
+        ("![b](c.svg)", False),
+    ],
+)
+def test_make_docs_fails_on_a_link_that_leads_nowhere(
+    text: str, good: bool, tmp_path: Path
+) -> None:
+    [options] = re.findall(r"mkdocs build(.*)", (ROOT / "Makefile").read_text(encoding="utf-8"))
+    ours = yaml_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
+    config = {"site_name": "tried", "validation": ours["validation"]}
+    (tmp_path / "mkdocs.yml").write_text(json.dumps(config), encoding="utf-8")
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs/index.md").write_text(f"# A\n\n{text}\n", encoding="utf-8")
+    (tmp_path / "docs/b.md").write_text("# B\n", encoding="utf-8")
+    command = [sys.executable, "-m", "mkdocs", "build", *options.split()]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode == 0) == good, done.stderr
+
+
+def test_links_of_files_that_are_read_in_the_repository_lead_somewhere() -> None:
+    for page in [*ROOT.glob("*.md"), *(ROOT / "examples").glob("*.md")]:
+        for target in links(page):
+            if not urlsplit(target).scheme and not target.startswith("#"):
+                assert (page.parent / target.partition("#")[0]).is_file(), f"{page}: {target}"
+
+
+def test_links_to_elsewhere_are_well_formed() -> None:
+    for page in PAGES:
+        for target in links(page):
+            parts = urlsplit(target)
+            if parts.scheme:
+                assert parts.scheme == "https", f"{page}: {target}"
+                assert re.fullmatch(r"([a-z0-9-]+\.)+[a-z]+", parts.netloc), f"{page}: {target}"
+
+
+def links(page: Path) -> list[str]:
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    return re.findall(r"\]\(([^)\s]+)\)", text) + re.findall(r'src="([^"]+)"', text)
+
+
+def test_the_examples_do_what_their_page_says(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    text = (ROOT / "examples/README.md").read_text(encoding="utf-8")
+    [block] = re.findall(r"```sh\n(.*?)```", text, re.DOTALL)
+    for command in block.splitlines():
+        subprocess.run(
+            command.split(),
+            cwd=tmp_path,
+            env=os.environ
+            | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"},
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
+    assert "plotly" in (tmp_path / "latencies.html").read_text(encoding="utf-8")
+    results = json.loads((tmp_path / "reports/compare/results.json").read_text(encoding="utf-8"))
+    assert [disk["label"] for disk in results["setup"]["disks"]] == ["laptop"]
+    assert {file.name for file in (ROOT / "examples").iterdir()} - set(text.split("`")) == {
+        "README.md"
+    }
+
+
+def test_the_examples_disk_gives_its_published_figures() -> None:
+    disk = (ROOT / "examples/laptop.toml").read_text(encoding="utf-8")
+    for row in json.loads(_core.validate_disk(disk, "laptop.toml")):
+        assert row["met"], row
+
+
+@pytest.mark.skipif(shutil.which("fio") is None, reason="needs fio")
+def test_fio_accepts_the_examples_load() -> None:
+    subprocess.run(["fio", "--parse-only", str(ROOT / "examples/mail-server.fio")], check=True)
