@@ -215,3 +215,15 @@ proptest! {
         prop_assert_eq!(hdd.soonest_reached(now), alone.min().unwrap());
     }
 }
+
+#[test]
+fn a_seek_longer_than_a_second_is_refused() {
+    let table = HDD.lines().filter(|line| !line.starts_with("seek_")).collect::<Vec<_>>().join("\n");
+    let with = |ms| DiskModel::parse(&format!("{table}\nseek_table = [[1, 1.0], [1000, {ms}]]\n"), "t");
+    assert!(with("1000.0").is_ok());
+    let error = with("1000.5").unwrap_err().to_string();
+    assert!(
+        error.contains("seek_table") && error.contains("found 1000.5 ms; expected at most 1000"),
+        "{error}"
+    );
+}

@@ -48,6 +48,15 @@ impl Credits {
         self.busy_ns += left;
         let (bits, slice_ns) = (self.slice_bits, 1 << self.slice_bits);
         let mut number = at >> bits;
+        let slice = &mut self.slices[number as usize % SLICES];
+        let used = if slice.number == number as u32 { u64::from(slice.used_ns) } else { 0 };
+        if used + left <= slice_ns && at + left <= (number + 1) << bits {
+            // Most transfers fit into the slice that they begin in.
+            let (start, number) = (number << bits, number as u32);
+            let full_up_to = number.wrapping_add(1);
+            *slice = Slice { number, used_ns: (used + left) as u32, full_up_to };
+            return (at + left).max(start + used + left);
+        }
         let mut first_full = None;
         let end = loop {
             let (start, end) = (number << bits, (number + 1) << bits);
