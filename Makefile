@@ -27,11 +27,11 @@ $(VENV)/.created: pyproject.toml
 	@touch $@
 
 $(VENV)/.built: $(VENV)/.created $(RUST_SOURCES)
-	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --quiet
+	PIP_QUIET=1 VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --quiet
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.built
-	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --quiet --extras dev
+	PIP_QUIET=1 VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --quiet --extras dev
 	@touch $@
 
 test: test-packages check test-rust test-python docs  ## Formatting, lints, types, all tests, docs

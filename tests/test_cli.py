@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -298,3 +299,26 @@ def test_ctrl_c_ends_at_once_with_nothing_written(fake: Path) -> None:
     assert process.returncode == 130
     assert errors == "blklab: interrupted; nothing was written\n"
     assert not (fake / "reports").exists()
+
+
+@pytest.mark.skipif(os.getuid() == 0 and shutil.which("setpriv") is None, reason="needs setpriv")
+def test_a_home_that_may_not_be_read_hides_nothing_that_ships(tmp_path: Path) -> None:
+    """As root no directory is closed, so root becomes nobody for the command."""
+    home = tmp_path / "home"
+    (home / ".local/share/blklab/disks").mkdir(parents=True)
+    (home / ".local").chmod(0)
+    tmp_path.chmod(0o755)
+    nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+    script = "from blklab.disks import DISKS; print(*DISKS.paths())"
+    root = Path(__file__).parent.parent
+    done = subprocess.run(
+        [*(nobody if os.getuid() == 0 else []), sys.executable, "-c", script],
+        env=os.environ | {"HOME": str(home), "PYTHONPATH": str(root / "python")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    (home / ".local").chmod(0o755)
+    if "Permission denied" in done.stderr and "blklab" not in done.stderr:
+        pytest.skip("nobody may not read this checkout")
+    assert "wd10ezrx" in done.stdout, done.stderr

@@ -79,5 +79,8 @@ class Catalogue:
     def _files(self, directory: Path) -> Iterator[Path]:
         try:
             yield from sorted(directory.glob(f"*{self.suffix}"))
+        except PermissionError:
+            # Somebody else's home, as under sudo -u: what ships is there all the same.
+            return
         except OSError as error:
             raise InputError(f"{directory}: {error.strerror or error}") from error

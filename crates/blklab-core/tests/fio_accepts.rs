@@ -40,6 +40,7 @@ fn scratch(name: &str) -> PathBuf {
 
 /// Both take these.
 const RIGHT: &[&str] = &[
+    "[a]\nsize=1m\nwrite_bw_log\nwrite_lat_log\nwrite_iops_log\nwrite_hist_log\n",
     "[a]\nrw=read\nsize=1m\n",
     "[global]\nbs=4k\nsize=10m\n[a]\nrw=randread\n[b]\nrw=randwrite\n",
     "; a comment\n# another\n[a] # behind a section\nsize=1m ; behind an option\n",

@@ -56,6 +56,8 @@ pub enum Takes {
     WordAnd(&'static [&'static str], fn(&mut Draft, &str, Option<&str>) -> Result<(), Refusal>),
     /// Up to so many numbers between 0 and 100, with colons between them.
     Percentages(usize, fn(&mut Draft, Vec<f64>)),
+    /// Anything or nothing at all; read and left alone.
+    AnyText,
     /// Anything, to be read by the row itself.
     Text(fn(&mut Draft, &str) -> Result<(), Refusal>),
 }
@@ -148,6 +150,7 @@ impl JobOption {
             Takes::Percentages(most, _) => {
                 format!("up to {most} numbers from 0 to 100, such as 50:99:99.9")
             }
+            Takes::AnyText => "nothing, or a value".to_owned(),
             Takes::Text(_) => "a value".to_owned(),
         }
     }
@@ -167,6 +170,7 @@ impl JobOption {
                     set(draft, true);
                     Ok(())
                 }
+                Takes::AnyText => Ok(()),
                 _ => Err(Problem::NoValue { name: name(), expected: self.expects() }),
             };
         };
@@ -247,6 +251,7 @@ impl JobOption {
                 let list: Option<Vec<f64>> = value.split(':').map(one).collect();
                 set(draft, list.filter(|l| l.len() <= most).ok_or(None)?);
             }
+            Takes::AnyText => {}
             Takes::Text(set) => {
                 if value.is_empty() {
                     return Err(None);
