@@ -1,0 +1,404 @@
+//! One fio process: the loop of `do_io()` in fio's backend, as a state machine.
+//!
+//! A process runs until it has to wait: for its own CPU work, for a pause, for a free
+//! request, for pages or for completions. Everything that takes CPU time moves its clock
+//! on first and has its effect at the end of that time.
+
+mod buffered;
+mod direct;
+mod reap;
+
+use std::collections::VecDeque;
+
+use rand_core::SeedableRng;
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+use super::sync::{SyncProgress, Syncing};
+use super::tally::{IoTimes, Tally};
+use super::world::{Asleep, Owner, PageWork, Submitter, Wait, World};
+use crate::block::{BioStream, Submitted};
+use crate::pagecache::{self, Advice, Dirtier, FileId, ReadAhead};
+use crate::request::{Bio, IoPrio, ProcessId};
+use crate::result::JobResult;
+use crate::units::{Bytes, Nanos, Sector};
+use crate::workload::pattern::{IoUnit, Pattern};
+use crate::workload::plan::ProcessSpec;
+use crate::workload::random::{self, Stream};
+use crate::workload::rate::RateLimiter;
+use crate::workload::spec::{AdviceHint, Direction, SyncMode, ThinkAfter};
+
+/// An I/O unit that fio has begun to work on (`struct io_u`).
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    unit: IoUnit,
+    start: Nanos,
+    issued: Nanos,
+    /// Bios not ended.
+    bios_left: u32,
+}
+
+/// What follows when everything under way has been reaped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    Finish,
+    Think,
+    /// Sleep until then: the rate limit allows no I/O before.
+    Pace(Nanos),
+    /// Drop the cached pages of these regions' files.
+    Invalidate(u32, u32),
+    Pass,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Emptying the page cache before anything else.
+    DropCaches,
+    /// Decide what to do next.
+    Top,
+    /// Making the page cache and the disk agree on this slot's range.
+    Uncache(u32),
+    /// The CPU work of submitting this slot is done.
+    Prepared(u32),
+    /// Handing over what is prepared.
+    Commit,
+    /// All slots are in use: wait for completions.
+    Reap,
+    /// Reap everything, then go on with this.
+    Drain(Next),
+    /// A buffered I/O, so many bytes of which are done.
+    Buffered {
+        slot: u32,
+        done: u64,
+    },
+    /// The buffered I/O's pages are being handed over; then this is to be waited for.
+    BufferedPages {
+        slot: u32,
+        done: u64,
+        wait: Option<pagecache::Wait>,
+    },
+    /// The buffered I/O is done; O_SYNC may follow.
+    BufferedDone(u32),
+    /// Making a write of this slot durable.
+    SyncWrite(u32),
+    /// fsync, then `Top`.
+    Sync,
+    /// Dropping the cached pages of these regions' files.
+    Invalidate(u32, u32),
+    /// fsync of every file at the end of a pass; `last`: no other may follow.
+    PassSync {
+        last: bool,
+    },
+    Ended,
+}
+
+/// How a step of the state machine ended.
+enum Flow {
+    /// Go on in the new state.
+    Go,
+    /// Go on at that time.
+    At(Nanos),
+    /// Somebody else will wake the process.
+    Sleep,
+}
+
+/// A fio process at work.
+pub struct Process {
+    spec: ProcessSpec,
+    who: Submitter,
+    state: State,
+    pattern: Pattern,
+    rate: Option<RateLimiter>,
+    rng: Xoshiro256PlusPlus,
+    /// One per region of the specification.
+    read_ahead: Vec<ReadAhead>,
+    dirtier: Dirtier,
+    pages: PageWork,
+    syncing: Syncing,
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    /// Begun, not handed over.
+    prepared: VecDeque<u32>,
+    /// What is left of the first of those.
+    stream: Option<BioStream>,
+    /// Slots handed over by the commit under way.
+    handed_over: u32,
+    in_flight: u32,
+    /// Done, not reaped.
+    done: VecDeque<u32>,
+    /// Completions that the sleeping process waits for; 0 if it waits for something else.
+    wake_at_done: usize,
+    /// An I/O that had to wait for a pause.
+    put_off: Option<IoUnit>,
+    unsynced: u32,
+    since_think: u32,
+    think_end: Nanos,
+    wrote: bool,
+    counting: bool,
+    count_from: Nanos,
+    end_by: Nanos,
+    told_to_end: bool,
+    started: Nanos,
+    ended: Nanos,
+    system: Nanos,
+    user: Nanos,
+    sleeps: u64,
+    tally: Tally,
+}
+
+impl Process {
+    /// A process that has not started.
+    pub fn new(spec: &ProcessSpec, seed: u64, world: &World) -> Process {
+        let job = &spec.job;
+        let depth = job.queueing.depth();
+        let cpu = (spec.id.0 % u32::from(world.host.cpus)) as u16;
+        let who = Submitter {
+            process: spec.id,
+            prio: job.priorities.base,
+            cpu,
+            hw_queue: cpu % world.block.limits().hw_queues,
+            waits: true,
+        };
+        // fio tells the kernel what to expect (`fadvise_hint`).
+        let advice = match job.advice {
+            AdviceHint::Off => Advice::Normal,
+            AdviceHint::AsRw if job.access.rw.is_random() => Advice::Random,
+            AdviceHint::Random => Advice::Random,
+            AdviceHint::AsRw | AdviceHint::Sequential => Advice::Sequential,
+        };
+        let seed = job.access.randseed.unwrap_or(seed);
+        let unit = IoUnit { direction: Direction::Read, wrapped: false, file: 0, offset: 0, len: 0 };
+        let slot = Slot { unit, start: Nanos::ZERO, issued: Nanos::ZERO, bios_left: 0 };
+        Process {
+            who,
+            state: if job.drop_caches { State::DropCaches } else { State::Top },
+            pattern: Pattern::new(spec, seed),
+            rate: RateLimiter::new(spec, seed),
+            rng: Xoshiro256PlusPlus::seed_from_u64(random::stream_seed(seed, spec.id, Stream::Priority)),
+            read_ahead: spec.regions.iter().map(|_| world.cache.open(advice)).collect(),
+            dirtier: world.cache.dirtier(),
+            pages: PageWork::default(),
+            syncing: Syncing::default(),
+            slots: vec![slot; depth as usize],
+            free: (0..depth).rev().collect(),
+            prepared: VecDeque::with_capacity(depth as usize),
+            stream: None,
+            handed_over: 0,
+            in_flight: 0,
+            done: VecDeque::with_capacity(depth as usize),
+            wake_at_done: 0,
+            put_off: None,
+            unsynced: 0,
+            since_think: 0,
+            think_end: Nanos::ZERO,
+            wrote: false,
+            counting: false,
+            count_from: Nanos::ZERO,
+            end_by: Nanos::NEVER,
+            told_to_end: false,
+            started: Nanos::ZERO,
+            ended: Nanos::ZERO,
+            system: Nanos::ZERO,
+            user: Nanos::ZERO,
+            sleeps: 0,
+            tally: Tally::new(job.reporting.bw_average, job.reporting.iops_average),
+            spec: spec.clone(),
+        }
+    }
+
+    /// Its number.
+    pub fn id(&self) -> ProcessId {
+        self.spec.id
+    }
+
+    /// What it was asked to do.
+    pub fn spec(&self) -> &ProcessSpec {
+        &self.spec
+    }
+
+    /// It has ended.
+    pub fn has_ended(&self) -> bool {
+        self.state == State::Ended
+    }
+
+    /// Begin at `now`.
+    pub fn start(&mut self, now: Nanos) {
+        let timing = &self.spec.job.timing;
+        self.started = now;
+        self.count_from = now + timing.ramp_time;
+        self.end_by = timing.runtime.map_or(Nanos::NEVER, |runtime| self.count_from.saturating_add(runtime));
+        self.think_end = now;
+    }
+
+    /// End at the next opportunity (`exitall`).
+    pub fn tell_to_end(&mut self) {
+        self.told_to_end = true;
+    }
+
+    /// Run until it has to wait or has ended.
+    #[inline]
+    pub fn run(&mut self, world: &mut World) {
+        world.begin(self.spec.id);
+        loop {
+            let flow = match self.state {
+                State::DropCaches => {
+                    // sync(1) before it would make no difference: nobody has written yet, or
+                    // dirty pages stay, as they do in the kernel.
+                    world.cache.drop_caches();
+                    self.go(State::Top)
+                }
+                State::Top => self.top(world),
+                State::Uncache(slot) => self.uncache(slot, world),
+                State::Prepared(slot) => self.prepared(slot),
+                State::Commit => self.commit(world),
+                State::Reap => self.reap(world),
+                State::Drain(next) => self.drain(next, world),
+                State::Buffered { slot, done } => self.buffered(slot, done, world),
+                State::BufferedPages { slot, done, wait } => self.buffered_pages(slot, done, wait, world),
+                State::BufferedDone(slot) => self.buffered_done(slot, world),
+                State::SyncWrite(slot) => self.sync_write(slot, world),
+                State::Sync => self.sync(world),
+                State::Invalidate(region, end) => self.invalidate(region, end, world),
+                State::PassSync { last } => self.pass_sync(last, world),
+                State::Ended => return,
+            };
+            match flow {
+                Flow::Go => {}
+                Flow::At(at) => {
+                    if !world.advance_to(at) {
+                        world.wake(self.spec.id, at);
+                        return;
+                    }
+                }
+                Flow::Sleep => {
+                    self.sleeps += 1;
+                    return;
+                }
+            }
+        }
+    }
+
+    /// I/Os begun and not reaped (fio's `cur_depth`).
+    fn depth(&self) -> u32 {
+        self.slots.len() as u32 - self.free.len() as u32
+    }
+
+    #[inline]
+    fn top(&mut self, world: &mut World) -> Flow {
+        let now = world.now;
+        if !self.counting && now >= self.count_from {
+            self.counting = true;
+            self.tally.restart(now);
+        }
+        if now >= self.end_by || self.told_to_end {
+            return self.go(State::Drain(Next::Finish));
+        }
+        let job = &self.spec.job;
+        if job.think.time > Nanos::ZERO && self.think_is_due(now) {
+            return self.go(State::Drain(Next::Think));
+        }
+        if self.sync_is_due() {
+            self.syncing.begin(now);
+            return self.go(if self.prepared.is_empty() { State::Sync } else { State::Commit });
+        }
+        let unit = match self.put_off.take() {
+            Some(unit) => unit,
+            None => match self.pattern.next() {
+                None => return self.go(State::Drain(Next::Pass)),
+                Some(unit) => unit,
+            },
+        };
+        if unit.wrapped && self.drops_pages() {
+            self.put_off = Some(IoUnit { wrapped: false, ..unit });
+            let region = self.region(unit.file);
+            return self.go(State::Drain(Next::Invalidate(region, region + 1)));
+        }
+        if let Some(rate) = &mut self.rate {
+            let due = self.started.saturating_add(rate.due(unit.direction));
+            if due > now {
+                self.put_off = Some(unit);
+                return self.go(State::Drain(Next::Pace(due.min(self.end_by))));
+            }
+            rate.issued(unit.direction, unit.len);
+        }
+        self.begin_io(unit, world)
+    }
+
+    #[inline]
+    fn begin_io(&mut self, unit: IoUnit, world: &mut World) -> Flow {
+        let slot = self.free.pop().expect("Top is left for Reap when no slot is free");
+        self.slots[slot as usize] = Slot { unit, start: world.now, issued: world.now, bios_left: 0 };
+        let job = &self.spec.job;
+        if unit.direction == Direction::Write {
+            self.wrote = true;
+            self.unsynced += 1;
+        }
+        self.since_think += u32::from(job.think.after == ThinkAfter::Issue);
+        if !job.queueing.direct && unit.direction != Direction::Trim {
+            return self.go(State::Buffered { slot, done: 0 });
+        }
+        if world.cache.is_cached(FileId(unit.file), unit.offset, u64::from(unit.len)) {
+            self.syncing.begin(world.now);
+            return self.go(State::Uncache(slot));
+        }
+        self.submit_cost(slot, world)
+    }
+
+    fn go(&mut self, state: State) -> Flow {
+        self.state = state;
+        Flow::Go
+    }
+
+    /// Where the loop goes on once an I/O has been queued.
+    fn queued(&mut self) -> Flow {
+        self.go(if self.free.is_empty() { State::Reap } else { State::Top })
+    }
+
+    fn think_is_due(&self, now: Nanos) -> bool {
+        let think = &self.spec.job.think;
+        (think.blocks > 0 && self.since_think >= think.blocks)
+            || (think.io_time > Nanos::ZERO && now.saturating_sub(self.think_end) >= think.io_time)
+    }
+
+    fn think(&mut self, world: &mut World) -> Flow {
+        let think = self.spec.job.think;
+        self.since_think = 0;
+        let spun = world.cpus.work(self.who.cpu, world.now, think.spin.min(think.time));
+        self.user += think.spin.min(think.time);
+        self.think_end = (world.now + think.time).max(spun).min(self.end_by.max(world.now));
+        if let Some(rate) = &mut self.rate {
+            for direction in Direction::ALL {
+                rate.paused(direction, self.think_end - world.now);
+            }
+        }
+        self.state = State::Top;
+        Flow::At(self.think_end)
+    }
+
+    /// What it measured.
+    pub fn result(&self) -> JobResult {
+        let job = &self.spec.job;
+        let [read, write, trim] = self.tally.directions(self.ended);
+        let (sync_lat, sync_hist) = self.tally.syncs();
+        JobResult {
+            name: job.name.clone(),
+            group: job.group,
+            group_reporting: job.reporting.group_reporting,
+            options: job.given.clone(),
+            percentiles: job.reporting.percentiles.clone(),
+            start_ns: self.started.0,
+            end_ns: self.ended.0,
+            user_ns: self.user.0,
+            system_ns: self.system.0,
+            context_switches: self.sleeps,
+            read,
+            write,
+            trim,
+            sync_lat,
+            sync_hist,
+            depth_levels: self.tally.depth_levels,
+            submit_levels: self.tally.submit_levels,
+            complete_levels: self.tally.complete_levels,
+            latency_levels: self.tally.latency_levels.to_vec(),
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Completions: waiting for them, reaping them, waiting for all.
+
+use super::*;
+
+impl Process {
+    /// A bio of direct I/O has ended: CPU work, and the process woken if that was what it
+    /// waited for.
+    #[inline]
+    pub fn bio_ended(&mut self, slot: u32, world: &mut World) {
+        let io = &mut self.slots[slot as usize];
+        io.bios_left -= 1;
+        if io.bios_left > 0 {
+            return;
+        }
+        self.in_flight -= 1;
+        self.done.push_back(slot);
+        let cost = world.host.complete;
+        let at = world.cpus.work(self.who.cpu, world.now, cost);
+        self.system += cost;
+        if self.wake_at_done > 0 && self.done.len() >= self.wake_at_done {
+            self.wake_at_done = 0;
+            world.wake(self.spec.id, at);
+        }
+    }
+
+    /// Wait until `least` I/Os are done; true when they are.
+    #[inline]
+    fn await_done(&mut self, least: usize) -> bool {
+        self.wake_at_done = if self.done.len() >= least { 0 } else { least };
+        self.wake_at_done == 0
+    }
+
+    #[inline]
+    pub(super) fn reap(&mut self, world: &mut World) -> Flow {
+        let queueing = self.spec.job.queueing;
+        if !self.prepared.is_empty() {
+            return self.go(State::Commit);
+        }
+        let least = queueing.batch_complete_min.clamp(1, self.depth());
+        if !self.await_done(least as usize) {
+            return Flow::Sleep;
+        }
+        self.reap_done(queueing.batch_complete_max.max(least), world.now, world);
+        let low = queueing.low.min(self.slots.len() as u32 - 1);
+        if self.depth() > low { Flow::Go } else { self.go(State::Top) }
+    }
+
+    #[inline]
+    fn reap_done(&mut self, most: u32, now: Nanos, world: &mut World) {
+        let count = (self.done.len() as u32).min(most);
+        for _ in 0..count {
+            let Some(slot) = self.done.pop_front() else { break };
+            self.reaped(slot, now, world);
+        }
+        self.tally.complete_levels[Tally::batch_level(count)] += 1;
+    }
+
+    #[inline]
+    fn reaped(&mut self, slot: u32, now: Nanos, world: &mut World) {
+        let Slot { unit, start, issued, .. } = self.slots[slot as usize];
+        self.free.push(slot);
+        let queued = self.spec.job.queueing.engine.is_queued();
+        let bytes = u64::from(unit.len);
+        self.tally.io(unit.direction as usize, bytes, IoTimes { start, issued, reaped: now }, queued);
+        let write = unit.direction != Direction::Read;
+        world.block.series.completed(now, write, bytes, now.saturating_sub(issued));
+        self.since_think += u32::from(self.spec.job.think.after == ThinkAfter::Complete);
+    }
+
+    pub(super) fn drain(&mut self, next: Next, world: &mut World) -> Flow {
+        if !self.prepared.is_empty() {
+            // Commit ends in Top or Reap, both of which find their way back here.
+            return self.go(State::Commit);
+        }
+        while self.depth() > 0 {
+            if !self.await_done(1) {
+                return Flow::Sleep;
+            }
+            self.reap_done(u32::MAX, world.now, world);
+        }
+        match next {
+            Next::Finish => self.go(State::PassSync { last: true }),
+            Next::Think => self.think(world),
+            Next::Pace(until) => {
+                self.state = State::Top;
+                Flow::At(until)
+            }
+            Next::Pass => self.go(State::PassSync { last: false }),
+            Next::Invalidate(region, end) => self.go(State::Invalidate(region, end)),
+        }
+    }
+
+    /// An I/O that blocked its caller is done: reaped at once by a blocking engine, or to
+    /// be reaped like any other by a queued one.
+    #[inline]
+    pub(super) fn blocking_done(&mut self, slot: u32, world: &mut World) -> Flow {
+        self.tally.depth(self.depth());
+        self.tally.submit_levels[1] += 1;
+        if self.spec.job.queueing.engine.is_queued() {
+            self.slots[slot as usize].issued = world.now;
+            self.done.push_back(slot);
+            return self.queued();
+        }
+        self.tally.complete_levels[1] += 1;
+        self.reaped(slot, world.now, world);
+        self.go(State::Top)
+    }
+}
