@@ -51,7 +51,7 @@ def apply(diff: str, path: Path) -> None:
 
 @pytest.mark.skipif(shutil.which("cargo") is None, reason="needs cargo")
 def test_a_scheduler_is_one_file_and_two_lines_and_then_passes_every_property() -> None:
-    shutil.rmtree(TREE, ignore_errors=True)
+    shutil.rmtree(TREE / "crates", ignore_errors=True)
     shutil.copytree(ROOT / "crates", TREE / "crates")
     for name in ("Cargo.toml", "Cargo.lock", "rustfmt.toml"):
         shutil.copy2(ROOT / name, TREE / name)
@@ -61,7 +61,9 @@ def test_a_scheduler_is_one_file_and_two_lines_and_then_passes_every_property() 
     for path, diff in examples("diff").items():
         apply(diff, TREE / path)
     [test] = commands("Add a scheduler")
-    environment = os.environ | {"CARGO_TARGET_DIR": str(ROOT / "target")}
+    # Not the checkout's own: to Cargo the copy is the same package, and the checkout's next
+    # build would take what was built of the copy for its own.
+    environment = os.environ | {"CARGO_TARGET_DIR": str(TREE / "target")}
     formatted = f"rustfmt --check --edition 2024 {' '.join(examples('rust'))}"
     for command in (formatted, test):
         done = subprocess.run(

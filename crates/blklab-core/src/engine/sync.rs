@@ -167,7 +167,7 @@ fn write_pages(
                 SyncStep::Write(range) => pages.ranges.push(range),
                 _ if !pages.ranges.is_empty() => break,
                 SyncStep::Wait(page) if world.cache.is_writeback(file, page) => {
-                    world.sleep_until(who.process, Wait::Pages(file), None);
+                    world.sleep_until(who.process, Wait::Pages(file));
                     return SyncProgress::Asleep;
                 }
                 SyncStep::Wait(_) => {}

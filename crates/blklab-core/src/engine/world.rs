@@ -64,8 +64,8 @@ pub struct PlacedFile {
 /// What a process that cannot go on waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
-    /// A free request.
-    Request,
+    /// A free request of this hardware queue, operation and sync.
+    Request((u16, Op, bool)),
     /// Pages of this file to be read or written back.
     Pages(FileId),
     /// Any pages to be read or written back.
@@ -248,11 +248,10 @@ impl World {
     }
 
     /// Sleep until what is waited for may have come.
-    pub fn sleep_until(&mut self, process: ProcessId, wait: Wait, needs: Option<(u16, Op, bool)>) {
-        match (wait, needs) {
-            (Wait::Pages(_) | Wait::AnyPages, _) => self.page_waiters.push((process, wait)),
-            (Wait::Request, Some(needs)) => self.request_waiters.push_back((process, needs)),
-            (Wait::Request, None) => unreachable!("who waits for a request knows which"),
+    pub fn sleep_until(&mut self, process: ProcessId, wait: Wait) {
+        match wait {
+            Wait::Pages(_) | Wait::AnyPages => self.page_waiters.push((process, wait)),
+            Wait::Request(needs) => self.request_waiters.push_back((process, needs)),
         }
     }
 
@@ -379,7 +378,7 @@ impl PageWork {
                 // A plug is flushed before its owner sleeps.
                 world.unplug();
                 if stream.submit(world.now, &mut world.block) == Submitted::NoRequest {
-                    world.sleep_until(who.process, Wait::Request, Some(stream.needs()));
+                    world.sleep_until(who.process, Wait::Request(stream.needs()));
                     self.stream = Some(stream);
                     return Err(Asleep);
                 }

@@ -55,12 +55,12 @@ impl Process {
         match wait {
             None => self.go(State::BufferedDone(slot)),
             Some(pagecache::Wait::Page(page)) if world.cache.is_reading(file, page) => {
-                world.sleep_until(self.spec.id, Wait::Pages(file), None);
+                world.sleep_until(self.spec.id, Wait::Pages(file));
                 Flow::Sleep
             }
             Some(pagecache::Wait::Page(_)) => self.go(State::Buffered { slot, done }),
             Some(pagecache::Wait::Memory) => {
-                world.sleep_until(self.spec.id, Wait::AnyPages, None);
+                world.sleep_until(self.spec.id, Wait::AnyPages);
                 self.state = State::Buffered { slot, done };
                 Flow::Sleep
             }

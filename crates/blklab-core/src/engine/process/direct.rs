@@ -50,7 +50,7 @@ impl Process {
                 // A plug is flushed before its owner sleeps.
                 world.unplug();
                 if stream.submit(world.now, &mut world.block) == Submitted::NoRequest {
-                    world.sleep_until(self.spec.id, Wait::Request, Some(stream.needs()));
+                    world.sleep_until(self.spec.id, Wait::Request(stream.needs()));
                     self.stream = Some(stream);
                     return Flow::Sleep;
                 }
