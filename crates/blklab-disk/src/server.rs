@@ -1,0 +1,136 @@
+//! A device from its making to its end.
+
+use std::any::Any;
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, mpsc};
+use std::thread::{self, JoinHandle};
+
+use blklab_core::disk::DiskModel;
+use blklab_core::units::Nanos;
+
+use crate::control::Control;
+pub use crate::queue::Report;
+use crate::queue::{Queues, Restart};
+use crate::store::{DataKind, Store};
+use crate::uapi::DeviceInfo;
+use crate::{Error, uapi};
+
+/// What is to be served.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The disk.
+    pub model: DiskModel,
+    /// Where its platter stands at the model's time zero.
+    pub seed: u64,
+    /// Where data are kept.
+    pub data: DataKind,
+    /// The N of `/dev/ublkbN`; the driver chooses if none is given.
+    pub id: Option<u32>,
+}
+
+/// A living device. Dropping it without [`Server::stop`] leaves it to the process's end.
+pub struct Server {
+    control: Control,
+    info: DeviceInfo,
+    restart: Arc<Restart>,
+    thread: JoinHandle<io::Result<Report>>,
+}
+
+impl Server {
+    /// Make the device and serve it from a thread. When this returns, the disk is there.
+    /// `on_end` is called when the thread ends, for whatever reason.
+    ///
+    /// # Errors
+    /// See [`Error`]. Nothing is left behind then.
+    pub fn start(config: Config, on_end: impl FnOnce() + Send + 'static) -> Result<Server, Error> {
+        let limits = config.model.limits();
+        let store = Store::open(&config.data, limits.capacity.to_bytes())?;
+        let mut control = Control::open()?;
+        let info = control.add(limits, config.id)?;
+        let restart = Arc::new(Restart::default());
+        let (ready, is_ready) = mpsc::channel();
+        let thread = thread::Builder::new().name("blklab-disk".into()).spawn({
+            let restart = Arc::clone(&restart);
+            move || match Queues::open(&info, &config.model, config.seed, store, &restart) {
+                Ok(queues) => {
+                    let _ = ready.send(Ok(()));
+                    let report = queues.serve();
+                    on_end();
+                    report
+                }
+                Err(error) => {
+                    let _ = ready.send(Err(error));
+                    Ok(Report::default())
+                }
+            }
+        });
+        let thread = match thread {
+            Ok(thread) => thread,
+            Err(error) => {
+                control.delete(info.id)?;
+                return Err(Error::Kernel { step: "starting the server's thread".into(), error });
+            }
+        };
+        let opened = match is_ready.recv() {
+            Ok(opened) => opened.map_err(Error::kernel("serving the device")),
+            Err(_) => Err(Error::Model("the serving thread ended".into())),
+        };
+        if let Err(error) = opened.and_then(|()| control.start(info.id)) {
+            // Ends the thread's commands, without which it would hold the device for ever.
+            control.stop(info.id)?;
+            control.delete(info.id)?;
+            return Err(error);
+        }
+        Ok(Server { control, info, restart, thread })
+    }
+
+    /// The N of `/dev/ublkbN`.
+    pub fn id(&self) -> u32 {
+        self.info.id
+    }
+
+    /// The disk.
+    pub fn path(&self) -> PathBuf {
+        format!("/dev/ublkb{}", self.info.id).into()
+    }
+
+    /// What the driver made of the model's queues and sizes.
+    pub fn info(&self) -> &uapi::DeviceInfo {
+        &self.info
+    }
+
+    /// As soon as no request is under way: the disk at rest, its data kept, nothing counted,
+    /// and the model's time counted from `epoch` of [`crate::queue::clock`].
+    pub fn restart_model(&self, epoch: Nanos) {
+        self.restart.ask(epoch);
+    }
+
+    /// Take the disk away and say how it went.
+    ///
+    /// # Errors
+    /// The kernel refuses, or the server had failed before.
+    pub fn stop(mut self) -> Result<Report, Error> {
+        let id = self.info.id;
+        // Somebody else may have removed it.
+        let unless_gone = |done| match done {
+            Err(Error::NoDevice(_)) => Ok(()),
+            done => done,
+        };
+        let stopped = unless_gone(self.control.stop(id));
+        let served = self.thread.join();
+        let deleted = unless_gone(self.control.delete(id));
+        let report = match served {
+            Ok(report) => report.map_err(Error::kernel("serving the device"))?,
+            Err(panic) => return Err(panic_text(&panic)),
+        };
+        stopped.and(deleted)?;
+        Ok(report)
+    }
+}
+
+fn panic_text(panic: &Box<dyn Any + Send>) -> Error {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+    Error::Model(text.unwrap_or("no reason given").replace('\n', " "))
+}

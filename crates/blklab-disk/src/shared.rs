@@ -1,0 +1,96 @@
+//! Memory that the kernel reads or writes.
+#![allow(unsafe_code)]
+
+use std::ffi::c_void;
+use std::io;
+use std::os::fd::AsFd;
+use std::ptr;
+
+use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
+
+use crate::uapi::{DESCRIPTOR_BYTES, DESCRIPTORS_STRIDE, Descriptor};
+
+const PAGE: usize = 4096;
+
+/// A mapping that ends with its owner.
+#[derive(Debug)]
+struct Mapping {
+    address: *mut c_void,
+    bytes: usize,
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: made by mmap with this length, and borrows of it live no longer than self.
+        // That it fails cannot matter any more.
+        let _ = unsafe { munmap(self.address, self.bytes) };
+    }
+}
+
+/// The descriptors of one queue, which the driver writes and we read.
+#[derive(Debug)]
+pub struct Descriptors {
+    mapping: Mapping,
+    depth: u16,
+}
+
+impl Descriptors {
+    /// Those of `queue`, which has `depth` tags.
+    pub fn map(device: impl AsFd, queue: u16, depth: u16) -> io::Result<Descriptors> {
+        let bytes = (usize::from(depth) * DESCRIPTOR_BYTES).next_multiple_of(PAGE);
+        let offset = u64::from(queue) * DESCRIPTORS_STRIDE;
+        let flags = MapFlags::SHARED | MapFlags::POPULATE;
+        // SAFETY: a new mapping at an address of the kernel's choice.
+        let address = unsafe { mmap(ptr::null_mut(), bytes, ProtFlags::READ, flags, device, offset)? };
+        Ok(Descriptors { mapping: Mapping { address, bytes }, depth })
+    }
+
+    /// The request that `tag` stands for.
+    #[inline]
+    pub fn get(&self, tag: u16) -> Descriptor {
+        assert!(tag < self.depth, "the kernel names tag {tag} of {}", self.depth);
+        // SAFETY: within the mapping, aligned (24-byte entries from a page's start), and any
+        // bits are a Descriptor. The driver writes it before it completes the fetch command
+        // and not again before the tag is committed; volatile, for it is not our write.
+        unsafe { self.mapping.address.cast::<Descriptor>().add(usize::from(tag)).read_volatile() }
+    }
+}
+
+/// One buffer per request, into which the driver copies what is written and out of which it
+/// copies what is read. Takes memory only where it was touched.
+#[derive(Debug)]
+pub struct Buffers {
+    mapping: Mapping,
+    each: usize,
+}
+
+impl Buffers {
+    /// `count` buffers of `bytes` each.
+    pub fn new(count: usize, bytes: usize) -> io::Result<Buffers> {
+        let each = bytes.next_multiple_of(PAGE);
+        let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
+        let total = count * each;
+        // SAFETY: a new mapping at an address of the kernel's choice.
+        let address =
+            unsafe { mmap_anonymous(ptr::null_mut(), total, ProtFlags::READ | ProtFlags::WRITE, flags)? };
+        Ok(Buffers { mapping: Mapping { address, bytes: total }, each })
+    }
+
+    /// The address of a buffer, for the driver.
+    pub fn address(&self, index: usize) -> u64 {
+        self.mapping.address as u64 + (index * self.each) as u64
+    }
+
+    /// The first `bytes` of a buffer whose request the server has.
+    #[inline]
+    pub fn get(&mut self, index: usize, bytes: usize) -> &mut [u8] {
+        assert!(bytes <= self.each && (index + 1) * self.each <= self.mapping.bytes);
+        // SAFETY: within the mapping (just asserted), initialised by the kernel with zeros,
+        // and borrowed from self. The driver touches a buffer only between the commit of
+        // one request and the arrival of the next, in our own system calls.
+        unsafe {
+            let start = self.mapping.address.cast::<u8>().add(index * self.each);
+            std::slice::from_raw_parts_mut(start, bytes)
+        }
+    }
+}

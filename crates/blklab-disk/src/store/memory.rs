@@ -1,0 +1,143 @@
+//! Data in memory: a table of pages, of which those with nothing but zeros do not exist.
+
+use std::io;
+
+use blklab_core::units::Bytes;
+
+const PAGE: usize = 4096;
+/// Pages per chunk: a terabyte needs half a million chunk pointers (4 MB).
+const CHUNK: usize = 512;
+
+type Page = Box<[u8; PAGE]>;
+type Chunk = Box<[Option<Page>; CHUNK]>;
+
+/// Bytes of memory that a process could still get.
+pub fn available_bytes() -> u64 {
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
+    let kib = line.and_then(|rest| rest.trim().trim_end_matches(" kB").parse::<u64>().ok());
+    match kib {
+        Some(kib) => kib << 10,
+        // /proc is not there.
+        None => {
+            let info = rustix::system::sysinfo();
+            info.freeram as u64 * u64::from(info.mem_unit)
+        }
+    }
+}
+
+/// A disk's data in memory.
+#[derive(Debug)]
+pub struct Memory {
+    chunks: Vec<Option<Chunk>>,
+    pages: u64,
+    pages_max: u64,
+}
+
+impl Memory {
+    /// Zeros; takes at most `bytes_max` of memory for data.
+    pub fn new(capacity: Bytes, bytes_max: u64) -> Memory {
+        let chunks = capacity.0.div_ceil((PAGE * CHUNK) as u64) as usize;
+        let chunks = std::iter::repeat_with(|| None).take(chunks).collect();
+        Memory { chunks, pages: 0, pages_max: bytes_max / PAGE as u64 }
+    }
+
+    /// Pages that hold data.
+    pub fn pages(&self) -> u64 {
+        self.pages
+    }
+
+    /// Bytes of memory that hold data.
+    pub fn bytes(&self) -> u64 {
+        self.pages * PAGE as u64
+    }
+
+    /// Fill `data` with what is at byte `at`.
+    #[inline]
+    pub fn read(&self, at: u64, data: &mut [u8]) {
+        for (page, within, range) in pieces(at, data.len()) {
+            let piece = &mut data[range];
+            match self.chunks[page / CHUNK].as_ref().and_then(|chunk| chunk[page % CHUNK].as_ref()) {
+                Some(page) => piece.copy_from_slice(&page[within..within + piece.len()]),
+                None => piece.fill(0),
+            }
+        }
+    }
+
+    /// Keep `data` at byte `at`.
+    ///
+    /// # Errors
+    /// `StorageFull` when it would take more memory than allowed; part of it is kept then.
+    #[inline]
+    pub fn write(&mut self, at: u64, data: &[u8]) -> io::Result<()> {
+        for (page, within, range) in pieces(at, data.len()) {
+            let piece = &data[range];
+            let zeros = is_zero(piece);
+            if zeros && piece.len() == PAGE {
+                self.drop_page(page);
+                continue;
+            }
+            let chunk = &mut self.chunks[page / CHUNK];
+            if zeros && chunk.as_ref().is_none_or(|chunk| chunk[page % CHUNK].is_none()) {
+                continue;
+            }
+            let slot = &mut chunk.get_or_insert_with(|| Box::new([const { None }; CHUNK]))[page % CHUNK];
+            if slot.is_none() {
+                if self.pages == self.pages_max {
+                    return Err(io::ErrorKind::StorageFull.into());
+                }
+                self.pages += 1;
+            }
+            let held = slot.get_or_insert_with(|| Box::new([0; PAGE]));
+            held[within..within + piece.len()].copy_from_slice(piece);
+            if zeros && is_zero(&held[..]) {
+                self.drop_page(page);
+            }
+        }
+        Ok(())
+    }
+
+    /// Forget so many bytes at byte `at`.
+    pub fn discard(&mut self, at: u64, bytes: u64) {
+        for (page, within, range) in pieces(at, bytes as usize) {
+            if range.len() == PAGE {
+                self.drop_page(page);
+                continue;
+            }
+            let slot = self.chunks[page / CHUNK].as_mut().and_then(|chunk| chunk[page % CHUNK].as_mut());
+            let Some(held) = slot else { continue };
+            held[within..within + range.len()].fill(0);
+            if is_zero(&held[..]) {
+                self.drop_page(page);
+            }
+        }
+    }
+
+    fn drop_page(&mut self, page: usize) {
+        if let Some(chunk) = &mut self.chunks[page / CHUNK]
+            && chunk[page % CHUNK].take().is_some()
+        {
+            self.pages -= 1;
+        }
+    }
+}
+
+#[inline]
+fn is_zero(bytes: &[u8]) -> bool {
+    bytes.iter().all(|byte| *byte == 0)
+}
+
+/// The pages of a range: number, where in it the range begins, and which bytes of the range.
+#[inline]
+fn pieces(at: u64, len: usize) -> impl Iterator<Item = (usize, usize, std::ops::Range<usize>)> {
+    let mut done = 0;
+    std::iter::from_fn(move || {
+        (done < len).then(|| {
+            let here = at + done as u64;
+            let within = (here % PAGE as u64) as usize;
+            let piece = (PAGE - within).min(len - done);
+            done += piece;
+            ((here / PAGE as u64) as usize, within, done - piece..done)
+        })
+    })
+}

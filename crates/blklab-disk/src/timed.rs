@@ -1,0 +1,155 @@
+//! A disk model against somebody's clock.
+//!
+//! The clock may be late: the model is then led through everything that was due, each at
+//! its own time, before it learns of anything new. So what it does depends only on when
+//! requests arrived, never on when somebody looked.
+
+use blklab_core::disk::{AnyDisk, Command, Completion, Disk, DiskModel};
+use blklab_core::units::Nanos;
+
+use crate::lateness::Lateness;
+
+/// A disk at work.
+#[derive(Debug)]
+pub struct Timed {
+    disk: AnyDisk,
+    /// When the model's time began, on the clock.
+    epoch: Nanos,
+    done: Vec<Completion>,
+    lateness: Lateness,
+}
+
+impl Timed {
+    /// A disk at rest whose time begins at `epoch` of the clock.
+    pub fn new(model: &DiskModel, seed: u64, epoch: Nanos) -> Timed {
+        Timed { disk: model.build(seed), epoch, done: Vec::new(), lateness: Lateness::default() }
+    }
+
+    /// When [`Timed::run_to`] must be called next, on the clock; `None` when the disk waits
+    /// for a request.
+    #[inline]
+    pub fn deadline(&self) -> Option<Nanos> {
+        match self.disk.next_event() {
+            Nanos::NEVER => None,
+            at => Some(at.saturating_add(self.epoch)),
+        }
+    }
+
+    /// Let time run to `now` of the clock. What ended until then, in order, each once.
+    #[inline]
+    pub fn run_to(&mut self, now: Nanos) -> &[Completion] {
+        self.done.clear();
+        let model_now = now.saturating_sub(self.epoch);
+        loop {
+            let next = self.disk.next_event();
+            if next > model_now {
+                break;
+            }
+            self.disk.advance(next, &mut self.done);
+        }
+        for completion in &self.done {
+            self.lateness.record(completion.at, model_now);
+        }
+        &self.done
+    }
+
+    /// What the last [`Timed::run_to`] returned.
+    pub fn done(&self) -> &[Completion] {
+        &self.done
+    }
+
+    /// A request arrived at `now` of the clock, to which [`Timed::run_to`] has led.
+    #[inline]
+    pub fn submit(&mut self, now: Nanos, command: Command) {
+        self.disk.submit(now.saturating_sub(self.epoch), command);
+    }
+
+    /// How late completions were handed over so far.
+    pub fn lateness(&self) -> &Lateness {
+        &self.lateness
+    }
+
+    /// Time that the model was busy, ns.
+    pub fn busy_ns(&self) -> u64 {
+        self.disk.busy().0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use blklab_core::disk::{Op, Tag};
+    use blklab_core::units::Sector;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn model(name: &str) -> DiskModel {
+        let path = format!("{}/../../python/blklab/disks/{name}.toml", env!("CARGO_MANIFEST_DIR"));
+        DiskModel::parse(&std::fs::read_to_string(&path).expect("a shipped disk"), &path).expect("good")
+    }
+
+    /// Requests at their times, served by a server that looks `late` after each deadline.
+    /// When each ended, by the model; and the lateness.
+    fn serve(name: &str, requests: &[(u64, u64, bool)], late: u64, epoch: u64) -> (Vec<u64>, Timed) {
+        let mut timed = Timed::new(&model(name), 1, Nanos(epoch));
+        let mut ended = BTreeMap::new();
+        let mut now = epoch;
+        let collect = |timed: &mut Timed, now: u64, ended: &mut BTreeMap<u32, u64>| {
+            for completion in timed.run_to(Nanos(now)) {
+                assert!(ended.insert(completion.tag.0, completion.at.0).is_none(), "ended twice");
+            }
+        };
+        for (index, (gap, sector, write)) in requests.iter().enumerate() {
+            let arrival = now + gap;
+            while let Some(deadline) = timed.deadline().filter(|deadline| deadline.0 + late <= arrival) {
+                collect(&mut timed, deadline.0 + late, &mut ended);
+            }
+            collect(&mut timed, arrival, &mut ended);
+            now = arrival;
+            let op = if *write { Op::Write } else { Op::Read };
+            let tag = Tag(index as u32);
+            let command = Command { tag, op, sector: Sector(*sector), sectors: 8, fua: false, urgent: false };
+            timed.submit(Nanos(now), command);
+        }
+        // Background work may go on for ever, so only until all have ended.
+        while ended.len() < requests.len() {
+            let deadline = timed.deadline().expect("requests are under way");
+            now = now.max(deadline.0 + late);
+            collect(&mut timed, now, &mut ended);
+        }
+        (ended.into_values().collect(), timed)
+    }
+
+    fn requests() -> impl Strategy<Value = Vec<(u64, u64, bool)>> {
+        prop::collection::vec((0..3_000_000_u64, 0..1_000_000_u64, any::<bool>()), 1..30)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn a_punctual_server_completes_at_exactly_the_models_times(
+            requests in requests(),
+            name in prop::sample::select(vec!["wd10ezrx", "su800-128gb", "optane-900p"]),
+        ) {
+            let (ended, timed) = serve(name, &requests, 0, 5_000_000_000);
+            prop_assert_eq!(ended.len(), requests.len());
+            let late = timed.lateness().summary();
+            prop_assert_eq!((late.count, late.max_ns), (requests.len() as u64, 0));
+        }
+
+        #[test]
+        fn looking_late_changes_nothing_but_the_lateness(
+            requests in requests(),
+            late in 1..400_000_u64,
+            name in prop::sample::select(vec!["wd10ezrx", "su800-128gb"]),
+        ) {
+            let (punctual, _) = serve(name, &requests, 0, 0);
+            let (tardy, timed) = serve(name, &requests, late, 77);
+            prop_assert_eq!(punctual, tardy);
+            prop_assert!(timed.lateness().summary().max_ns <= late.max(3_000_000));
+        }
+    }
+}
