@@ -5,6 +5,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
+# Programs that run as processes of their own, beside the Python package.
+PROGRAMS := blklab-disk blklab-guest
+PROGRAM_DIR := python/blklab/bin
 # Real fio as the reference for job files and output; Chromium to look at the report.
 TEST_PACKAGES := fio chromium
 
@@ -16,7 +19,7 @@ help:  ## This list
 compare: setup  ## Set up, then compare schedulers on two modelled disks
 	$(BIN)/blklab compare
 
-setup: $(VENV)/.built  ## Virtual environment in .venv, Rust core built into it
+setup: $(VENV)/.built  ## Virtual environment in .venv, Rust core and programs built into it
 
 $(VENV)/.created: pyproject.toml
 	@command -v cargo >/dev/null || { echo "blklab needs Rust 1.88 or newer; install it: https://rustup.rs (or: apt-get install rustup && rustup default stable)" >&2; exit 1; }
@@ -26,7 +29,14 @@ $(VENV)/.created: pyproject.toml
 	$(BIN)/pip install --quiet --disable-pip-version-check 'maturin==1.16.0'
 	@touch $@
 
-$(VENV)/.built: $(VENV)/.created $(RUST_SOURCES)
+$(PROGRAM_DIR)/.built: $(RUST_SOURCES)
+	cargo build --quiet --release $(PROGRAMS:%=--package %)
+	@mkdir -p $(PROGRAM_DIR)
+	@# Moved, not copied, into place: a running one keeps its file.
+	@for p in $(PROGRAMS); do cp $${CARGO_TARGET_DIR:-target}/release/$$p $(PROGRAM_DIR)/.$$p && mv $(PROGRAM_DIR)/.$$p $(PROGRAM_DIR)/$$p; done
+	@touch $@
+
+$(VENV)/.built: $(VENV)/.created $(RUST_SOURCES) $(PROGRAM_DIR)/.built
 	PIP_QUIET=1 VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --quiet
 	@touch $@
 
@@ -67,13 +77,14 @@ bench: $(VENV)/.built  ## How fast and how big: core, then whole processes
 	cargo bench --quiet
 	$(BIN)/python benches/whole_process.py
 
-wheel:  ## An installable wheel in dist/, tried in a clean environment
+wheel: $(PROGRAM_DIR)/.built  ## An installable wheel in dist/, tried in a clean environment
 	@test -x $(BIN)/maturin || $(MAKE) $(VENV)/.created
 	$(BIN)/maturin build --release --quiet --out dist
 	rm -rf dist/.try && $(PYTHON) -m venv dist/.try
 	dist/.try/bin/pip install --quiet --disable-pip-version-check dist/blklab-*.whl
 	dist/.try/bin/blklab schedulers
+	dist/.try/bin/python -c 'from blklab import binaries; print(*map(binaries.find, binaries.NAMES))'
 	rm -rf dist/.try
 
 clean:  ## Remove what was built
-	rm -rf $(VENV) target dist site
+	rm -rf $(VENV) target dist site $(PROGRAM_DIR)

@@ -1,0 +1,186 @@
+//! The disk in sysfs: scheduler, tunables, counters.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use crate::config::{Name, Setting};
+
+/// A disk's directory in sysfs.
+pub struct Block {
+    directory: PathBuf,
+}
+
+/// The columns of `stat` (`Documentation/admin-guide/iostats.rst`), in their order.
+const COUNTERS: &[&str] = &[
+    "read_ios",
+    "read_merges",
+    "read_sectors",
+    "read_ticks_ms",
+    "write_ios",
+    "write_merges",
+    "write_sectors",
+    "write_ticks_ms",
+    "in_flight",
+    "io_ticks_ms",
+    "in_queue_ms",
+    "discard_ios",
+    "discard_merges",
+    "discard_sectors",
+    "discard_ticks_ms",
+    "flush_ios",
+    "flush_ticks_ms",
+];
+
+/// A row of `stat` by name.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct Counters(BTreeMap<&'static str, u64>);
+
+impl Counters {
+    /// What was counted since `earlier`; `in_flight` as it is.
+    pub fn since(&self, earlier: &Counters) -> Counters {
+        let before =
+            |name: &str| if name == "in_flight" { 0 } else { earlier.0.get(name).copied().unwrap_or(0) };
+        Counters(self.0.iter().map(|(name, value)| (*name, value.saturating_sub(before(name)))).collect())
+    }
+
+    fn parse(text: &str) -> Counters {
+        let values = text.split_whitespace().map_while(|word| word.parse().ok());
+        Counters(COUNTERS.iter().copied().zip(values).collect())
+    }
+}
+
+impl Block {
+    /// The disk `name`, as in `/sys/block/NAME`.
+    pub fn new(name: &str) -> Block {
+        Block::at(Path::new("/sys/block").join(name))
+    }
+
+    fn at(directory: PathBuf) -> Block {
+        Block { directory }
+    }
+
+    fn read(&self, file: &Path) -> Result<String, String> {
+        let path = self.directory.join(file);
+        let text = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        Ok(text.trim().to_owned())
+    }
+
+    /// Set the scheduler and look whether it took.
+    ///
+    /// # Errors
+    /// One line: the kernel does not have it, or has another one set.
+    pub fn set_scheduler(&self, name: &Name) -> Result<(), String> {
+        let file = Path::new("queue/scheduler");
+        let written = fs::write(self.directory.join(file), name.to_string());
+        let found = self.read(file)?;
+        match self.scheduler() {
+            Ok(set) if set == name.to_string() => Ok(()),
+            _ => {
+                let why = written.err().map(|error| format!(" ({error})")).unwrap_or_default();
+                Err(format!("scheduler: '{name}' was not taken{why}; the kernel has: {found}"))
+            }
+        }
+    }
+
+    /// The scheduler that is set.
+    ///
+    /// # Errors
+    /// One line.
+    pub fn scheduler(&self) -> Result<String, String> {
+        let found = self.read(Path::new("queue/scheduler"))?;
+        let set = found.split_whitespace().find_map(|word| word.strip_prefix('[')?.strip_suffix(']'));
+        // With one scheduler alone there are no brackets.
+        Ok(set.unwrap_or(&found).to_owned())
+    }
+
+    /// Set tunables in `folder` (`queue` or `queue/iosched`) and look whether they took.
+    ///
+    /// # Errors
+    /// One line: no such tunable, refused, or the kernel made another value of it.
+    pub fn set(&self, folder: &str, settings: &BTreeMap<Name, Setting>) -> Result<(), String> {
+        for (name, value) in settings {
+            let file = Path::new(folder).join(name);
+            let path = self.directory.join(&file);
+            if !path.exists() {
+                let mut names: Vec<_> = self.values(folder).into_keys().collect();
+                names.sort_unstable();
+                return Err(format!("{folder}/{name}: no such tunable; there are: {}", names.join(" ")));
+            }
+            fs::write(&path, value.to_string())
+                .map_err(|error| format!("{folder}/{name}={value}: refused: {error}"))?;
+            let found = self.read(&file)?;
+            if found != value.to_string() {
+                return Err(format!("{folder}/{name}={value}: the kernel made {found} of it"));
+            }
+        }
+        Ok(())
+    }
+
+    /// All values of `folder` that can be read.
+    pub fn values(&self, folder: &str) -> BTreeMap<String, String> {
+        let files = fs::read_dir(self.directory.join(folder)).into_iter().flatten().flatten();
+        let files = files.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file()));
+        let value = |entry: fs::DirEntry| {
+            let text = fs::read_to_string(entry.path()).ok()?;
+            Some((entry.file_name().into_string().ok()?, text.trim().to_owned()))
+        };
+        files.filter_map(value).collect()
+    }
+
+    /// The counters.
+    ///
+    /// # Errors
+    /// One line.
+    pub fn counters(&self) -> Result<Counters, String> {
+        Ok(Counters::parse(&self.read(Path::new("stat"))?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(text: &str) -> Name {
+        Name::try_from(text.to_owned()).expect("a name")
+    }
+
+    /// A folder that looks like a disk's in sysfs, but takes everything as it is written.
+    fn disk() -> (tempfile::TempDir, Block) {
+        let folder = tempfile::tempdir().expect("a folder");
+        fs::create_dir_all(folder.path().join("queue/iosched")).expect("made");
+        for (file, text) in [("scheduler", "none [mq-deadline]\n"), ("nr_requests", "64\n")] {
+            fs::write(folder.path().join("queue").join(file), text).expect("written");
+        }
+        let block = Block::at(folder.path().to_owned());
+        (folder, block)
+    }
+
+    #[test]
+    fn what_was_not_taken_is_an_error_that_says_what_there_is() {
+        let (folder, block) = disk();
+        assert_eq!(block.scheduler().as_deref(), Ok("mq-deadline"));
+        // No brackets: only "kyber" remains in the file, as if there were no other.
+        assert_eq!(block.set_scheduler(&name("kyber")), Ok(()));
+        let settings = |name_: &str| BTreeMap::from([(name(name_), Setting::Number(7))]);
+        assert_eq!(block.set("queue", &settings("nr_requests")), Ok(()));
+        let error = block.set("queue", &settings("nr_request")).unwrap_err();
+        assert_eq!(error, "queue/nr_request: no such tunable; there are: nr_requests scheduler");
+        // A device that forgets what it is told.
+        std::os::unix::fs::symlink("/dev/null", folder.path().join("queue/iosched/forgets")).expect("made");
+        let error = block.set("queue/iosched", &settings("forgets")).unwrap_err();
+        assert_eq!(error, "queue/iosched/forgets=7: the kernel made  of it");
+    }
+
+    #[test]
+    fn counters_of_a_run_are_those_since_its_start() {
+        let before = Counters::parse("1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17\n");
+        let after = Counters::parse("11 2 13 4 5 6 7 8 3 20 11 12 13 14 15 17 17\n");
+        let run = after.since(&before);
+        assert_eq!((run.0["read_ios"], run.0["in_flight"], run.0["flush_ios"]), (10, 3, 1));
+        assert_eq!(run.0.len(), COUNTERS.len());
+    }
+}

@@ -1,0 +1,267 @@
+//! `guest.json`: what a guest is to do. Written by the host into the run directory.
+//!
+//! ```json
+//! {
+//!   "disk": {"file": "disk.toml", "overrides": [["ncq", "off"]], "seed": 1, "data": "memory"},
+//!   "scheduler": "mq-deadline",
+//!   "queue": {"nr_requests": 64},
+//!   "iosched": {"fifo_batch": 16},
+//!   "host_directories": ["/home/me/jobs"],
+//!   "file_system": {"kind": "ext4", "mountpoint": "/mnt"},
+//!   "trace": false,
+//!   "run": {"program": {"command": ["fio", "job.fio"], "environment": {"A": "b"}}}
+//! }
+//! ```
+//!
+//! Paths that are not absolute count from the run directory. A key that is not known, a
+//! value of the wrong kind and a name that is no name are refused with line and column.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+/// All of it.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// The disk to be served as `/dev/ublkb0`.
+    pub disk: DiskConfig,
+    /// As in `queue/scheduler`.
+    pub scheduler: Name,
+    /// To be written to `queue/`.
+    #[serde(default)]
+    pub queue: BTreeMap<Name, Setting>,
+    /// To be written to `queue/iosched/`.
+    #[serde(default)]
+    pub iosched: BTreeMap<Name, Setting>,
+    /// Directories of the host that would be hidden (`/tmp` and `/run` are the guest's own).
+    #[serde(default)]
+    pub host_directories: Vec<PathBuf>,
+    /// A file system to be made on the disk and mounted.
+    pub file_system: Option<FileSystem>,
+    /// Keep the block layer's events.
+    #[serde(default)]
+    pub trace: bool,
+    /// What to run.
+    pub run: Run,
+}
+
+/// The disk.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DiskConfig {
+    /// Disk file (TOML).
+    pub file: PathBuf,
+    /// Keys changed.
+    #[serde(default)]
+    pub overrides: Vec<(String, String)>,
+    /// Where a platter stands when the program starts.
+    pub seed: u64,
+    /// `memory`, `none` or a file's path, as `blklab-disk create --data` has it.
+    #[serde(default = "memory")]
+    pub data: String,
+}
+
+fn memory() -> String {
+    "memory".to_owned()
+}
+
+/// A file system.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FileSystem {
+    /// Which.
+    pub kind: FileSystemKind,
+    /// Where it is mounted; made if it is not there.
+    pub mountpoint: PathBuf,
+    /// More arguments for mkfs.
+    #[serde(default)]
+    pub mkfs_options: Vec<String>,
+    /// Mount options, between commas.
+    #[serde(default)]
+    pub mount_options: String,
+}
+
+/// Kinds of file systems.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FileSystemKind {
+    /// ext4
+    Ext4,
+    /// XFS
+    Xfs,
+    /// Btrfs
+    Btrfs,
+}
+
+/// What to run.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Run {
+    /// A program.
+    Program(Program),
+}
+
+/// A program of the host.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Program {
+    /// Its name or path, and its arguments.
+    pub command: Command,
+    /// Added to the guest's environment, which has `PATH` and `HOME` only.
+    #[serde(default)]
+    pub environment: BTreeMap<String, String>,
+    /// Where it starts; the run directory if none is given.
+    #[serde(default)]
+    pub directory: PathBuf,
+}
+
+/// A command line of at least one word.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "Vec<String>")]
+pub struct Command(pub Vec<String>);
+
+impl TryFrom<Vec<String>> for Command {
+    type Error = &'static str;
+
+    fn try_from(words: Vec<String>) -> Result<Command, Self::Error> {
+        match words.first().is_some_and(|program| !program.is_empty()) {
+            true if words.iter().any(|word| word.contains('\0')) => Err("a word has a null character"),
+            true => Ok(Command(words)),
+            false => Err("an empty command; expected a program and its arguments"),
+        }
+    }
+}
+
+/// The name of a scheduler or of a file in sysfs: letters, digits, `_` and `-`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
+#[serde(try_from = "String")]
+pub struct Name(String);
+
+impl TryFrom<String> for Name {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Name, String> {
+        let good = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+        if !text.is_empty() && text.chars().all(good) {
+            return Ok(Name(text));
+        }
+        Err(format!("'{text}' is no name: expected letters, digits, '_' and '-'"))
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl AsRef<Path> for Name {
+    fn as_ref(&self) -> &Path {
+        Path::new(&self.0)
+    }
+}
+
+/// A value for sysfs.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(untagged)]
+pub enum Setting {
+    /// A number.
+    Number(i64),
+    /// A word.
+    Text(String),
+}
+
+impl fmt::Display for Setting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Setting::Number(number) => number.fmt(f),
+            Setting::Text(text) => text.fmt(f),
+        }
+    }
+}
+
+/// Read `guest.json`. `path` is only for the message.
+///
+/// # Errors
+/// One line: where, what was found and what was expected.
+pub fn parse(text: &str, path: &Path) -> Result<Config, String> {
+    serde_json::from_str(text).map_err(|error| {
+        // serde_json's text ends with the place, which stands in front here.
+        let message = error.to_string();
+        let what = message.rsplit_once(" at line ").map_or(message.as_str(), |(what, _)| what);
+        let what = what.replace('\n', " ");
+        format!("{}:{}:{}: {what}", path.display(), error.line(), error.column())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const GOOD: &str = r#"{
+  "disk": {"file": "disk.toml", "overrides": [["ncq", "off"]], "seed": 1, "data": "none"},
+  "scheduler": "mq-deadline",
+  "queue": {"nr_requests": 64},
+  "iosched": {"fifo_batch": 16, "front_merges": "1"},
+  "file_system": {"kind": "ext4", "mountpoint": "/mnt"},
+  "trace": true,
+  "run": {"program": {"command": ["fio", "job.fio"], "environment": {"A": "b"}}}
+}"#;
+
+    fn refused(text: &str) -> String {
+        parse(text, Path::new("guest.json")).unwrap_err()
+    }
+
+    #[test]
+    fn a_whole_file_is_understood() {
+        let config = parse(GOOD, Path::new("guest.json")).expect("good");
+        assert_eq!(config.disk.overrides, [("ncq".to_owned(), "off".to_owned())]);
+        assert_eq!(config.scheduler.to_string(), "mq-deadline");
+        let iosched: Vec<_> = config.iosched.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        assert_eq!(iosched, ["fifo_batch=16", "front_merges=1"]);
+        let Run::Program(program) = config.run;
+        assert_eq!(program.command.0, ["fio", "job.fio"]);
+        assert_eq!(program.directory, Path::new(""));
+    }
+
+    #[test]
+    fn mistakes_are_located() {
+        let unknown = refused(&GOOD.replace("\"trace\"", "\"tracing\""));
+        assert!(
+            unknown.starts_with("guest.json:7:11: unknown field `tracing`, expected one of `disk`"),
+            "{unknown}"
+        );
+        let kind = refused(&GOOD.replace("ext4", "vfat"));
+        assert!(kind.starts_with("guest.json:6:32: unknown variant `vfat`"), "{kind}");
+        let name = refused(&GOOD.replace("nr_requests", "../../x"));
+        assert!(name.starts_with("guest.json:4:") && name.contains("'../../x' is no name"), "{name}");
+        let empty = refused(&GOOD.replace("\"fio\", \"job.fio\"", ""));
+        assert!(empty.starts_with("guest.json:8:") && empty.contains("an empty command"), "{empty}");
+        assert_eq!(refused("{"), "guest.json:1:1: EOF while parsing an object");
+        assert!(refused("{}").starts_with("guest.json:1:2: missing field `disk`"));
+    }
+
+    proptest! {
+        #[test]
+        fn anything_is_understood_or_refused_in_one_located_line(
+            cut in 0..GOOD.len(), length in 0..20_usize, noise in "\\PC{0,12}|[{}\\[\\],:\"0-9a-z \n\\\\]{0,12}",
+        ) {
+            let from = GOOD.floor_char_boundary(cut);
+            let to = GOOD.floor_char_boundary((cut + length).min(GOOD.len()));
+            let text = format!("{}{noise}{}", &GOOD[..from], &GOOD[to..]);
+            if let Err(message) = parse(&text, Path::new("guest.json")) {
+                prop_assert!(!message.contains('\n'));
+                let mut parts = message.splitn(4, ':');
+                prop_assert_eq!(parts.next(), Some("guest.json"));
+                prop_assert!(parts.next().is_some_and(|line| line.parse::<u32>().is_ok()), "{}", message);
+                prop_assert!(parts.next().is_some_and(|column| column.parse::<u32>().is_ok()));
+                prop_assert!(parts.next().is_some_and(|what| !what.trim().is_empty()));
+            }
+        }
+    }
+}

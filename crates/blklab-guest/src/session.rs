@@ -1,0 +1,149 @@
+//! One run, from `guest.json` to `result.json`.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use blklab_core::disk::DiskModel;
+use blklab_disk::queue::clock;
+use blklab_disk::store::DataKind;
+use blklab_disk::{Report, Server};
+use rustix::mount::{UnmountFlags, unmount};
+use serde::Serialize;
+
+use crate::block::{Block, Counters};
+use crate::config::{self, Config, FileSystem, FileSystemKind, Run};
+use crate::mounts;
+use crate::program::{self, Ended};
+
+/// `result.json`.
+#[derive(Debug, Default, Serialize)]
+pub struct Outcome {
+    /// What went wrong, in one line. What follows is what was known by then.
+    pub error: Option<String>,
+    /// `uname -r`.
+    pub kernel: String,
+    /// CPUs of the guest.
+    pub cpus: usize,
+    /// The scheduler, read back.
+    pub scheduler: Option<String>,
+    /// Everything in `queue/`, read back.
+    pub queue: BTreeMap<String, String>,
+    /// Everything in `queue/iosched/`, read back.
+    pub iosched: BTreeMap<String, String>,
+    /// How the program ended.
+    pub program: Option<Ended>,
+    /// The disk's `stat`, of the program's time only.
+    pub counters: Option<Counters>,
+    /// What the disk served in the program's time (and until the disk was unmounted), and
+    /// how punctually.
+    pub disk: Option<Report>,
+}
+
+/// Do what `guest.json` in `directory` says.
+pub fn run(directory: &Path) -> Outcome {
+    let mut outcome = Outcome {
+        kernel: rustix::system::uname().release().to_string_lossy().into_owned(),
+        cpus: std::thread::available_parallelism().map_or(1, Into::into),
+        ..Outcome::default()
+    };
+    if let Err(message) = try_run(directory, &mut outcome) {
+        outcome.error = Some(message);
+    }
+    outcome
+}
+
+fn try_run(directory: &Path, outcome: &mut Outcome) -> Result<(), String> {
+    let config = read_config(directory)?;
+    for path in &config.host_directories {
+        mounts::host_directory(path, false)?;
+    }
+    let server = start_disk(directory, &config)?;
+    let device = server.path();
+    let worked = work(directory, &config, &server, &device, outcome);
+    if let Some(file_system) = &config.file_system {
+        // It may be busy: a program can leave processes behind. What it has written is out.
+        rustix::fs::sync();
+        let _ = unmount(&file_system.mountpoint, UnmountFlags::DETACH);
+    }
+    let report = server.stop().map_err(|error| error.to_string());
+    worked?;
+    outcome.disk = Some(report?);
+    Ok(())
+}
+
+fn read_config(directory: &Path) -> Result<Config, String> {
+    let path = directory.join("guest.json");
+    let text = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+    config::parse(&text, &path)
+}
+
+fn start_disk(directory: &Path, config: &Config) -> Result<Server, String> {
+    let path = directory.join(&config.disk.file);
+    let text = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let mut model =
+        DiskModel::parse(&text, &path.display().to_string()).map_err(|error| error.to_string())?;
+    for (key, value) in &config.disk.overrides {
+        model = model.with_override(key, value).map_err(|error| error.to_string())?;
+    }
+    let data = match config.disk.data.parse() {
+        Ok(DataKind::File(path)) => DataKind::File(directory.join(path)),
+        Ok(kind) => kind,
+    };
+    let disk = blklab_disk::Config { model, seed: config.disk.seed, data, id: Some(0) };
+    Server::start(disk, || {}).map_err(|error| error.to_string())
+}
+
+/// Everything between the disk's coming and going.
+fn work(
+    directory: &Path,
+    config: &Config,
+    server: &Server,
+    device: &Path,
+    outcome: &mut Outcome,
+) -> Result<(), String> {
+    let block = Block::new(&format!("ublkb{}", server.id()));
+    if let Some(file_system) = &config.file_system {
+        make_file_system(directory, file_system, device)?;
+    }
+    block.set_scheduler(&config.scheduler)?;
+    block.set("queue", &config.queue)?;
+    block.set("queue/iosched", &config.iosched)?;
+    outcome.scheduler = Some(block.scheduler()?);
+    outcome.queue = block.values("queue");
+    outcome.iosched = block.values("queue/iosched");
+    let before = block.counters()?;
+    server.restart_model(clock());
+    let Run::Program(program) = &config.run;
+    let start_in: PathBuf = directory.join(&program.directory);
+    let environment = program.environment.clone();
+    let ended = program::run("program", &program.command.0, environment, &start_in, directory)?;
+    outcome.program = Some(ended);
+    outcome.counters = Some(block.counters()?.since(&before));
+    Ok(())
+}
+
+fn make_file_system(directory: &Path, file_system: &FileSystem, device: &Path) -> Result<(), String> {
+    // What is to be quick and quiet: no discard of the whole disk first, and no inode
+    // tables written behind the program's back.
+    let (kind, arguments, options) = match file_system.kind {
+        FileSystemKind::Ext4 => ("ext4", ["-q", "-F", "-E", "nodiscard"].as_slice(), "noinit_itable"),
+        FileSystemKind::Xfs => ("xfs", ["-q", "-f", "-K"].as_slice(), ""),
+        FileSystemKind::Btrfs => ("btrfs", ["-q", "-f", "-K"].as_slice(), ""),
+    };
+    let mut words = vec![format!("mkfs.{kind}")];
+    words.extend(arguments.iter().map(|word| (*word).to_owned()));
+    words.extend(file_system.mkfs_options.iter().cloned());
+    words.push(device.display().to_string());
+    let ended = program::run("mkfs", &words, [], directory, directory)?;
+    if !ended.is_good() {
+        let text = fs::read_to_string(directory.join("mkfs.stderr")).unwrap_or_default();
+        let line = text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("no message");
+        return Err(format!("mkfs.{kind} failed: {line}"));
+    }
+    let options: Vec<_> =
+        [options, &file_system.mount_options].into_iter().filter(|text| !text.is_empty()).collect();
+    mounts::disk(device, &file_system.mountpoint, kind, &options.join(","))?;
+    rustix::fs::sync();
+    Ok(())
+}

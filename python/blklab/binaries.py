@@ -1,0 +1,33 @@
+"""The programs in Rust that run as processes of their own: the disk, and the guest's first one.
+
+``make setup`` builds them into ``blklab/bin``, from where they go into a wheel.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from blklab.errors import RunError
+
+NAMES = ("blklab-disk", "blklab-guest")
+"""What there is to be found."""
+
+DIRECTORY = Path(__file__).parent / "bin"
+
+
+def find(name: str) -> Path:
+    """The absolute path of the program `name`, one of :data:`NAMES`.
+
+    Raises :class:`blklab.errors.RunError` when it is not there or cannot be run.
+    """
+    assert name in NAMES, name
+    path = (DIRECTORY / name).resolve()
+    if not path.is_file():
+        raise RunError(
+            f"{name} is missing from {DIRECTORY}: in a checkout `make setup` builds it; "
+            "a wheel made by `make wheel` has it"
+        )
+    if not os.access(path, os.X_OK):
+        raise RunError(f"{path} is not executable: chmod +x it, or install blklab again")
+    return path

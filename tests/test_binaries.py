@@ -1,0 +1,35 @@
+"""The programs that run as processes of their own are found, and say what is wrong."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from blklab import binaries
+from blklab.errors import RunError
+
+
+@pytest.mark.parametrize("name", binaries.NAMES)
+def test_every_program_is_built_and_runs(name: str) -> None:
+    done = subprocess.run([binaries.find(name), "--help"], capture_output=True, text=True, check=False)
+    assert name in done.stdout + done.stderr
+
+
+def test_what_is_missing_or_cannot_run_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(binaries, "DIRECTORY", tmp_path)
+    with pytest.raises(RunError, match=r"^blklab-disk is missing from .*`make setup` builds it"):
+        binaries.find("blklab-disk")
+    (tmp_path / "blklab-disk").write_text("")
+    with pytest.raises(RunError, match=r"blklab-disk is not executable: chmod \+x it"):
+        binaries.find("blklab-disk")
+
+
+def test_the_guest_refuses_to_be_an_ordinary_process() -> None:
+    done = subprocess.run([binaries.find("blklab-guest")], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "is not the first one" in done.stderr
+    assert done.stderr.count("\n") == 1
