@@ -40,6 +40,11 @@ const COUNTERS: &[&str] = &[
 pub struct Counters(BTreeMap<&'static str, u64>);
 
 impl Counters {
+    /// A counter; 0 if the kernel does not have it.
+    pub fn get(&self, name: &str) -> u64 {
+        self.0.get(name).copied().unwrap_or(0)
+    }
+
     /// What was counted since `earlier`; `in_flight` as it is.
     pub fn since(&self, earlier: &Counters) -> Counters {
         let before =

@@ -15,6 +15,7 @@
 
 mod block;
 mod config;
+mod job;
 mod mounts;
 mod program;
 mod session;

@@ -29,7 +29,9 @@ use crate::workload::plan::{FileKind, Plan};
 use crate::workload::spec::ExitWhat;
 use flusher::Flusher;
 use process::Process;
-use world::{Owner, PlacedFile, World};
+use world::{Owner, World};
+
+pub use world::PlacedFile;
 
 /// Files begin at multiples of this many sectors (1 MiB), as partitions do.
 const FILE_ALIGN_SECTORS: u64 = 2048;
@@ -241,7 +243,7 @@ impl Engine {
 
 /// Where files lie: one behind the other from the disk's start, each in one piece, in the
 /// order in which the job file names them. A device is the whole disk.
-fn place(plan: &Plan, capacity: Sector) -> Vec<PlacedFile> {
+pub fn place(plan: &Plan, capacity: Sector) -> Vec<PlacedFile> {
     let mut next = 0_u64;
     plan.files
         .iter()

@@ -1,0 +1,55 @@
+//! The plan's files as partitions of the disk, each where the simulator has it.
+
+use std::path::Path;
+use std::process::Command;
+
+use blklab_core::engine::PlacedFile;
+use blklab_core::workload::plan::{FileKind, Plan};
+
+/// Partitions that a disk may have in Linux (`DISK_MAX_PARTS`).
+const PARTITIONS_MAX: usize = 256;
+
+/// Make them known to the kernel, without a partition table on the disk. The path of each
+/// file: its partition's, or the disk's where the job names a device.
+///
+/// # Errors
+/// One line: too many files, or the kernel refused.
+pub fn make(device: &Path, plan: &Plan, places: &[PlacedFile]) -> Result<Vec<String>, String> {
+    let regular = plan.files.iter().filter(|file| file.kind == FileKind::Regular).count();
+    if regular >= PARTITIONS_MAX {
+        return Err(format!(
+            "{regular} files: the kernel rig has at most {}, for each is a partition; the sim rig takes more",
+            PARTITIONS_MAX - 1
+        ));
+    }
+    let device = device.display().to_string();
+    let mut number = 0;
+    let mut paths = Vec::with_capacity(plan.files.len());
+    for (file, place) in plan.files.iter().zip(places) {
+        match file.kind {
+            FileKind::Device => paths.push(device.clone()),
+            FileKind::Regular => {
+                number += 1;
+                add(&device, number, place)?;
+                paths.push(format!("{device}p{number}"));
+            }
+        }
+    }
+    Ok(paths)
+}
+
+fn add(device: &str, number: u32, place: &PlacedFile) -> Result<(), String> {
+    let (start, sectors) = (place.start.0, place.size.sectors());
+    let words = [number.to_string(), start.to_string(), sectors.to_string()];
+    let output = Command::new("addpart")
+        .arg(device)
+        .args(words)
+        .output()
+        .map_err(|error| format!("addpart (of util-linux): {error}"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let text = String::from_utf8_lossy(&output.stderr);
+    let text = text.trim();
+    Err(format!("partition {number} of {sectors} sectors at sector {start} of {device}: {text}"))
+}
