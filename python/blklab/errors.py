@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 
 class BlklabError(Exception):
     """Base of all; the message is one line."""
 
     exit_code = 1
+    detail: Sequence[str] = ()
+    """Lines of somebody else, a compiler's for one, to be shown above the message."""
 
 
 class InputError(BlklabError):

@@ -8,13 +8,14 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TextIO
 
 import typer
 from typer.exceptions import TyperException
 
-from blklab.cli import compare, disks, fio, host, report, schedulers, workloads
+from blklab.cli import compare, disks, fio, host, kernel, report, schedulers, workloads
 from blklab.errors import BlklabError
 
 app = typer.Typer(
@@ -35,6 +36,8 @@ for command in (
     report.report,
 ):
     app.command()(command)
+
+app.add_typer(kernel.app)
 
 _FAILED = 1
 _INTERRUPTED = 130
@@ -67,7 +70,7 @@ def main() -> None:
         finally:
             sys.stdout.flush()
     except BlklabError as error:
-        _fail(str(error), error.exit_code)
+        _fail(str(error), error.exit_code, error.detail)
     except TyperException as error:
         _fail(f"{error.format_message()} (try 'blklab --help')", error.exit_code)
     except (KeyboardInterrupt, typer.Abort):
@@ -101,7 +104,9 @@ def _drop_stdout() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _fail(message: str, code: int) -> None:
+def _fail(message: str, code: int, detail: Sequence[str] = ()) -> None:
     with contextlib.suppress(OSError):
+        for line in detail:
+            os.write(_STDERR, f"    {line}\n".encode(errors="replace"))
         os.write(_STDERR, f"blklab: {' '.join(message.split())}\n".encode(errors="replace"))
     sys.exit(code)

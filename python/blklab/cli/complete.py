@@ -43,6 +43,14 @@ def host(incomplete: str) -> list[str]:
     return _beginning([f"{row['name']}=" for row in rows], incomplete)
 
 
+def kernel(incomplete: str) -> list[str]:
+    """Kernels in the cache, by name."""
+    from blklab.kernel import cache
+
+    names = (name for kernel in cache.kernels() for name in kernel.names)
+    return _beginning(names, incomplete)
+
+
 def objective(incomplete: str) -> list[str]:
     """Objectives."""
     from blklab.compare.analyse import OBJECTIVES

@@ -1,0 +1,18 @@
+"""``blklab kernel``: kernels to try, as programs; one file per command."""
+
+from __future__ import annotations
+
+import typer
+
+from blklab.cli.kernel import build, listed, remove, shell
+
+app = typer.Typer(
+    name="kernel",
+    help="Build Linux as a program, patched or not, keep it and start it.",
+    rich_markup_mode=None,
+    no_args_is_help=True,
+)
+app.command("build")(build.build)
+app.command("list")(listed.listed)
+app.command("remove")(remove.remove)
+app.command("shell")(shell.shell)

@@ -1,0 +1,71 @@
+"""``blklab kernel build``: a kernel from a version, a tarball or one's own directory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from blklab.cli import complete
+
+
+def build(
+    source: Annotated[
+        str | None,
+        typer.Option(
+            help="Version (7.3, 6.12.107), tarball, or directory of one's own. [default: 7.3]",
+        ),
+    ] = None,
+    patch: Annotated[
+        list[Path] | None,
+        typer.Option(help="Patch to apply, as with patch -p1; repeatable, in this order."),
+    ] = None,
+    config: Annotated[
+        list[str] | None,
+        typer.Option(help="Option of the kernel's configuration: NAME=y; repeatable."),
+    ] = None,
+    name: Annotated[
+        str | None,
+        typer.Option(
+            help="What to call it. [default: after source and patches]",
+            autocompletion=complete.kernel,
+        ),
+    ] = None,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Compilers at the same time; default: one per CPU.")
+    ] = None,
+    refresh: Annotated[
+        bool,
+        typer.Option(help="Ask the mirror for a newer source of that version, if one is cached."),
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Machine-readable.")] = False,
+) -> None:
+    """Build Linux as a program (user-mode Linux) and keep it; no root is needed."""
+    from blklab.cli import console
+    from blklab.cli.kernel import listed, steps
+    from blklab.kernel.build import build as build_kernel
+
+    with steps.shown() as told:
+        built = build_kernel(
+            source,
+            patch or (),
+            name,
+            options=config or (),
+            jobs=jobs,
+            refresh=refresh,
+            steps=told,
+        )
+    kernel = built.kernel
+    if as_json:
+        console.print_json(listed.row(kernel) | {"fresh": built.fresh})
+        return
+    if built.fresh:
+        print(f"{kernel.names[0]}: Linux {kernel.version}, built in {kernel.build_s:.0f} s "
+              f"({kernel.compiled} files compiled)")  # fmt: skip
+    else:
+        print(f"{kernel.names[0]}: Linux {kernel.version}, from the cache")
+    print(f"source: {kernel.source}")
+    if kernel.patches:
+        print(f"patches: {', '.join(kernel.patches)}")
+    print(kernel.image)

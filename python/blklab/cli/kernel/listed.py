@@ -1,0 +1,49 @@
+"""``blklab kernel list``: what is in the cache."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from blklab.kernel.cache import Kernel
+
+
+def listed(
+    as_json: Annotated[bool, typer.Option("--json", help="Machine-readable.")] = False,
+) -> None:
+    """List the kernels that were built, the latest first, and what the cache takes."""
+    from blklab.cli import console
+    from blklab.kernel import cache
+
+    kernels = cache.kernels()
+    if as_json:
+        console.print_json(
+            {
+                "cache": str(cache.root()),
+                "used_bytes": cache.used_bytes(),
+                "kernels": [row(kernel) for kernel in kernels],
+            }
+        )
+        return
+    if not kernels:
+        print("no kernels yet; build one: blklab kernel build")
+    for kernel in kernels:
+        print(", ".join(kernel.names) or kernel.key)
+        print(f"    Linux {kernel.version} of {kernel.source}")
+        if kernel.patches:
+            print(f"    patched with {', '.join(kernel.patches)}")
+        if kernel.config:
+            print(f"    with {', '.join(kernel.config)}")
+        print(f"    built {kernel.built_at} in {kernel.build_s:.0f} s, "
+              f"{kernel.size_bytes / 1e6:.0f} MB, key {kernel.key}")  # fmt: skip
+    used = ", ".join(f"{part} {count / 1e6:.0f} MB" for part, count in cache.used_bytes().items())
+    print(f"\n{cache.root()}: {used}")
+
+
+def row(kernel: Kernel) -> dict[str, Any]:
+    """A kernel for a machine."""
+    from dataclasses import asdict
+
+    return asdict(kernel) | {"image": str(kernel.image), "size_bytes": kernel.size_bytes}

@@ -1,0 +1,37 @@
+"""``blklab kernel remove``: make room."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from blklab.cli import complete
+
+
+def remove(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="NAME", help="Kernels by name or key.", autocompletion=complete.kernel
+        ),
+    ] = None,
+    sources: Annotated[
+        bool,
+        typer.Option(
+            "--sources", help="Also downloads, sources and objects: nearly all of the space."
+        ),
+    ] = False,
+) -> None:
+    """Remove kernels from the cache; what they were built of stays for the next build."""
+    from blklab.errors import InputError
+    from blklab.kernel import cache
+
+    if not names and not sources:
+        raise InputError("what is to be removed? Kernels by name, or --sources")
+    # All are looked up before the first goes.
+    for name, kernel in [(name, cache.find(name)) for name in names or ()]:
+        gone = cache.remove(kernel, name)
+        print(f"{name}: removed" if gone else f"{name}: only the name; the kernel has others")
+    if sources:
+        print(f"downloads, sources and objects: {cache.remove_sources() / 1e6:.0f} MB removed")

@@ -1,0 +1,57 @@
+"""``blklab kernel shell``: look around inside."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from blklab.cli import complete
+
+
+def shell(
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            help="Kernel by name. [default: the latest]",
+            autocompletion=complete.kernel,
+        ),
+    ] = None,
+    memory: Annotated[int, typer.Option(min=64, max=65536, help="In MiB.")] = 512,
+    time_travel: Annotated[
+        str, typer.Option(help="The guest's clock: off (the host's), on or inf-cpu.")
+    ] = "off",
+    timeout: Annotated[float, typer.Option(min=1, help="End it after so many seconds.")] = 86400.0,
+) -> None:
+    """Start a kernel with a shell inside; this machine's files are there, read-only."""
+    import contextlib
+    import sys
+    import tempfile
+    import termios
+    from pathlib import Path
+
+    from blklab.kernel import cache, shell_init
+    from blklab.kernel.boot import boot, checked_time_travel
+
+    kernel = cache.find(name) if name else cache.latest()
+    travel = checked_time_travel(time_travel)
+    terminal = termios.tcgetattr(sys.stdin) if sys.stdin.isatty() else None
+    print(f"Linux {kernel.version} ({kernel.label}); leave with: exit", file=sys.stderr)
+    program = str(Path(sys.executable).resolve())
+    with tempfile.TemporaryDirectory(prefix="blklab-run-") as directory:
+        try:
+            with boot(
+                kernel.image,
+                [program, "-I", "-S", shell_init.__file__, "/bin/sh", "-i"],
+                Path(directory),
+                memory_mib=memory,
+                time_travel=travel,
+                timeout_s=timeout,
+                interactive=True,
+            ) as guest:
+                guest.wait()
+        finally:
+            if terminal is not None:
+                # A guest that is killed leaves the terminal as it had set it.
+                with contextlib.suppress(termios.error):
+                    termios.tcsetattr(sys.stdin, termios.TCSADRAIN, terminal)

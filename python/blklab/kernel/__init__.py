@@ -1,0 +1,6 @@
+"""Linux itself as a program: sources, builds, the cache, and guests.
+
+User-mode Linux is the whole kernel compiled into one executable that runs without root and
+without hardware virtualisation. `build` makes one of a source and patches, `cache` keeps it,
+`boot` runs it.
+"""

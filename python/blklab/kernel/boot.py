@@ -1,0 +1,216 @@
+"""Starts a kernel as a guest: an ordinary process that sees this machine's files.
+
+The guest's root is the host's, mounted read-only through hostfs. Its init is a program of the
+host, which finds the one directory it may write to in the kernel's command line, as
+``blklab.run=DIRECTORY``, and mounts that over itself (``mount -t hostfs -o DIRECTORY``).
+It ends by powering off; the kernel panics if init just returns.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Literal, cast, get_args
+
+from blklab.errors import InputError, nearest
+from blklab.kernel import supervise
+from blklab.kernel.errors import GuestPanicError, GuestTimeoutError, KernelError
+
+TimeTravel = Literal["off", "on", "inf-cpu"]
+"""The guest's clock: the host's; virtual, and CPU time counts; virtual, and CPU time is free."""
+
+_TIME_TRAVEL = {"off": [], "on": ["time-travel"], "inf-cpu": ["time-travel=inf-cpu"]}
+_CONSOLE_BYTES_MAX = 4 << 20
+_TAIL_BYTES = 16384
+_TAIL_LINES = 15
+# The command line is a text with words; quotes hold blanks together, nothing holds a quote.
+_UNFIT = re.compile(r"[\"\n]")
+_PLAIN = re.compile(r"[\w@%+=:,./-]+", re.ASCII)
+# x86's COMMAND_LINE_SIZE, of which UML adds some words of its own.
+_LINE_BYTES_MAX = 2000
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a guest ended that ended in order."""
+
+    console: Path | None
+    """What it printed; None if it had the terminal."""
+    wall_s: float
+
+
+class Guest:
+    """A guest that runs. Leaving the ``with`` block ends it if it has not ended."""
+
+    def __init__(
+        self, process: subprocess.Popen[bytes], console: Path | None, timeout_s: float
+    ) -> None:
+        self._process = process
+        self._start_s = time.monotonic()
+        self.console = console
+        self._timeout_s = timeout_s
+
+    def __enter__(self) -> Guest:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
+    ) -> None:
+        self.kill()
+
+    @property
+    def running(self) -> bool:
+        """Whether it still runs."""
+        return self._process.poll() is None
+
+    def wait(self) -> Outcome:
+        """Wait for its end.
+
+        GuestPanicError, GuestTimeoutError or KernelError with the last lines of its console
+        if it did not power off in order. If this is interrupted, the guest is ended.
+        """
+        try:
+            code = self._process.wait()
+        except BaseException:
+            self.kill()
+            raise
+        wall_s = time.monotonic() - self._start_s
+        match code:
+            case supervise.POWERED_OFF:
+                return Outcome(self.console, wall_s)
+            case supervise.PANICKED:
+                raise GuestPanicError(f"the guest's kernel panicked{self._where()}", self.tail())
+            case supervise.TIMED_OUT:
+                raise GuestTimeoutError(
+                    f"the guest was ended after {self._timeout_s:g} s{self._where()}", self.tail()
+                )
+            case supervise.ABANDONED:
+                raise KernelError("the guest was ended before its time")
+        raise KernelError(f"the guest's process died{self._where()}", self.tail())
+
+    def kill(self) -> None:
+        """End it now; returns when nothing of it is left."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait()
+
+    def tail(self) -> list[str]:
+        """The last lines of its console; up to the panic, if there was one."""
+        if self.console is None or not self.console.is_file():
+            return []
+        with self.console.open("rb") as file:
+            file.seek(max(0, self.console.stat().st_size - _TAIL_BYTES))
+            text = file.read().decode(errors="replace")
+        lines = [line.rstrip() for line in text.splitlines() if line.strip()]
+        for number, line in enumerate(lines):
+            if supervise.PANIC.decode() in line:
+                # What follows is a stack with addresses.
+                lines = lines[: number + 1]
+                break
+        return lines[-_TAIL_LINES:]
+
+    def _where(self) -> str:
+        return f"; its console: {self.console}" if self.console else ""
+
+
+def boot(
+    kernel: Path,
+    init: Sequence[str],
+    run_dir: Path,
+    *,
+    memory_mib: int = 512,
+    time_travel: TimeTravel = "off",
+    timeout_s: float = 600.0,
+    interactive: bool = False,
+    options: Sequence[str] = (),
+) -> Guest:
+    """Start `kernel` with the program `init` and its arguments, and return at once.
+
+    The guest may write to `run_dir` and nowhere else. Its console goes to `run_dir`/console,
+    at most 4 MiB; with `interactive` it is this process's terminal. `options` are further
+    words of the kernel's command line. InputError if that cannot be written down. The guest
+    dies with this process, even if this is killed; it is nowhere tied to a thread.
+    """
+    run_dir = run_dir.absolute()
+    console = None if interactive else run_dir / "console"
+    # Sockets have short names (sun_path): not below run_dir, which may lie deep.
+    private = tempfile.mkdtemp(prefix="blklab-guest-")
+    terminal = os.dup(sys.stdin.fileno()) if interactive else None
+    words = [
+        *("root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro"),
+        *(f"mem={memory_mib}M", "con=null", "con0=fd:0,fd:1", "console=tty0", "quiet"),
+        # Faster than ptrace where the host allows it; older kernels do not know the word.
+        *("seccomp=auto", f"uml_dir={private}", "umid=guest", "null_blk.nr_devices=0"),
+        *_TIME_TRAVEL[time_travel],
+        *options,
+        *(f"init={init[0]}", f"blklab.run={run_dir}"),
+        *(["--", *init[1:]] if len(init) > 1 else []),
+    ]
+    try:
+        _check(words)
+        process = subprocess.Popen(
+            [
+                *(sys.executable, "-I", "-S", supervise.__file__),
+                *(str(timeout_s), str(console or f"fd:{terminal}"), str(_CONSOLE_BYTES_MAX)),
+                *(private, "setpriv", "--pdeathsig=KILL", str(kernel), *map(_quoted, words)),
+            ],
+            stdin=subprocess.PIPE,
+            stdout=None if interactive else subprocess.DEVNULL,
+            env={"PATH": os.defpath, "TMPDIR": _memory_directory(memory_mib, private)},
+            # Ctrl-C reaches blklab, which ends the guest; nothing else does.
+            start_new_session=True,
+            pass_fds=[] if terminal is None else [terminal],
+        )
+    except BaseException:
+        Path(private).rmdir()
+        raise
+    finally:
+        if terminal is not None:
+            os.close(terminal)
+    return Guest(process, console, timeout_s)
+
+
+def checked_time_travel(name: str) -> TimeTravel:
+    """`name`, if a guest's clock can go so; InputError otherwise."""
+    for known in get_args(TimeTravel):
+        if name == known:
+            return cast(TimeTravel, known)
+    raise InputError(f"--time-travel: no '{name}'{nearest(name, get_args(TimeTravel))}")
+
+
+def _check(words: Sequence[str]) -> None:
+    for word in words:
+        if _UNFIT.search(word):
+            raise InputError(f"'{word}': a guest's command line cannot hold quotes or new lines")
+    count = len(" ".join(words).encode())
+    if count > _LINE_BYTES_MAX:
+        raise InputError(
+            f"a guest's command line of {count} bytes; at most {_LINE_BYTES_MAX} go in"
+        )
+
+
+def _quoted(word: str) -> str:
+    return word if _PLAIN.fullmatch(word) else f'"{word}"'
+
+
+def _memory_directory(memory_mib: int, private: str) -> str:
+    """Where the guest's memory lies, as a file without a name.
+
+    Of memory where that is large enough; a container's /dev/shm is often 64 MiB, and a guest
+    that runs into its end dies of SIGBUS.
+    """
+    shared = "/dev/shm"
+    try:
+        found = os.statvfs(shared)
+    except OSError:
+        return private
+    roomy = found.f_bavail * found.f_frsize >= memory_mib << 20
+    return shared if roomy and os.access(shared, os.W_OK) else private

@@ -1,0 +1,176 @@
+"""From a source and patches to a kernel in the cache.
+
+Objects are kept per source. A further build of it, with other patches or after a change in
+the user's directory, compiles what depends on the files that changed and nothing else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from blklab.errors import InputError
+from blklab.kernel import cache, config, patches, source, tools
+from blklab.kernel.cache import Kernel
+from blklab.kernel.make import Make
+from blklab.kernel.source import Source
+from blklab.kernel.steps import Steps
+from blklab.kernel.tree import Tree
+
+_COMPILED_AT_FIRST = 990
+"""Files that a first build compiles: of 7.3.4 with our configuration. Others differ a little."""
+_UNFIT = re.compile(r"[^\w.+-]+", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Built:
+    """What a call of `build` came to."""
+
+    kernel: Kernel
+    fresh: bool
+    """False if the kernel was in the cache."""
+
+
+@dataclass(frozen=True)
+class _Order:
+    """All that makes a kernel what it is."""
+
+    source: Source
+    files: Mapping[str, os.stat_result]
+    """Empty of a source that cannot change."""
+    patches: Sequence[tuple[str, bytes]]
+    fragment: config.Fragment
+
+    @property
+    def key(self) -> str:
+        stamps = [f"{name} {s.st_size} {s.st_mtime_ns}" for name, s in self.files.items()]
+        digests = [hashlib.sha256(text).hexdigest() for _, text in self.patches]
+        return cache.key_of(self.source.identity, *stamps, *digests, self.fragment.text())
+
+    @property
+    def name(self) -> str:
+        stems = [label.removesuffix(".patch").removesuffix(".diff") for label, _ in self.patches]
+        return _UNFIT.sub("-", "-".join([self.source.name, *stems])).lstrip("._+-")[:80]
+
+
+def build(
+    what: str | None = None,
+    patch_files: Iterable[Path] = (),
+    name: str | None = None,
+    *,
+    options: Iterable[str] = (),
+    jobs: int | None = None,
+    refresh: bool = False,
+    steps: Steps | None = None,
+) -> Built:
+    """The kernel of `what` (a version, a tarball, a directory) with patches, built if need be.
+
+    `options` are ``NAME=VALUE`` of the kernel's configuration. The kernel is called `name`,
+    or after source and patches. InputError or KernelError; the cache is then as before.
+    """
+    steps = steps or Steps()
+    wanted = None if name is None else cache.checked_name(name)
+    fragment = config.fragment(options)
+    texts = patches.read(patch_files)
+    tools.require()
+    if os.uname().machine != "x86_64":
+        raise InputError(f"user-mode Linux is built here on x86_64 only, not {os.uname().machine}")
+    place = source.find(what, steps, refresh=refresh)
+    order = _Order(place, source.files(place) if place.own else {}, texts, fragment)
+    found = cache.by_key(order.key)
+    fresh = found is None
+    kernel = found or _build(order, jobs or len(os.sched_getaffinity(0)), steps)
+    called = wanted or order.name or kernel.key
+    if called not in kernel.names:
+        cache.give_name(called, kernel.key)
+    return Built(cache.find(called), fresh)
+
+
+def _build(order: _Order, jobs: int, steps: Steps) -> Kernel:
+    place = cache.root() / "trees" / cache.key_of(order.source.identity)
+    place.mkdir(parents=True, exist_ok=True)
+    with cache.locked(
+        place, lambda: steps.note("waiting for another build of the same source")
+    ) as lock:
+        # The other build may have been of the same kernel.
+        return cache.by_key(order.key) or _build_alone(order, place, lock, jobs, steps)
+
+
+def _build_alone(order: _Order, place: Path, lock: int, jobs: int, steps: Steps) -> Kernel:
+    start_s = time.monotonic()
+    steps.begin("preparing the source")
+    patched = patches.apply(order.patches, lambda name: order.source.top / name)
+    objects, log = place / "objects", place / "make.log"
+    log.unlink(missing_ok=True)
+    objects.mkdir(exist_ok=True)
+    unfinished = objects / ".unfinished"
+    _distrust(objects, unfinished)
+    unfinished.touch()
+    tree = Tree(place / "tree", place / "files.json")
+    files = order.files or source.files(order.source)
+    changed = tree.follow(order.source, files, patched)
+    make = Make(place / "tree", objects, log, jobs, lock)
+    _configure(make, order.fragment, changed, steps)
+    compiled = _compile(make, steps)
+    release = (objects / "include/config/kernel.release").read_text(encoding="utf-8").strip()
+    kernel = Kernel(
+        key=order.key,
+        version=release,
+        source=order.source.label,
+        base=order.source.identity,
+        patches=tuple(label for label, _ in order.patches),
+        config=tuple(f"{name}={value}" for name, value in order.fragment.own.items()),
+        built_at=cache.now_text(),
+        build_s=round(time.monotonic() - start_s, 1),
+        compiled=compiled,
+    )
+    cache.keep(kernel, {"linux": objects / "linux", "config": objects / ".config"})
+    unfinished.unlink()
+    return kernel
+
+
+def _configure(make: Make, fragment: config.Fragment, changed: Sequence[str], steps: Steps) -> None:
+    """Write the kernel's configuration, if it can have become another one, and check it."""
+    text = fragment.text()
+    wish, result = make.objects / ".wish", make.objects / ".config"
+    asked = wish.read_text(encoding="utf-8") if wish.is_file() else ""
+    if asked != text or not result.is_file() or any("Kconfig" in name for name in changed):
+        steps.begin("configuring")
+        wish.unlink(missing_ok=True)
+        settings = make.objects / ".wish.new"
+        settings.write_text(text, encoding="utf-8")
+        make.run(["allnoconfig"], {"KCONFIG_ALLCONFIG": str(settings)})
+        settings.rename(wish)
+    for option in fragment.check(result):
+        steps.note(f"this kernel has no {option}")
+
+
+def _compile(make: Make, steps: Steps) -> int:
+    """How many files were compiled, now and in earlier attempts that came to nothing."""
+    finished = make.objects / ".finished"
+    if finished.is_file():
+        steps.begin("compiling what changed", None, "files")
+        return make.run(["linux"], tick=steps.reached)
+    before = sum(1 for _ in make.objects.rglob("*.o"))
+    steps.begin("compiling", max(_COMPILED_AT_FIRST, before), "files")
+    compiled = make.run(["linux"], tick=lambda done: steps.reached(before + done))
+    finished.touch()
+    return compiled
+
+
+def _distrust(objects: Path, unfinished: Path) -> None:
+    """Remove what a build has made that was killed so that it could not tidy up.
+
+    A compiler that is killed leaves half an object, and make goes by times alone.
+    """
+    if not unfinished.is_file():
+        return
+    since_ns = unfinished.stat().st_mtime_ns
+    for path in objects.rglob("*"):
+        if path.is_file() and not path.is_symlink() and path.stat().st_mtime_ns >= since_ns:
+            path.unlink()

@@ -1,0 +1,271 @@
+"""Where kernels and all that they are made of lie, and who may touch it when.
+
+::
+
+    downloads/   packages, as the mirror gave them
+    sources/     unpacked sources, one directory each, never changed
+    trees/       per source: a copy to patch (hard links) and the objects built of it
+    built/       finished kernels by key: `linux`, `config`, `kernel.json`; never changed
+    names/       a file per name that holds a key
+
+Whatever takes longer than a write is made beside its place under a lock and renamed at the
+end, so a build that is killed leaves only what the next one sweeps away.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import re
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from blklab.errors import InputError, nearest
+from blklab.files import write_whole
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,79}")
+_KEY_DIGITS = 12
+_PARTIAL = ".partial-"
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A finished kernel."""
+
+    key: str
+    version: str
+    """As the kernel calls itself: ``7.3.4``."""
+    source: str
+    """What it was built of, for a person."""
+    base: str
+    """The source's identity."""
+    patches: tuple[str, ...]
+    """File names, in the order in which they were applied."""
+    config: tuple[str, ...]
+    """Options that the user set."""
+    built_at: str
+    """ISO 8601, UTC."""
+    build_s: float
+    """Wall time of the build."""
+    compiled: int
+    """Files that were compiled for it; the rest was there from earlier builds."""
+    names: tuple[str, ...] = ()
+
+    @property
+    def directory(self) -> Path:
+        """Holds the files below."""
+        return root() / "built" / self.key
+
+    @property
+    def image(self) -> Path:
+        """The executable."""
+        return self.directory / "linux"
+
+    @property
+    def size_bytes(self) -> int:
+        """Of the executable."""
+        return self.image.stat().st_size
+
+    @property
+    def label(self) -> str:
+        """Its name, or its key where it has none."""
+        return self.names[0] if self.names else self.key
+
+
+def root() -> Path:
+    """``$BLKLAB_CACHE/kernels``, else below ``$XDG_CACHE_HOME/blklab`` or ``~/.cache/blklab``."""
+    own = os.environ.get("BLKLAB_CACHE")
+    if own:
+        return Path(own).expanduser().absolute() / "kernels"
+    cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(cache).expanduser().absolute() / "blklab" / "kernels"
+
+
+def key_of(*parts: str) -> str:
+    """A short name for all of `parts` together."""
+    digest = hashlib.sha256("\0".join(parts).encode("utf-8", "surrogateescape"))
+    return digest.hexdigest()[:_KEY_DIGITS]
+
+
+@contextlib.contextmanager
+def locked(place: Path, waiting: Callable[[], None] | None = None) -> Iterator[int]:
+    """Hold `place`, which may not exist yet, alone; yields the descriptor of the lock.
+
+    A child that gets the descriptor keeps the lock for as long as it lives. `waiting` is
+    called once if another process has it.
+    """
+    lock = place.parent / f".{place.name}.lock"
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if waiting is not None:
+                waiting()
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield handle
+    finally:
+        os.close(handle)
+
+
+@contextlib.contextmanager
+def whole_directory(place: Path) -> Iterator[Path]:
+    """A directory to fill that becomes `place` at the end, or is gone.
+
+    To be used under the lock of `place`: what an earlier, killed process left is removed.
+    """
+    for left in place.parent.glob(f"{_PARTIAL}{place.name}-*"):
+        shutil.rmtree(left, ignore_errors=True)
+    partial = place.parent / f"{_PARTIAL}{place.name}-{os.getpid()}"
+    partial.mkdir(parents=True)
+    try:
+        yield partial
+        if place.exists():
+            shutil.rmtree(place)
+        partial.rename(place)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def checked_name(name: str) -> str:
+    """`name`, if a kernel can be called so; InputError otherwise."""
+    if not _NAME.fullmatch(name):
+        raise InputError(
+            f"--name: '{name}': expected letters, digits and . _ + -, at most 80 characters"
+        )
+    return name
+
+
+def by_key(key: str) -> Kernel | None:
+    """The finished kernel of that key, if there is one."""
+    try:
+        text = (root() / "built" / key / "kernel.json").read_text(encoding="utf-8")
+        row: dict[str, Any] = json.loads(text)
+    except (OSError, ValueError):
+        return None
+    row |= {field: tuple(row[field]) for field in ("patches", "config")}
+    names = tuple(sorted(name for name, target in _names().items() if target == key))
+    return Kernel(key=key, names=names, **row)
+
+
+def kernels() -> list[Kernel]:
+    """All finished kernels, the latest first."""
+    keys = sorted(path.name for path in _entries("built"))
+    found = [kernel for key in keys if (kernel := by_key(key)) is not None]
+    return sorted(found, key=lambda kernel: kernel.built_at, reverse=True)
+
+
+def find(name: str) -> Kernel:
+    """The kernel of that name or key. InputError if there is none."""
+    names = _names()
+    kernel = by_key(names.get(name, name)) if _NAME.fullmatch(name) else None
+    if kernel is None:
+        hint = nearest(name, names) if names else "; build one: blklab kernel build"
+        raise InputError(f"no kernel '{name}'{hint}")
+    return kernel
+
+
+def latest() -> Kernel:
+    """The kernel that was built last. InputError if there is none."""
+    found = kernels()
+    if not found:
+        raise InputError("no kernel in the cache; build one: blklab kernel build")
+    return found[0]
+
+
+def keep(kernel: Kernel, files: Mapping[str, Path]) -> None:
+    """Store `kernel` with `files`, which are copied: name in the cache -> where it lies."""
+    row: Mapping[str, Any] = {
+        field: value for field, value in asdict(kernel).items() if field not in ("key", "names")
+    }
+    with locked(kernel.directory), whole_directory(kernel.directory) as partial:
+        for name, path in files.items():
+            shutil.copy2(path, partial / name)
+        (partial / "kernel.json").write_text(json.dumps(row, indent=2) + "\n", encoding="utf-8")
+
+
+def give_name(name: str, key: str) -> None:
+    """From now on `name` is the kernel `key`; what had the name before stays under its key."""
+    write_whole(root() / "names" / name, f"{key}\n")
+
+
+def remove(kernel: Kernel, name: str) -> bool:
+    """Drop `name`; the kernel goes with its last name. True if it went.
+
+    The source and its objects stay for the next build; see `remove_sources`.
+    """
+    if name != kernel.key:
+        (root() / "names" / name).unlink(missing_ok=True)
+        if len(kernel.names) > 1:
+            return False
+    for other in kernel.names:
+        (root() / "names" / other).unlink(missing_ok=True)
+    with locked(kernel.directory):
+        shutil.rmtree(kernel.directory, ignore_errors=True)
+    return True
+
+
+def remove_sources() -> int:
+    """Remove downloads, sources and objects, but what is in use; bytes that came free."""
+    before = sum(used_bytes().values())
+    for part in ("trees", "sources", "downloads"):
+        for path in _entries(part):
+            with contextlib.suppress(BlockingIOError), _locked_now(path):
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+    return before - sum(used_bytes().values())
+
+
+def used_bytes() -> dict[str, int]:
+    """Bytes on the disk per part of the cache; a file with several links counts once."""
+    seen: set[tuple[int, int]] = set()
+    return {part: _used(root() / part, seen) for part in ("built", "downloads", "sources", "trees")}
+
+
+def now_text() -> str:
+    """The present in UTC, to the second, as it stands in `Kernel.built_at`."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+
+@contextlib.contextmanager
+def _locked_now(place: Path) -> Iterator[None]:
+    handle = os.open(place.parent / f".{place.name}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _names() -> dict[str, str]:
+    found = {}
+    for path in _entries("names"):
+        with contextlib.suppress(OSError):
+            found[path.name] = path.read_text(encoding="utf-8").strip()
+    return found
+
+
+def _entries(part: str) -> list[Path]:
+    try:
+        return [path for path in (root() / part).iterdir() if not path.name.startswith(".")]
+    except FileNotFoundError:
+        return []
+
+
+def _used(directory: Path, seen: set[tuple[int, int]]) -> int:
+    total = 0
+    for where, _, files in os.walk(directory):
+        for name in files:
+            with contextlib.suppress(FileNotFoundError):
+                found = os.lstat(os.path.join(where, name))  # noqa: PTH118 (100,000 files)
+                if (found.st_dev, found.st_ino) not in seen:
+                    seen.add((found.st_dev, found.st_ino))
+                    total += found.st_blocks * 512
+    return total

@@ -1,0 +1,24 @@
+"""What can go wrong with a kernel: one line, and the kernel's own words above it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from blklab.errors import RunError
+
+
+class KernelError(RunError):
+    """A source, a build or a guest failed."""
+
+    def __init__(self, message: str, detail: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.detail = tuple(detail)
+        """What make, patch or the guest said last; printed above the message."""
+
+
+class GuestPanicError(KernelError):
+    """The guest's kernel panicked or died."""
+
+
+class GuestTimeoutError(KernelError):
+    """The guest did not end within its limit of wall time."""

@@ -1,0 +1,91 @@
+"""Patches: which files they touch, and what these are afterwards.
+
+A patch is tried on copies of the files it names, with patch(1); the tree that is built is
+written only when all have gone in.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path, PurePosixPath
+
+from blklab.errors import InputError
+from blklab.kernel.errors import KernelError
+
+_HEAD = re.compile(r"^(?:---|\+\+\+) (?:\"([^\"\n]+)\"|([^\t\n]+))", re.MULTILINE)
+_RENAME = re.compile(r"^(?:rename|copy) (?:from|to) (.+)$", re.MULTILINE)
+_LINES_SHOWN = 20
+_BYTES_MAX = 64 << 20
+
+
+def read(paths: Iterable[Path]) -> list[tuple[str, bytes]]:
+    """Each patch's name and bytes. InputError if one cannot be read or is no patch."""
+    found = []
+    for path in paths:
+        try:
+            with path.open("rb") as file:
+                text = file.read(_BYTES_MAX + 1)
+        except OSError as error:
+            raise InputError(f"{path}: {error.strerror or error}") from error
+        if len(text) > _BYTES_MAX:
+            raise InputError(f"{path}: more than {_BYTES_MAX} bytes are no patch")
+        if not touched(text):
+            raise InputError(f"{path}: not a patch: no line '+++ b/FILE' in it")
+        found.append((path.name, text))
+    return found
+
+
+def touched(text: bytes) -> set[str]:
+    """Files, relative to the kernel's top, that the patch reads, writes, makes or removes.
+
+    As with ``patch -p1`` the first part of a name does not count.
+    """
+    plain = text.decode("utf-8", "surrogateescape")
+    names = {quoted or bare.rstrip() for quoted, bare in _HEAD.findall(plain)}
+    stripped = {name.partition("/")[2] for name in names if name != "/dev/null"}
+    return {name for name in stripped if name} | set(_RENAME.findall(plain))
+
+
+def apply(
+    patches: Sequence[tuple[str, bytes]], original: Callable[[str], Path]
+) -> dict[str, bytes | None]:
+    """Every touched file's contents after all patches; None where it is gone.
+
+    `original` says where a file lies unpatched; it may not exist. KernelError with patch's
+    own words if one does not apply.
+    """
+    names = sorted(set().union(*(touched(text) for _, text in patches)))
+    for name in names:
+        if ".." in PurePosixPath(name).parts or name.startswith("/"):
+            raise KernelError(f"a patch names {name}, which is outside of the kernel's source")
+    with tempfile.TemporaryDirectory(prefix="blklab-patch-") as directory:
+        scratch = Path(directory)
+        for name in names:
+            source = original(name)
+            if source.is_file():
+                (scratch / name).parent.mkdir(parents=True, exist_ok=True)
+                (scratch / name).write_bytes(source.read_bytes())
+        for label, text in patches:
+            _apply_one(scratch, label, text)
+        return {
+            name: (scratch / name).read_bytes() if (scratch / name).is_file() else None
+            for name in names
+        }
+
+
+def _apply_one(scratch: Path, label: str, text: bytes) -> None:
+    done = subprocess.run(
+        # No .orig files, no questions, rejected hunks told of and not kept.
+        ["patch", "-p1", "--batch", "--forward", "--no-backup-if-mismatch", "--reject-file=-"],
+        cwd=scratch,
+        input=text,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        check=False,
+    )
+    if done.returncode:
+        lines = done.stdout.decode(errors="replace").splitlines()
+        raise KernelError(f"{label} does not apply to this kernel", lines[-_LINES_SHOWN:])

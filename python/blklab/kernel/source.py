@@ -1,0 +1,266 @@
+"""What a kernel is built of: a version, a tarball, or a directory of one's own."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import subprocess
+import tarfile
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import IO
+
+from blklab.errors import InputError
+from blklab.kernel import cache, mirror
+from blklab.kernel.errors import KernelError
+from blklab.kernel.steps import Steps
+
+DEFAULT_VERSION = "7.3"
+"""What is built if nothing else is said."""
+
+# A third of the source's size, and nothing that user-mode Linux is built of. What a
+# directory's Kconfig and Makefiles say stays, since others include it.
+_ARCHITECTURES = (
+    *("alpha", "arc", "arm", "arm64", "csky", "hexagon", "loongarch", "m68k", "microblaze"),
+    *("mips", "nios2", "openrisc", "parisc", "powerpc", "riscv", "s390", "sh", "sparc", "xtensa"),
+)
+LEFT_OUT = (
+    *(f"arch/{name}" for name in _ARCHITECTURES),
+    *("drivers/gpu", "drivers/net", "drivers/media", "sound"),
+)
+_LEFT_OUT_SUFFIXES = (".c", ".h", ".S", ".dts", ".dtsi")
+_TARBALLS = (".tar", ".tar.xz", ".tar.gz", ".tar.bz2", ".tgz", ".txz")
+_VERSION = re.compile(r"\d+(\.\d+)*(-[\w.+~]+|[~][\w.+~-]+)?")
+_BLOCK_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class Source:
+    """A tree that can be built; not to be written to."""
+
+    top: Path
+    identity: str
+    """The same for the same source; of a user's directory its path, since files in it change."""
+    label: str
+    """For a person."""
+    name: str
+    """What a kernel of it is called if the user does not say."""
+    own: bool = False
+    """The user's directory."""
+
+
+def find(what: str | None, steps: Steps, *, refresh: bool = False) -> Source:
+    """The source for a directory, a tarball or a version; fetched and unpacked if need be.
+
+    A version is taken from the cache if any fits, with `refresh` the mirror's newest.
+    """
+    if what is None:
+        return _version(DEFAULT_VERSION, steps, refresh)
+    path = Path(what).expanduser()
+    if path.is_dir():
+        return _directory(path)
+    if path.is_file():
+        return _tarball(path.absolute(), steps)
+    if _VERSION.fullmatch(what):
+        return _version(what, steps, refresh)
+    raise InputError(
+        f"--source: '{what}': no directory, no tarball, and no version such as {DEFAULT_VERSION}"
+    )
+
+
+def files(source: Source) -> dict[str, os.stat_result]:
+    """Every file to build of, relative to the top, in order of name.
+
+    Of a git checkout what git tracks or would: no objects of an earlier build in the tree.
+    """
+    if source.own and (source.top / ".git").exists():
+        return dict(_git_files(source.top))
+    return dict(sorted(_walk(source.top, "")))
+
+
+def _directory(path: Path) -> Source:
+    top = path.resolve()
+    if not (top / "Kconfig").is_file() or not (top / "arch/um").is_dir():
+        raise InputError(f"--source: {path}: no Linux source: no Kconfig and arch/um in it")
+    built_in = [name for name in (".config", "include/config") if (top / name).exists()]
+    if built_in and not (top / ".git").exists():
+        raise InputError(
+            f"--source: {path}: was built in ({built_in[0]} is there); "
+            "first run 'make mrproper' in it"
+        )
+    return Source(top, f"directory {top}", str(path), top.name, own=True)
+
+
+def _tarball(path: Path, steps: Steps) -> Source:
+    if not path.name.endswith(_TARBALLS):
+        raise InputError(f"--source: {path}: not a tarball: expected one of {', '.join(_TARBALLS)}")
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(_BLOCK_BYTES):
+            digest.update(block)
+    identity = f"tarball {digest.hexdigest()}"
+    stem = path.name[: path.name.index(".tar")] if ".tar" in path.name else path.stem
+    source = Source(_place(identity), identity, str(path), re.sub(r"[^\w.+-]", "-", stem))
+    with path.open("rb") as file:
+        _unpack_once(source, file, path.name, steps)
+    return source
+
+
+def _version(wanted: str, steps: Steps, refresh: bool) -> Source:
+    known = _unpacked(wanted)
+    if known is not None and not refresh:
+        return known
+    steps.begin(f"asking {mirror.address()} for Linux {wanted}")
+    package = mirror.newest(wanted)
+    identity = f"debian {package.version} {package.sha256}"
+    top = _place(identity)
+    label = f"Debian's linux-source {package.version} ({package.suite})"
+    source = Source(top, identity, label, package.upstream)
+    if not package.signed:
+        steps.note("the mirror's signature was not checked: gpgv or Debian's keyring is missing")
+    if top.is_dir():
+        return source
+    target = cache.root() / "downloads" / Path(package.path).name
+    with cache.locked(target, lambda: steps.note("waiting for another download of it")):
+        if not target.is_file():
+            steps.begin(f"downloading {target.name}", package.size_bytes, "bytes")
+            mirror.download(package, target, steps.reached)
+    with _package_data(target) as (reader, name):
+        _unpack_once(source, reader, name, steps)
+    return source
+
+
+def _unpacked(wanted: str) -> Source | None:
+    """The newest source in the cache for that version."""
+    found = []
+    for note in (cache.root() / "sources").glob("*/source.json"):
+        row = json.loads(note.read_text(encoding="utf-8"))
+        kind, version, *_ = row["identity"].split()
+        package = mirror.Package("", version, "", "", 0, False)
+        if kind == "debian" and package.fits(wanted):
+            found.append((mirror.order(version), note, row))
+    if not found:
+        return None
+    _, note, row = max(found, key=lambda entry: entry[0])
+    return Source(note.parent / "tree", row["identity"], row["label"], row["name"])
+
+
+def _place(identity: str) -> Path:
+    return cache.root() / "sources" / cache.key_of(identity) / "tree"
+
+
+def _unpack_once(source: Source, reader: IO[bytes], name: str, steps: Steps) -> None:
+    place = source.top.parent
+    with cache.locked(place, lambda: steps.note("waiting for another unpacking of it")):
+        if source.top.is_dir():
+            return
+        steps.begin(f"unpacking {name}")
+        with cache.whole_directory(place) as partial:
+            _unpack(reader, name, partial / "tree")
+            row = {key: value for key, value in asdict(source).items() if isinstance(value, str)}
+            (partial / "source.json").write_text(json.dumps(row) + "\n", encoding="utf-8")
+
+
+def _unpack(reader: IO[bytes], name: str, target: Path) -> None:
+    """A tarball with one directory in it, whose contents go to `target`."""
+    target.mkdir()
+    left_out = [f"--exclude=*/{place}/*{suffix}" for place in LEFT_OUT
+                for suffix in _LEFT_OUT_SUFFIXES]  # fmt: skip
+    packing = {"xz": "--xz", "gz": "--gzip", "bz2": "--bzip2"}
+    option = packing.get(name.rpartition(".")[2].replace("tgz", "gz").replace("txz", "xz"))
+    command = ["setpriv", "--pdeathsig=KILL", "tar", "--extract", "--file=-"]
+    command += ["--strip-components=1", f"--directory={target}", "--no-same-owner", *left_out]
+    tar = subprocess.Popen(
+        [*command, *([option] if option else [])],
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=os.environ | {"LC_ALL": "C"},
+    )
+    assert tar.stdin is not None and tar.stderr is not None
+    try:
+        try:
+            while block := reader.read(_BLOCK_BYTES):
+                tar.stdin.write(block)
+            tar.stdin.close()
+        except BrokenPipeError:
+            # It ends with an error of its own, or has read all that it wants.
+            pass
+        words = tar.stderr.read().decode(errors="replace").splitlines()
+        if tar.wait():
+            raise KernelError(f"{name} could not be unpacked", words[-5:])
+    finally:
+        if tar.poll() is None:
+            tar.kill()
+            tar.wait()
+    if not (target / "Kconfig").is_file():
+        raise KernelError(f"{name}: no Linux source: no Kconfig at its top")
+
+
+class _package_data:  # noqa: N801 (a context manager, used as a function)
+    """The tarball inside of a linux-source package, to be read as a stream.
+
+    A package is an ar archive (deb(5)): 60 bytes of header before each member, of which
+    bytes 48 to 58 are the length, and members begin at even places. No dpkg is needed.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __enter__(self) -> tuple[IO[bytes], str]:
+        self._file = self._path.open("rb")
+        self._file.seek(len(b"!<arch>\n"))
+        while len(head := self._file.read(60)) == 60:  # noqa: PLR2004 (see above)
+            if head.startswith(b"data.tar"):
+                self._tar = tarfile.open(fileobj=self._file, mode="r|*")
+                for member in self._tar:
+                    name = Path(member.name).name
+                    if name.startswith("linux-source-") and name.endswith(_TARBALLS):
+                        reader = self._tar.extractfile(member)
+                        assert reader is not None
+                        return reader, name
+                break
+            size = int(head[48:58])
+            self._file.seek(size + size % 2, os.SEEK_CUR)
+        raise KernelError(f"{self._path}: no linux-source-*.tar.xz in this package")
+
+    def __exit__(self, *_: object) -> None:
+        self._tar.close()
+        self._file.close()
+
+
+def _git_files(top: Path) -> Iterator[tuple[str, os.stat_result]]:
+    done = subprocess.run(
+        ["git", "-C", str(top), "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        capture_output=True,
+        check=False,
+    )
+    if done.returncode:
+        raise KernelError(f"{top}: git ls-files failed", done.stderr.decode().splitlines()[-3:])
+    for name in sorted(set(os.fsdecode(done.stdout).split("\0")) - {""}):
+        try:
+            found = os.lstat(top / name)
+        except FileNotFoundError:
+            continue  # removed in the checkout, not yet in the index
+        if not _left_out(name):
+            yield name, found
+
+
+def _walk(top: Path, below: str) -> Iterator[tuple[str, os.stat_result]]:
+    with os.scandir(top / below) as entries:
+        for entry in entries:
+            name = f"{below}{entry.name}"
+            if entry.is_dir(follow_symlinks=False):
+                if entry.name != ".git":
+                    yield from _walk(top, f"{name}/")
+            elif not _left_out(name):
+                yield name, entry.stat(follow_symlinks=False)
+
+
+def _left_out(name: str) -> bool:
+    return name.endswith(_LEFT_OUT_SUFFIXES) and name.startswith(_LEFT_OUT_FOLDERS)
+
+
+_LEFT_OUT_FOLDERS = tuple(f"{place}/" for place in LEFT_OUT)

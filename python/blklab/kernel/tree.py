@@ -1,0 +1,106 @@
+"""The tree that is built: a source's files with patches in them, kept between builds.
+
+make compares times, so only files whose bytes change may get a new one. The tree therefore
+follows its source file by file: hard links to an unpacked source in the cache, copies of a
+user's own files. Whatever is written replaces a file and never writes into it, so that a
+link's other end stays as it is.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+from blklab.files import write_whole
+from blklab.kernel.source import Source
+
+_Stamp = tuple[int, int]
+
+
+class Tree:
+    """A tree at `top`; what is known of it stands in the file `note`. Needs its lock held."""
+
+    def __init__(self, top: Path, note: Path) -> None:
+        self.top = top
+        self._note = note
+        try:
+            row = json.loads(note.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            row = {"files": {}, "patched": []}
+        self._stamps: dict[str, _Stamp] = {
+            name: (size, time) for name, (size, time) in row["files"].items()
+        }
+        self._patched: set[str] = set(row["patched"])
+
+    def follow(
+        self,
+        source: Source,
+        files: Mapping[str, os.stat_result],
+        patched: Mapping[str, bytes | None],
+    ) -> list[str]:
+        """Make the tree what `source` is with `patched` files in it; names that changed.
+
+        If this is interrupted, the next call makes good what is half done.
+        """
+        stamps = {name: (found.st_size, found.st_mtime_ns) for name, found in files.items()}
+        stale = {name for name, stamp in stamps.items() if self._stamps.get(name) != stamp}
+        # First what is no longer sure, then the files, then the new state.
+        unsure = stale | self._patched | set(patched)
+        self._stamps = {name: s for name, s in self._stamps.items() if name not in unsure}
+        gone = self._stamps.keys() - stamps.keys()
+        if unsure or gone:
+            self._keep(self._stamps, self._patched | set(patched))
+        changed = [name for name in sorted(unsure - set(patched) - gone) if name in stamps
+                   and self._take(source, name)]  # fmt: skip
+        removed = (gone | (self._patched - stamps.keys())) - set(patched)
+        changed += [name for name in sorted(removed) if self._write(name, None)]
+        changed += [name for name, text in patched.items() if self._write(name, text)]
+        if unsure or gone:
+            self._stamps = {name: s for name, s in stamps.items() if name not in patched}
+            self._patched = set(patched)
+            self._keep(self._stamps, self._patched)
+        return changed
+
+    def _take(self, source: Source, name: str) -> bool:
+        origin, target = source.top / name, self.top / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if target.is_symlink() or origin.is_symlink():
+            link = origin.readlink() if origin.is_symlink() else None
+            if link is not None and target.is_symlink() and target.readlink() == link:
+                return False
+            target.unlink(missing_ok=True)
+            if link is not None:
+                target.symlink_to(link)
+                return True
+        if not target.exists() and not source.own:
+            target.hardlink_to(origin)
+            return True
+        text = origin.read_bytes()
+        executable = os.access(origin, os.X_OK)
+        return self._write(name, text, executable)
+
+    def _write(self, name: str, text: bytes | None, executable: bool | None = None) -> bool:
+        """Replace the file if its bytes are others; None removes it. True if it did."""
+        target = self.top / name
+        if text is None:
+            was_there = target.exists()
+            target.unlink(missing_ok=True)
+            return was_there
+        if target.is_file() and target.read_bytes() == text:
+            return False
+        target.parent.mkdir(parents=True, exist_ok=True)
+        partial = target.with_name(f".{target.name}.blklab")
+        partial.write_bytes(text)
+        if executable if executable is not None else os.access(target, os.X_OK):
+            partial.chmod(0o755)
+        elif target.is_file():
+            shutil.copymode(target, partial)
+        partial.replace(target)
+        return True
+
+    def _keep(self, stamps: Mapping[str, _Stamp], patched: set[str]) -> None:
+        row = {"files": stamps, "patched": sorted(patched)}
+        write_whole(self._note, json.dumps(row))
