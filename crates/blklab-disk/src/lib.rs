@@ -12,6 +12,7 @@
 //! the time, that decides how fast a run is.
 //!
 //! * [`timed`]: a disk model against a clock; [`lateness`]: how well the clock was kept.
+//! * [`log`]: the first requests, as the disk saw them.
 //! * [`store`]: what has been written.
 //! * [`uapi`], [`control`], [`queue`]: the kernel's side.
 //! * [`server`]: all of it together.
@@ -19,6 +20,7 @@
 pub mod control;
 mod error;
 pub mod lateness;
+pub mod log;
 pub mod queue;
 mod ring;
 pub mod server;

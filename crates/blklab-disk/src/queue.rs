@@ -5,14 +5,16 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use blklab_core::disk::{Command, DiskModel, Op, Tag};
+use blklab_core::disk::{Command, Completion, Op, Tag};
 use blklab_core::units::{Nanos, SECTOR_BYTES, Sector};
 use io_uring::{IoUring, cqueue, opcode, squeue, types};
 use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 
 use crate::lateness::Summary;
+use crate::log::Log;
 use crate::ring::{self, Timer};
+use crate::server::Config;
 use crate::shared::{Buffers, Descriptors};
 use crate::store::Store;
 use crate::timed::Timed;
@@ -28,7 +30,7 @@ pub fn clock() -> Nanos {
 }
 
 /// Requests served, by operation, and how punctually.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Report {
     /// Reads.
     pub reads: u64,
@@ -50,6 +52,9 @@ pub struct Report {
     pub busy_ns: u64,
     /// Bytes of memory that hold data.
     pub data_bytes: u64,
+    /// The first requests.
+    #[serde(skip)]
+    pub log: Log,
 }
 
 /// Asks the serving thread for a fresh model. Zero: nothing asked.
@@ -82,6 +87,8 @@ struct Slot {
     bytes: u32,
     /// The kernel's error number if the store failed.
     failed: Option<i32>,
+    /// Its row in the log.
+    row: Option<u32>,
 }
 
 /// All queues of a device, ready to be served.
@@ -98,8 +105,7 @@ pub struct Queues<'a> {
     in_flight: u32,
     aborted: usize,
     arrived: Vec<u32>,
-    model: &'a DiskModel,
-    seed: u64,
+    config: &'a Config,
     timed: Timed,
     store: Store,
     restart: &'a Restart,
@@ -113,8 +119,7 @@ impl<'a> Queues<'a> {
     /// The kernel refuses a step.
     pub fn open(
         info: &DeviceInfo,
-        model: &'a DiskModel,
-        seed: u64,
+        config: &'a Config,
         store: Store,
         restart: &'a Restart,
     ) -> io::Result<Queues<'a>> {
@@ -136,12 +141,11 @@ impl<'a> Queues<'a> {
             in_flight: 0,
             aborted: 0,
             arrived: Vec::with_capacity(count),
-            model,
-            seed,
-            timed: Timed::new(model, seed, now),
+            config,
+            timed: Timed::new(&config.model, config.seed, now),
             store,
             restart,
-            report: Report::default(),
+            report: Report { log: Log::new(config.log_rows), ..Report::default() },
         };
         for index in 0..count as u32 {
             queues.push(index, QueueOp::Fetch, 0)?;
@@ -164,8 +168,9 @@ impl<'a> Queues<'a> {
             if self.in_flight == 0
                 && let Some(epoch) = self.restart.take()
             {
-                self.timed = Timed::new(self.model, self.seed, epoch);
-                self.report = Report::default();
+                self.timed = Timed::new(&self.config.model, self.config.seed, epoch);
+                self.report.log.restart();
+                self.report = Report { log: std::mem::take(&mut self.report.log), ..Report::default() };
             }
             self.accept(now);
         }
@@ -182,9 +187,12 @@ impl<'a> Queues<'a> {
     fn complete(&mut self, now: Nanos) -> io::Result<()> {
         self.timed.run_to(now);
         for done in 0..self.timed.done().len() {
-            let slot_index = self.timed.done()[done].tag.0;
+            let Completion { tag: Tag(slot_index), at } = self.timed.done()[done];
             self.in_flight -= 1;
             let slot = self.slots[slot_index as usize];
+            if let Some(row) = slot.row {
+                self.report.log.ended(row, at);
+            }
             let mut result = slot.failed.map_or(slot.bytes as i32, |error| -error);
             if slot.op == Op::Read {
                 let data = self.buffers.get(slot_index as usize, slot.bytes as usize);
@@ -248,7 +256,6 @@ impl<'a> Queues<'a> {
                 other => unreachable!("the kernel asks for operation {other}"),
             }
             self.report.errors += u64::from(slot.failed.is_some());
-            self.slots[index as usize] = slot;
             self.in_flight += 1;
             let flush = slot.op == Op::Flush;
             let command = Command {
@@ -260,6 +267,8 @@ impl<'a> Queues<'a> {
                 // ublk does not say with which priority a request came.
                 urgent: false,
             };
+            slot.row = self.report.log.arrived(self.timed.model_time(now), &command);
+            self.slots[index as usize] = slot;
             self.timed.submit(now, command);
         }
     }

@@ -27,6 +27,8 @@ pub struct Config {
     pub data: DataKind,
     /// The N of `/dev/ublkbN`; the driver chooses if none is given.
     pub id: Option<u32>,
+    /// How many requests [`Report::log`] takes.
+    pub log_rows: usize,
 }
 
 /// A living device. Dropping it without [`Server::stop`] leaves it to the process's end.
@@ -52,7 +54,7 @@ impl Server {
         let (ready, is_ready) = mpsc::channel();
         let thread = thread::Builder::new().name("blklab-disk".into()).spawn({
             let restart = Arc::clone(&restart);
-            move || match Queues::open(&info, &config.model, config.seed, store, &restart) {
+            move || match Queues::open(&info, &config, store, &restart) {
                 Ok(queues) => {
                     let _ = ready.send(Ok(()));
                     let report = queues.serve();

@@ -25,6 +25,12 @@ impl Timed {
         Timed { disk: model.build(seed), epoch, done: Vec::new(), lateness: Lateness::default() }
     }
 
+    /// The model's time at `now` of the clock.
+    #[inline]
+    pub fn model_time(&self, now: Nanos) -> Nanos {
+        now.saturating_sub(self.epoch)
+    }
+
     /// When [`Timed::run_to`] must be called next, on the clock; `None` when the disk waits
     /// for a request.
     #[inline]
@@ -39,7 +45,7 @@ impl Timed {
     #[inline]
     pub fn run_to(&mut self, now: Nanos) -> &[Completion] {
         self.done.clear();
-        let model_now = now.saturating_sub(self.epoch);
+        let model_now = self.model_time(now);
         loop {
             let next = self.disk.next_event();
             if next > model_now {
@@ -61,7 +67,7 @@ impl Timed {
     /// A request arrived at `now` of the clock, to which [`Timed::run_to`] has led.
     #[inline]
     pub fn submit(&mut self, now: Nanos, command: Command) {
-        self.disk.submit(now.saturating_sub(self.epoch), command);
+        self.disk.submit(self.model_time(now), command);
     }
 
     /// How late completions were handed over so far.

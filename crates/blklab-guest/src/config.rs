@@ -8,6 +8,7 @@
 //!   "iosched": {"fifo_batch": 16},
 //!   "host_directories": ["/home/me/jobs"],
 //!   "file_system": {"kind": "ext4", "mountpoint": "/mnt"},
+//!   "log_rows": 10000,
 //!   "trace": false,
 //!   "run": {"program": {"command": ["fio", "job.fio"], "environment": {"A": "b"}}}
 //! }
@@ -41,6 +42,9 @@ pub struct Config {
     pub host_directories: Vec<PathBuf>,
     /// A file system to be made on the disk and mounted.
     pub file_system: Option<FileSystem>,
+    /// How many requests `requests.i64` takes: the first of the program's.
+    #[serde(default)]
+    pub log_rows: usize,
     /// Keep the block layer's events.
     #[serde(default)]
     pub trace: bool,

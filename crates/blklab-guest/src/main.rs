@@ -7,6 +7,7 @@
 //! runs the program, and leaves in the directory
 //!
 //! * `program.stdout`, `program.stderr`, and the same of `mkfs`,
+//! * `trace.txt` and `requests.i64` if asked for,
 //! * `result.json`: how it ended and what was measured, or one line of what went wrong.
 //!
 //! Then it powers off. It never exits: a kernel without a first process panics.
@@ -19,6 +20,7 @@ mod job;
 mod mounts;
 mod program;
 mod session;
+mod trace;
 
 use std::fs::File;
 use std::io::Write;

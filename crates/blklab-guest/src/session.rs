@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use blklab_core::disk::DiskModel;
+use blklab_disk::log::{self, Log};
 use blklab_disk::queue::clock;
 use blklab_disk::store::DataKind;
 use blklab_disk::{Report, Server};
@@ -15,6 +17,11 @@ use crate::block::{Block, Counters};
 use crate::config::{self, Config, FileSystem, FileSystemKind, Run};
 use crate::mounts;
 use crate::program::{self, Ended};
+use crate::trace::{Trace, Traced};
+
+/// A kernel that has just started rounds timers up to its tick (10 ms in user-mode Linux);
+/// with one of the first ticks it changes to exact ones.
+const TIMERS_SETTLE: Duration = Duration::from_millis(50);
 
 /// `result.json`.
 #[derive(Debug, Default, Serialize)]
@@ -38,6 +45,19 @@ pub struct Outcome {
     /// What the disk served in the program's time (and until the disk was unmounted), and
     /// how punctually.
     pub disk: Option<Report>,
+    /// What `trace.txt` holds, if it was asked for.
+    pub trace: Option<Traced>,
+    /// What `requests.i64` holds, if a log was asked for.
+    pub log: Option<LogFile>,
+}
+
+/// `requests.i64`: columns, one behind the other, of little-endian 64-bit integers.
+#[derive(Debug, Serialize)]
+pub struct LogFile {
+    /// Length of each column.
+    pub rows: usize,
+    /// Their names; [`Log`] says what they mean.
+    pub columns: [&'static str; 5],
 }
 
 /// Do what `guest.json` in `directory` says.
@@ -59,6 +79,7 @@ fn try_run(directory: &Path, outcome: &mut Outcome) -> Result<(), String> {
         mounts::host_directory(path, false)?;
     }
     let server = start_disk(directory, &config)?;
+    std::thread::sleep(TIMERS_SETTLE);
     let device = server.path();
     let worked = work(directory, &config, &server, &device, outcome);
     if let Some(file_system) = &config.file_system {
@@ -68,7 +89,11 @@ fn try_run(directory: &Path, outcome: &mut Outcome) -> Result<(), String> {
     }
     let report = server.stop().map_err(|error| error.to_string());
     worked?;
-    outcome.disk = Some(report?);
+    let report = report?;
+    if config.log_rows > 0 {
+        outcome.log = Some(write_log(directory, &report.log)?);
+    }
+    outcome.disk = Some(report);
     Ok(())
 }
 
@@ -90,7 +115,8 @@ fn start_disk(directory: &Path, config: &Config) -> Result<Server, String> {
         Ok(DataKind::File(path)) => DataKind::File(directory.join(path)),
         Ok(kind) => kind,
     };
-    let disk = blklab_disk::Config { model, seed: config.disk.seed, data, id: Some(0) };
+    let disk =
+        blklab_disk::Config { model, seed: config.disk.seed, data, id: Some(0), log_rows: config.log_rows };
     Server::start(disk, || {}).map_err(|error| error.to_string())
 }
 
@@ -112,6 +138,7 @@ fn work(
     outcome.scheduler = Some(block.scheduler()?);
     outcome.queue = block.values("queue");
     outcome.iosched = block.values("queue/iosched");
+    let trace = if config.trace { Some(Trace::begin()?) } else { None };
     let before = block.counters()?;
     server.restart_model(clock());
     let Run::Program(program) = &config.run;
@@ -120,7 +147,15 @@ fn work(
     let ended = program::run("program", &program.command.0, environment, &start_in, directory)?;
     outcome.program = Some(ended);
     outcome.counters = Some(block.counters()?.since(&before));
+    outcome.trace = trace.map(|trace| trace.end(directory)).transpose()?;
     Ok(())
+}
+
+fn write_log(directory: &Path, log: &Log) -> Result<LogFile, String> {
+    let path = directory.join("requests.i64");
+    let written = fs::File::create(&path).and_then(|file| log.write(file));
+    written.map_err(|error| format!("{}: {error}", path.display()))?;
+    Ok(LogFile { rows: log.rows(), columns: log::COLUMNS })
 }
 
 fn make_file_system(directory: &Path, file_system: &FileSystem, device: &Path) -> Result<(), String> {

@@ -1,0 +1,129 @@
+//! The block layer's events, by tracefs, into `trace.txt` of the run directory.
+//!
+//! They gather in the kernel's ring buffer and are read when the program has ended: a
+//! reader beside it would take part in what it watches.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+const TRACEFS: &str = "/sys/kernel/tracing";
+
+/// Some half a million events.
+const BUFFER_KIB: u32 = 64 << 10;
+
+/// What `trace.txt` holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Traced {
+    /// Events.
+    pub events: u64,
+    /// Earlier events that found no room.
+    pub lost: u64,
+}
+
+/// Tracing that is on.
+pub struct Trace {
+    root: PathBuf,
+}
+
+impl Trace {
+    /// Begin.
+    ///
+    /// # Errors
+    /// One line: the kernel has no such events.
+    pub fn begin() -> Result<Trace, String> {
+        Trace::begin_at(Path::new(TRACEFS))
+    }
+
+    fn begin_at(root: &Path) -> Result<Trace, String> {
+        let trace = Trace { root: root.to_owned() };
+        trace.set("buffer_size_kb", &BUFFER_KIB.to_string())?;
+        // The clock that the disk and the program are measured by.
+        trace.set("trace_clock", "mono")?;
+        trace.set("events/block/enable", "1")?;
+        trace.set("tracing_on", "1")?;
+        Ok(trace)
+    }
+
+    fn set(&self, file: &str, value: &str) -> Result<(), String> {
+        let path = self.root.join(file);
+        fs::write(&path, value).map_err(|error| {
+            format!("trace: {}: {error}; the kernel needs CONFIG_BLK_DEV_IO_TRACE", path.display())
+        })
+    }
+
+    /// End, and write what was seen to `directory`.
+    ///
+    /// # Errors
+    /// One line.
+    pub fn end(self, directory: &Path) -> Result<Traced, String> {
+        self.set("tracing_on", "0")?;
+        let path = directory.join("trace.txt");
+        let lost = self.lost();
+        let events = self.copy(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        Ok(Traced { events, lost })
+    }
+
+    /// Lines copied from `trace_pipe`, which empties the buffer.
+    fn copy(&self, to: &Path) -> io::Result<u64> {
+        let nonblocking = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+        let mut pipe =
+            File::options().read(true).custom_flags(nonblocking).open(self.root.join("trace_pipe"))?;
+        let mut out = File::create(to)?;
+        let mut buffer = vec![0; 1 << 16];
+        let mut lines = 0;
+        loop {
+            let bytes = match pipe.read(&mut buffer) {
+                Ok(0) => return Ok(lines),
+                Ok(bytes) => bytes,
+                // Nothing is left.
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(lines),
+                Err(error) => return Err(error),
+            };
+            let text = &buffer[..bytes];
+            lines += text.iter().filter(|byte| **byte == b'\n').count() as u64;
+            out.write_all(text)?;
+        }
+    }
+
+    /// Events that the CPUs' buffers have overwritten.
+    fn lost(&self) -> u64 {
+        let buffers = fs::read_dir(self.root.join("per_cpu")).into_iter().flatten().flatten();
+        let texts = buffers.filter_map(|cpu| fs::read_to_string(cpu.path().join("stats")).ok());
+        texts.map(|text| overrun(&text)).sum()
+    }
+}
+
+fn overrun(stats: &str) -> u64 {
+    let line = stats.lines().find_map(|line| line.strip_prefix("overrun:"));
+    line.and_then(|value| value.trim().parse().ok()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_are_copied_and_lost_ones_counted() {
+        let root = tempfile::tempdir().expect("a folder");
+        fs::create_dir_all(root.path().join("events/block")).expect("made");
+        fs::create_dir_all(root.path().join("per_cpu/cpu0")).expect("made");
+        let trace = Trace::begin_at(root.path()).expect("files take anything");
+        let text = |file: &str| fs::read_to_string(root.path().join(file)).expect("written");
+        assert_eq!((text("tracing_on"), text("events/block/enable")), ("1".into(), "1".into()));
+        fs::write(root.path().join("trace_pipe"), "one\ntwo\n").expect("written");
+        fs::write(root.path().join("per_cpu/cpu0/stats"), "entries: 2\noverrun: 7\nbytes: 3\n").expect("ok");
+        let traced = trace.end(root.path()).expect("readable");
+        assert_eq!(traced, Traced { events: 2, lost: 7 });
+        assert_eq!((text("trace.txt"), text("tracing_on")), ("one\ntwo\n".into(), "0".into()));
+    }
+
+    #[test]
+    fn a_kernel_without_the_events_is_one_line() {
+        let error = Trace::begin_at(Path::new("/no/tracing")).map(|_| ()).unwrap_err();
+        assert!(error.starts_with("trace: /no/tracing/buffer_size_kb: No such file"), "{error}");
+    }
+}

@@ -1,0 +1,146 @@
+//! The guest, in a real kernel: `BLKLAB_TEST_KERNEL` names a user-mode Linux with ublk.
+//!
+//! Without it, or where it cannot run, every test prints why and passes.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+/// Longer than any of these takes on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+fn kernel() -> Option<PathBuf> {
+    let Some(path) = std::env::var_os("BLKLAB_TEST_KERNEL").map(PathBuf::from) else {
+        println!("skipped: BLKLAB_TEST_KERNEL is not set; it names a user-mode Linux kernel with ublk");
+        return None;
+    };
+    assert!(path.is_file(), "BLKLAB_TEST_KERNEL={} is no file", path.display());
+    Some(path)
+}
+
+fn is_installed(program: &str) -> bool {
+    let found =
+        ["/usr/bin", "/usr/sbin", "/bin", "/sbin"].iter().any(|p| Path::new(p).join(program).is_file());
+    if !found {
+        println!("skipped: {program} is not installed");
+    }
+    found
+}
+
+/// `guest.json` for `command` on a disk with a scheduler.
+fn guest(disk: &str, scheduler: &str, command: &[&str]) -> Value {
+    let disks = concat!(env!("CARGO_MANIFEST_DIR"), "/../../python/blklab/disks");
+    json!({
+        "disk": {"file": fs::canonicalize(format!("{disks}/{disk}.toml")).expect("a shipped disk"), "seed": 1},
+        "host_directories": [fs::canonicalize(disks).expect("there")],
+        "scheduler": scheduler,
+        "run": {"program": {"command": command}},
+    })
+}
+
+/// Boot, wait for the power to go off, and read `result.json`; the run directory with it.
+fn boot(kernel: &Path, guest: &Value) -> (Value, tempfile::TempDir) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let run = fs::canonicalize(folder.path()).expect("there");
+    fs::write(run.join("guest.json"), guest.to_string()).expect("written");
+    let console = fs::File::create(run.join("console")).expect("made");
+    let mut child = Command::new(kernel)
+        .args(["mem=512M", "root=/dev/root", "rootfstype=hostfs", "rootflags=/", "rw"])
+        .args(["con=null", "con0=fd:0,fd:1", "time-travel=inf-cpu", "seccomp=on", "quiet", "panic=-1"])
+        .arg(format!("init={}", env!("CARGO_BIN_EXE_blklab-guest")))
+        .arg(format!("blklab.run={}", run.display()))
+        .arg(format!("uml_dir={}/", run.display()))
+        .stdin(Stdio::null())
+        .stdout(console.try_clone().expect("cloned"))
+        .stderr(console)
+        .spawn()
+        .expect("the kernel starts");
+    let started = Instant::now();
+    let ended = loop {
+        if let Some(status) = child.try_wait().expect("it is our child") {
+            break Some(status);
+        }
+        if started.elapsed() > PATIENCE {
+            child.kill().expect("it lives");
+            child.wait().expect("it is our child");
+            break None;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    let console = fs::read_to_string(run.join("console")).unwrap_or_default();
+    assert!(ended.is_some(), "no end after {PATIENCE:?}; console:\n{console}");
+    let text = fs::read_to_string(run.join("result.json"));
+    let text = text.unwrap_or_else(|error| panic!("no result.json ({error}); console:\n{console}"));
+    (serde_json::from_str(&text).expect("good JSON"), folder)
+}
+
+fn output(folder: &tempfile::TempDir, kind: &str) -> String {
+    fs::read_to_string(folder.path().join(format!("program.{kind}"))).expect("kept")
+}
+
+const DD: &[&str] = &["dd", "if=/dev/ublkb0", "of=/dev/null", "bs=64k", "count=64", "iflag=direct"];
+
+#[test]
+fn a_program_runs_on_a_punctual_disk_under_the_scheduler_asked_for() {
+    let Some(kernel) = kernel() else { return };
+    for (disk, scheduler) in [("wd10ezrx", "mq-deadline"), ("su800-128gb", "none"), ("optane-900p", "kyber")]
+    {
+        let mut guest = guest(disk, scheduler, DD);
+        guest["queue"] = json!({"read_ahead_kb": 64});
+        let (result, folder) = boot(&kernel, &guest);
+        assert_eq!(result["error"], Value::Null);
+        assert_eq!(result["scheduler"], scheduler);
+        assert_eq!(result["queue"]["read_ahead_kb"], "64");
+        assert_eq!(result["queue"]["rotational"], if disk == "wd10ezrx" { "1" } else { "0" });
+        assert_eq!(result["program"]["exit_code"], 0, "{}", output(&folder, "stderr"));
+        assert_eq!(result["counters"]["read_ios"], 64);
+        assert_eq!(result["disk"]["reads"], 64, "nothing but the program's I/O reached the model");
+        assert_eq!(result["disk"]["lateness"]["count"], 64);
+        assert_eq!(result["disk"]["lateness"]["max_ns"], 0, "CPU work is free");
+        let again = boot(&kernel, &guest).0;
+        assert_eq!(result, again, "the same run gives the same figures");
+    }
+}
+
+#[test]
+fn what_is_wrong_is_one_line_in_the_result() {
+    let Some(kernel) = kernel() else { return };
+    let wrong = |change: &dyn Fn(&mut Value)| {
+        let mut guest = guest("wd10ezrx", "none", DD);
+        change(&mut guest);
+        boot(&kernel, &guest).0["error"].as_str().expect("an error").to_owned()
+    };
+    let scheduler = wrong(&|guest| guest["scheduler"] = json!("cfq"));
+    assert!(scheduler.starts_with("scheduler: 'cfq' was not taken (Invalid argument"), "{scheduler}");
+    let tunable = wrong(&|guest| guest["queue"] = json!({"nr_request": 3}));
+    assert!(tunable.starts_with("queue/nr_request: no such tunable; there are: add_random"), "{tunable}");
+    let program = wrong(&|guest| guest["run"] = json!({"program": {"command": ["no-such-program"]}}));
+    assert_eq!(program, "no-such-program: cannot be started: No such file or directory (os error 2)");
+    let disk = wrong(&|guest| guest["disk"]["overrides"] = json!([["rpm", "fast"]]));
+    assert!(disk.contains("in the override rpm=fast: found 'fast'; expected"), "{disk}");
+    let unknown = wrong(&|guest| guest["disks"] = json!(1));
+    assert!(unknown.contains("guest.json:1:") && unknown.contains("unknown field `disks`"), "{unknown}");
+}
+
+#[test]
+fn a_file_system_keeps_what_is_written() {
+    let Some(kernel) = kernel() else { return };
+    if !is_installed("mkfs.ext4") {
+        return;
+    }
+    let script = "seq 1 300000 >/mnt/numbers && sync && echo 3 >/proc/sys/vm/drop_caches && \
+                  sha256sum </mnt/numbers && seq 1 300000 | sha256sum";
+    let mut guest = guest("su800-128gb", "mq-deadline", &["sh", "-c", script]);
+    guest["file_system"] = json!({"kind": "ext4", "mountpoint": "/mnt"});
+    let (result, folder) = boot(&kernel, &guest);
+    assert_eq!(result["error"], Value::Null);
+    assert_eq!(result["program"]["exit_code"], 0, "{}", output(&folder, "stderr"));
+    let sums = output(&folder, "stdout");
+    let sums: Vec<_> = sums.lines().collect();
+    assert_eq!(sums.len(), 2);
+    assert_eq!(sums[0], sums[1], "what was read back is what was written");
+    assert!(result["disk"]["writes"].as_u64() > Some(0) && result["disk"]["reads"].as_u64() > Some(0));
+}
