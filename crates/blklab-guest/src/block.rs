@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use blklab_core::units::Sector;
 use serde::Serialize;
 
 use crate::config::{Name, Setting};
@@ -134,6 +135,15 @@ impl Block {
             Some((entry.file_name().into_string().ok()?, text.trim().to_owned()))
         };
         files.filter_map(value).collect()
+    }
+
+    /// The disk's size.
+    ///
+    /// # Errors
+    /// One line.
+    pub fn capacity(&self) -> Result<Sector, String> {
+        let text = self.read(Path::new("size"))?;
+        text.parse().map(Sector).map_err(|_| format!("size: found '{text}', expected a number of sectors"))
     }
 
     /// The counters.

@@ -6,6 +6,7 @@
 //!   "scheduler": "mq-deadline",
 //!   "queue": {"nr_requests": 64},
 //!   "iosched": {"fifo_batch": 16},
+//!   "sysctl": {"vm.dirty_bytes": 100000000},
 //!   "host_directories": ["/home/me/jobs"],
 //!   "file_system": {"kind": "ext4", "mountpoint": "/mnt"},
 //!   "log_rows": 10000,
@@ -13,6 +14,9 @@
 //!   "run": {"program": {"command": ["fio", "job.fio"], "environment": {"A": "b"}}}
 //! }
 //! ```
+//!
+//! or, to run a fio job file as the simulator would, `"run": {"job": {"text": "[a]\nrw=randread\n",
+//! "seed": 1, "driver": "fio"}}`.
 //!
 //! Paths that are not absolute count from the run directory. A key that is not known, a
 //! value of the wrong kind and a name that is no name are refused with line and column.
@@ -22,6 +26,8 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+
+use crate::job::JobConfig;
 
 /// All of it.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -37,6 +43,9 @@ pub struct Config {
     /// To be written to `queue/iosched/`.
     #[serde(default)]
     pub iosched: BTreeMap<Name, Setting>,
+    /// To be written to `/proc/sys`: names as of sysctl(8), `vm.dirty_bytes`.
+    #[serde(default)]
+    pub sysctl: BTreeMap<SysctlName, Setting>,
     /// Directories of the host that would be hidden (`/tmp` and `/run` are the guest's own).
     #[serde(default)]
     pub host_directories: Vec<PathBuf>,
@@ -106,6 +115,8 @@ pub enum FileSystemKind {
 pub enum Run {
     /// A program.
     Program(Program),
+    /// A fio job file.
+    Job(JobConfig),
 }
 
 /// A program of the host.
@@ -165,6 +176,29 @@ impl fmt::Display for Name {
 impl AsRef<Path> for Name {
     fn as_ref(&self) -> &Path {
         Path::new(&self.0)
+    }
+}
+
+/// The name of a sysctl: names as above with dots between.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(try_from = "String")]
+pub struct SysctlName(String);
+
+impl TryFrom<String> for SysctlName {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<SysctlName, String> {
+        for part in text.split('.') {
+            Name::try_from(part.to_owned())?;
+        }
+        Ok(SysctlName(text))
+    }
+}
+
+impl SysctlName {
+    /// The file that it stands for.
+    pub fn path(&self) -> PathBuf {
+        Path::new("/proc/sys").join(self.0.replace('.', "/"))
     }
 }
 
@@ -228,7 +262,7 @@ mod tests {
         assert_eq!(config.scheduler.to_string(), "mq-deadline");
         let iosched: Vec<_> = config.iosched.iter().map(|(name, value)| format!("{name}={value}")).collect();
         assert_eq!(iosched, ["fifo_batch=16", "front_merges=1"]);
-        let Run::Program(program) = config.run;
+        let Run::Program(program) = config.run else { panic!("found {:?}", config.run) };
         assert_eq!(program.command.0, ["fio", "job.fio"]);
         assert_eq!(program.directory, Path::new(""));
     }

@@ -14,7 +14,8 @@ use rustix::mount::{UnmountFlags, unmount};
 use serde::Serialize;
 
 use crate::block::{Block, Counters};
-use crate::config::{self, Config, FileSystem, FileSystemKind, Run};
+use crate::config::{self, Config, FileSystem, FileSystemKind, Program, Run};
+use crate::job::Job;
 use crate::mounts;
 use crate::program::{self, Ended};
 use crate::trace::{Trace, Traced};
@@ -120,6 +121,12 @@ fn start_disk(directory: &Path, config: &Config) -> Result<Server, String> {
     Server::start(disk, || {}).map_err(|error| error.to_string())
 }
 
+/// What is to run, made ready.
+enum Work<'a> {
+    Program(&'a Program),
+    Job(Job),
+}
+
 /// Everything between the disk's coming and going.
 fn work(
     directory: &Path,
@@ -138,17 +145,34 @@ fn work(
     outcome.scheduler = Some(block.scheduler()?);
     outcome.queue = block.values("queue");
     outcome.iosched = block.values("queue/iosched");
+    for (name, value) in &config.sysctl {
+        let path = name.path();
+        fs::write(&path, value.to_string()).map_err(|error| format!("{}={value}: {error}", path.display()))?;
+    }
+    let work = match &config.run {
+        Run::Program(program) => Work::Program(program),
+        Run::Job(job) => Work::Job(Job::prepare(job, device, block.capacity()?, directory)?),
+    };
     let trace = if config.trace { Some(Trace::begin()?) } else { None };
     let before = block.counters()?;
     server.restart_model(clock());
-    let Run::Program(program) = &config.run;
-    let start_in: PathBuf = directory.join(&program.directory);
-    let environment = program.environment.clone();
-    let ended = program::run("program", &program.command.0, environment, &start_in, directory)?;
-    outcome.program = Some(ended);
-    outcome.counters = Some(block.counters()?.since(&before));
+    let ended = match &work {
+        Work::Program(program) => run_program(program, directory)?,
+        Work::Job(job) => job.run(directory)?,
+    };
+    let counters = block.counters()?.since(&before);
     outcome.trace = trace.map(|trace| trace.end(directory)).transpose()?;
+    if let Work::Job(job) = work {
+        job.write_result(directory, &ended, &counters)?;
+    }
+    outcome.program = Some(ended);
+    outcome.counters = Some(counters);
     Ok(())
+}
+
+fn run_program(program: &Program, directory: &Path) -> Result<Ended, String> {
+    let start_in: PathBuf = directory.join(&program.directory);
+    program::run("program", &program.command.0, program.environment.clone(), &start_in, directory)
 }
 
 fn write_log(directory: &Path, log: &Log) -> Result<LogFile, String> {

@@ -52,7 +52,7 @@ class Rig(Protocol):
         """Make every run that is under way end soon, with KeyboardInterrupt."""
 
 
-_RIGS = {"sim": "blklab.rigs.sim:SimRig"}
+_RIGS = {"sim": "blklab.rigs.sim:SimRig", "kernel": "blklab.rigs.kernel:KernelRig"}
 
 
 def rig(name: str) -> Rig:
