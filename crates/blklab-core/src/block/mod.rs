@@ -14,7 +14,7 @@ mod limits;
 
 use crate::disk::{AnyDisk, Command, Completion, Disk, Tag};
 use crate::recorder::{SeriesRecorder, TraceRecorder};
-use crate::request::{Bio, Op, ProcessId, Request, RequestId, RequestSlab};
+use crate::request::{Bio, BioChain, Op, ProcessId, Request, RequestId, RequestSlab};
 use crate::result::DiskCounters;
 use crate::scheduler::{AnyScheduler, Generation, InsertAt, Merge, Queue, QueueLimits, can_join, can_merge};
 use crate::units::Nanos;
@@ -27,9 +27,6 @@ const PLUG_REQUESTS: usize = 32;
 /// A plug whose last request has grown to 128 KiB is flushed (`BLK_PLUG_FLUSH_SIZE`).
 const PLUG_SECTORS: u32 = 128 * 1024 / 512;
 
-/// End of a chain of bios.
-const NO_BIO: u32 = u32::MAX;
-
 /// What became of a bio.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Submitted {
@@ -39,7 +36,7 @@ pub enum Submitted {
     NoRequest,
 }
 
-/// A bio's place in its request's chain.
+/// A bio behind the first of its request: most requests have none.
 #[derive(Clone, Copy, Debug)]
 struct BioNode {
     owner: u64,
@@ -106,7 +103,7 @@ impl Block {
             volatile_write_cache: found.volatile_write_cache,
             generation: scheduler.info().generation,
             requests: RequestSlab::with_capacity(limits.nr_requests as usize),
-            bios: slab::Slab::with_capacity(limits.nr_requests as usize),
+            bios: slab::Slab::new(),
             hw_queues: vec![HwQueue::default(); usize::from(limits.hw_queues)],
             to_run: Vec::with_capacity(usize::from(limits.hw_queues)),
             plug: Vec::with_capacity(PLUG_REQUESTS),
@@ -193,7 +190,6 @@ impl Block {
         self.account(now);
         self.waiting += 1;
         self.hw_queues[usize::from(bio.hw_queue)].allocated[usize::from(bio.sync)] += 1;
-        let node = self.bios.insert(BioNode { owner: bio.owner, next: NO_BIO }) as u32;
         self.requests.insert(Request {
             op: bio.op,
             sector: bio.sector,
@@ -206,8 +202,8 @@ impl Block {
             hw_queue: bio.hw_queue,
             inserted: now,
             issued: Nanos::ZERO,
-            bios_head: node,
-            bios_tail: node,
+            owner: bio.owner,
+            rest: BioChain::default(),
         })
     }
 
@@ -241,18 +237,18 @@ impl Block {
 
     /// Add `bio` to a request.
     fn grow(&mut self, merge: Merge, bio: &Bio) {
-        let node = self.bios.insert(BioNode { owner: bio.owner, next: NO_BIO }) as u32;
         let (Merge::Back(id) | Merge::Front(id)) = merge;
         let request = &mut self.requests[id];
         request.sectors += bio.sectors;
-        if let Merge::Front(_) = merge {
+        let rest = if let Merge::Front(_) = merge {
             request.sector = bio.sector;
-            self.bios[node as usize].next = request.bios_head;
-            request.bios_head = node;
+            let second = std::mem::replace(&mut request.owner, bio.owner);
+            prepend(&mut self.bios, second, request.rest)
         } else {
-            self.bios[request.bios_tail as usize].next = node;
-            request.bios_tail = node;
-        }
+            let last = prepend(&mut self.bios, bio.owner, BioChain::default());
+            concat(&mut self.bios, request.rest, last)
+        };
+        self.requests[id].rest = rest;
         self.count_merge(bio.op);
     }
 
@@ -285,8 +281,8 @@ impl Block {
         // A joined request's time counts from the earlier start on, as in diskstats.
         self.counters.joined_ns += (now - gone.inserted.max(kept.inserted)).0;
         kept.inserted = kept.inserted.min(gone.inserted);
-        self.bios[kept.bios_tail as usize].next = gone.bios_head;
-        kept.bios_tail = gone.bios_tail;
+        let of_gone = prepend(&mut self.bios, gone.owner, gone.rest);
+        kept.rest = concat(&mut self.bios, kept.rest, of_gone);
         self.count_merge(gone.op);
     }
 
@@ -331,6 +327,12 @@ impl Block {
     /// Give the disk as much as it takes and the scheduler lets go.
     #[inline]
     pub fn run(&mut self, now: Nanos, disk: &mut AnyDisk) {
+        if !self.to_run.is_empty() || !self.flushes.waiting.is_empty() {
+            self.run_marked(now, disk);
+        }
+    }
+
+    fn run_marked(&mut self, now: Nanos, disk: &mut AnyDisk) {
         if !self.flushes.waiting.is_empty()
             && self.flushes.request.is_none()
             && self.hw_queues[0].in_flight < self.limits.queue_depth
@@ -381,8 +383,6 @@ impl Block {
             sync: true,
             process: ProcessId::KERNEL,
             inserted: now,
-            bios_head: NO_BIO,
-            bios_tail: NO_BIO,
             ..Request::default()
         });
         self.hw_queues[0].allocated[1] += 1;
@@ -404,51 +404,29 @@ impl Block {
                 self.mark(hw_queue);
             }
         }
-        let request = self.requests.remove(id);
+        let request = &self.requests[id];
         let hw_queue = &mut self.hw_queues[usize::from(request.hw_queue)];
         hw_queue.in_flight -= 1;
         hw_queue.allocated[usize::from(request.sync)] -= 1;
-        self.mark(request.hw_queue);
-        self.count(&request, now);
-        self.trace.completed(&request, now);
+        self.counters.count(request, now);
+        self.trace.completed(request, now);
+        let number = request.hw_queue;
         if request.op == Op::Flush {
             self.flushes.request = None;
             owners.append(&mut self.flushes.running);
-            return;
+        } else {
+            let ended = if request.fua && self.flush_after_fua { &mut self.flushes.waiting } else { owners };
+            ended.push(request.owner);
+            let mut node = request.rest.head;
+            while node != BioChain::END {
+                let bio = self.bios.remove(node as usize);
+                ended.push(bio.owner);
+                node = bio.next;
+            }
         }
-        let ended = if request.fua && self.flush_after_fua { &mut self.flushes.waiting } else { owners };
-        let mut node = request.bios_head;
-        while node != NO_BIO {
-            let bio = self.bios.remove(node as usize);
-            ended.push(bio.owner);
-            node = bio.next;
-        }
-    }
-
-    #[inline]
-    fn count(&mut self, request: &Request, now: Nanos) {
-        let counters = &mut self.counters;
-        let ticks = (now - request.inserted).0;
-        counters.service_ns += (now - request.issued).0;
-        match request.op {
-            Op::Read => {
-                counters.read_ios += 1;
-                counters.read_sectors += u64::from(request.sectors);
-                counters.read_ticks_ns += ticks;
-            }
-            Op::Write => {
-                counters.write_ios += 1;
-                counters.write_sectors += u64::from(request.sectors);
-                counters.write_ticks_ns += ticks;
-            }
-            Op::Flush => {
-                counters.flush_ios += 1;
-                counters.flush_ticks_ns += ticks;
-            }
-            Op::Discard => {
-                counters.discard_ios += 1;
-                counters.discard_ticks_ns += ticks;
-            }
+        self.requests.remove(id);
+        if self.scheduler.waiting() > 0 {
+            self.mark(number);
         }
     }
 
@@ -480,6 +458,50 @@ impl Block {
         self.account(now);
         (self.counters, self.series, self.trace)
     }
+}
+
+impl DiskCounters {
+    /// A request has ended.
+    #[inline]
+    fn count(&mut self, request: &Request, now: Nanos) {
+        let ticks = (now - request.inserted).0;
+        self.service_ns += (now - request.issued).0;
+        match request.op {
+            Op::Read => {
+                self.read_ios += 1;
+                self.read_sectors += u64::from(request.sectors);
+                self.read_ticks_ns += ticks;
+            }
+            Op::Write => {
+                self.write_ios += 1;
+                self.write_sectors += u64::from(request.sectors);
+                self.write_ticks_ns += ticks;
+            }
+            Op::Flush => {
+                self.flush_ios += 1;
+                self.flush_ticks_ns += ticks;
+            }
+            Op::Discard => {
+                self.discard_ios += 1;
+                self.discard_ticks_ns += ticks;
+            }
+        }
+    }
+}
+
+/// The chain that begins with a bio of `owner` and goes on with `rest`.
+fn prepend(bios: &mut slab::Slab<BioNode>, owner: u64, rest: BioChain) -> BioChain {
+    let head = bios.insert(BioNode { owner, next: rest.head }) as u32;
+    BioChain { head, tail: if rest.tail == BioChain::END { head } else { rest.tail } }
+}
+
+/// `first`, then `second`, which is not empty.
+fn concat(bios: &mut slab::Slab<BioNode>, first: BioChain, second: BioChain) -> BioChain {
+    if first.tail == BioChain::END {
+        return second;
+    }
+    bios[first.tail as usize].next = second.head;
+    BioChain { head: first.head, tail: second.tail }
 }
 
 /// One contiguous piece of I/O on its way to becoming bios: a process's or the page

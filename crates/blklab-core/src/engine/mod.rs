@@ -136,11 +136,7 @@ impl Engine {
                     self.flusher.run(&mut self.world);
                     continue;
                 }
-                let process = &mut self.processes[id.0 as usize];
-                process.run(&mut self.world);
-                if process.has_ended() {
-                    self.ended(id);
-                }
+                self.run_process(id, &mut owners, watch)?;
             }
             if self.living == 0 {
                 return Ok(());
@@ -152,6 +148,29 @@ impl Engine {
             self.tell(&mut owners);
             self.look(watch)?;
         }
+    }
+
+    /// Let a process run until it sleeps or has ended. While it works and nobody else is
+    /// about to run, the disk goes on beneath it.
+    #[inline]
+    fn run_process(&mut self, id: ProcessId, owners: &mut Vec<u64>, watch: &Watch) -> Result<(), RunError> {
+        self.world.begin(id);
+        while let Some(at) = self.processes[id.0 as usize].run(&mut self.world) {
+            while self.world.nobody_runs_before(at) && self.world.next_event() <= at {
+                self.world.happen(owners);
+                self.tell(owners);
+            }
+            if !self.world.nobody_runs_before(at) || at > world::HORIZON {
+                self.world.wake(id, at);
+                return Ok(());
+            }
+            self.world.now = at.max(self.world.now);
+            self.look(watch)?;
+        }
+        if self.processes[id.0 as usize].has_ended() {
+            self.ended(id);
+        }
+        Ok(())
     }
 
     /// See now and then whether the run is to be ended.

@@ -98,9 +98,9 @@ pub struct World {
     /// Processes that can go on now, in order.
     pub ready: VecDeque<ProcessId>,
     timers: Timeline,
-    /// Per process: it is in `ready` or has a timer, so that nobody wakes it twice.
+    /// Per process, and of the flusher: it is in `ready` or has a timer, so that nobody
+    /// wakes it twice.
     scheduled: Vec<bool>,
-    flusher_scheduled: bool,
     /// It has nothing to do before the page cache says so.
     flusher_asleep: bool,
     request_waiters: VecDeque<(ProcessId, (u16, Op, bool))>,
@@ -133,8 +133,7 @@ impl World {
             files,
             ready: VecDeque::with_capacity(processes + 1),
             timers: Timeline::default(),
-            scheduled: vec![false; processes],
-            flusher_scheduled: false,
+            scheduled: vec![false; processes + 1],
             flusher_asleep: true,
             request_waiters: VecDeque::new(),
             page_waiters: Vec::new(),
@@ -144,12 +143,11 @@ impl World {
         }
     }
 
+    /// The flusher's is the last.
+    #[inline]
     fn scheduled(&mut self, process: ProcessId) -> &mut bool {
-        if process == ProcessId::KERNEL {
-            &mut self.flusher_scheduled
-        } else {
-            &mut self.scheduled[process.0 as usize]
-        }
+        let last = self.scheduled.len() - 1;
+        &mut self.scheduled[last.min(process.0 as usize)]
     }
 
     /// The process is about to run: it may be woken again.
@@ -190,6 +188,12 @@ impl World {
             self.now = at;
         }
         true
+    }
+
+    /// True if no process and not the flusher is to run at or before `at`.
+    #[inline]
+    pub fn nobody_runs_before(&self, at: Nanos) -> bool {
+        self.ready.is_empty() && self.timers.next() > at.0
     }
 
     /// When something happens next while all processes sleep.
@@ -259,9 +263,13 @@ impl World {
     /// the next one's turn comes when that one has run, or with the next completion.
     #[inline]
     pub fn pass_on_request(&mut self) {
-        if self.request_waiters.is_empty() {
-            return;
+        if !self.request_waiters.is_empty() {
+            self.wake_request_waiter();
         }
+    }
+
+    #[cold]
+    fn wake_request_waiter(&mut self) {
         let may_go_on = |&(_, (hw_queue, op, sync)): &(ProcessId, (u16, Op, bool))| {
             self.block.may_allocate(hw_queue, op, sync)
         };

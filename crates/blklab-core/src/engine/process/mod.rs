@@ -234,10 +234,10 @@ impl Process {
         self.told_to_end = true;
     }
 
-    /// Run until it has to wait or has ended.
+    /// Run until it has to wait or has ended; the time at which it goes on, unless somebody
+    /// else will wake it.
     #[inline]
-    pub fn run(&mut self, world: &mut World) {
-        world.begin(self.spec.id);
+    pub fn run(&mut self, world: &mut World) -> Option<Nanos> {
         loop {
             let flow = match self.state {
                 State::DropCaches => {
@@ -248,7 +248,7 @@ impl Process {
                 }
                 State::Top => self.top(world),
                 State::Uncache(slot) => self.uncache(slot, world),
-                State::Prepared(slot) => self.prepared(slot),
+                State::Prepared(slot) => self.prepared(slot, world),
                 State::Commit => self.commit(world),
                 State::Reap => self.reap(world),
                 State::Drain(next) => self.drain(next, world),
@@ -259,19 +259,18 @@ impl Process {
                 State::Sync => self.sync(world),
                 State::Invalidate(region, end) => self.invalidate(region, end, world),
                 State::PassSync { last } => self.pass_sync(last, world),
-                State::Ended => return,
+                State::Ended => return None,
             };
             match flow {
                 Flow::Go => {}
                 Flow::At(at) => {
                     if !world.advance_to(at) {
-                        world.wake(self.spec.id, at);
-                        return;
+                        return Some(at);
                     }
                 }
                 Flow::Sleep => {
                     self.sleeps += 1;
-                    return;
+                    return None;
                 }
             }
         }
