@@ -246,13 +246,13 @@ fn place(plan: &Plan, capacity: Sector) -> Vec<PlacedFile> {
     plan.files
         .iter()
         .map(|file| match file.kind {
-            FileKind::Device => PlacedFile { start: Sector(0), size: file.size },
+            FileKind::Device => PlacedFile { start: Sector(0), size: file.size, is_device: true },
             FileKind::Regular => {
                 let sectors = file.size.sectors().next_multiple_of(FILE_ALIGN_SECTORS);
                 // The plan has checked that they fit; alignment may cost the last one its place.
                 let start = Sector(next.min(capacity.0.saturating_sub(file.size.sectors())));
                 next += sectors;
-                PlacedFile { start, size: file.size }
+                PlacedFile { start, size: file.size, is_device: false }
             }
         })
         .collect()

@@ -59,6 +59,8 @@ pub struct PlacedFile {
     pub start: Sector,
     /// Size.
     pub size: Bytes,
+    /// It is the disk itself, not a file on it.
+    pub is_device: bool,
 }
 
 /// What a process that cannot go on waits for.
@@ -276,8 +278,7 @@ impl World {
     /// Hand plugged requests to the scheduler and what it lets go to the disk.
     #[inline]
     pub fn unplug(&mut self) {
-        self.block.unplug(self.now);
-        self.block.run(self.now, &mut self.disk);
+        self.block.unplug(self.now, &mut self.disk);
     }
 
     /// The bios that read or write `range`.
@@ -374,10 +375,10 @@ impl PageWork {
                     world.page_bios(range, self.write, who)
                 }
             };
-            if stream.submit(world.now, &mut world.block) == Submitted::NoRequest {
+            if stream.submit(world.now, &mut world.block, &mut world.disk) == Submitted::NoRequest {
                 // A plug is flushed before its owner sleeps.
                 world.unplug();
-                if stream.submit(world.now, &mut world.block) == Submitted::NoRequest {
+                if stream.submit(world.now, &mut world.block, &mut world.disk) == Submitted::NoRequest {
                     world.sleep_until(who.process, Wait::Request(stream.needs()));
                     self.stream = Some(stream);
                     return Err(Asleep);

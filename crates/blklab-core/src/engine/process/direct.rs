@@ -46,10 +46,10 @@ impl Process {
                 Some(stream) => stream,
                 None => self.bios(slot, world),
             };
-            if stream.submit(world.now, &mut world.block) == Submitted::NoRequest {
+            if stream.submit(world.now, &mut world.block, &mut world.disk) == Submitted::NoRequest {
                 // A plug is flushed before its owner sleeps.
                 world.unplug();
-                if stream.submit(world.now, &mut world.block) == Submitted::NoRequest {
+                if stream.submit(world.now, &mut world.block, &mut world.disk) == Submitted::NoRequest {
                     world.sleep_until(self.spec.id, Wait::Request(stream.needs()));
                     self.stream = Some(stream);
                     return Flow::Sleep;
@@ -92,7 +92,9 @@ impl Process {
             hw_queue: self.who.hw_queue,
             owner: Owner::Direct(self.spec.id, slot).pack(),
         };
-        BioStream::new(whole, max_sectors)
+        let stream = BioStream::new(whole, max_sectors);
+        let waits = !job.queueing.engine.is_queued() && unit.direction != Direction::Trim;
+        if file.is_device && waits && sectors <= BIO_SECTORS { stream.unplugged() } else { stream }
     }
 }
 

@@ -16,7 +16,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use super::sync::{SyncProgress, Syncing};
 use super::tally::{IoTimes, Tally};
 use super::world::{Asleep, Owner, PageWork, Submitter, Wait, World};
-use crate::block::{BioStream, Submitted};
+use crate::block::{BIO_SECTORS, BioStream, Submitted};
 use crate::pagecache::{self, Advice, Dirtier, FileId, ReadAhead};
 use crate::request::{Bio, IoPrio, ProcessId};
 use crate::result::JobResult;
