@@ -5,6 +5,7 @@
 //! due; the earliest goes next. A process that is alone with its CPU work goes on without
 //! an event.
 
+mod aio;
 mod flusher;
 mod process;
 mod sync;
@@ -88,8 +89,10 @@ pub fn run(setup: Setup<'_>, watch: &Watch) -> Result<RunResult, RunError> {
 
 struct Engine {
     world: World,
+    /// Those of the plan, then their threads of POSIX AIO.
     processes: Vec<Process>,
     flusher: Flusher,
+    /// Per process of the plan.
     started: Vec<bool>,
     living: usize,
     /// Since the last look at the watch.
@@ -112,9 +115,17 @@ impl Engine {
         let lock = if host.is_free() { 0 } else { scheduler.info.lock_ns };
         let cpus = Cpus::new(&host, Nanos(lock));
         let block = Block::new(&disk, limits, elevator);
-        let world = World::new(block, disk, cache, host, cpus, files, plan.processes.len());
-        let processes: Vec<_> = plan.processes.iter().map(|spec| Process::new(spec, seed, &world)).collect();
-        let living = processes.len();
+        let living = plan.processes.len();
+        let threads: usize = plan.processes.iter().map(aio::threads).sum();
+        let mut world = World::new(block, disk, cache, host, cpus, files, living + threads);
+        let mut processes: Vec<_> =
+            plan.processes.iter().map(|spec| Process::new(spec, seed, &world)).collect();
+        for (index, spec) in plan.processes.iter().enumerate() {
+            let first = processes.len() as u32;
+            let ids: Vec<_> = (first..).map(ProcessId).take(aio::threads(spec)).collect();
+            processes.extend(ids.iter().map(|&id| Process::aio_thread(spec, id, seed, &world)));
+            world.aio.push(processes[index].aio_pool(ids));
+        }
         Engine {
             world,
             started: vec![false; living],
@@ -185,7 +196,7 @@ impl Engine {
 
     /// Start those processes whose conditions are met.
     fn start_processes(&mut self) {
-        for index in 0..self.processes.len() {
+        for index in 0..self.started.len() {
             let start = &self.processes[index].spec().start;
             let ended =
                 |mut range: std::ops::Range<u32>| range.all(|id| self.processes[id as usize].has_ended());
@@ -202,10 +213,12 @@ impl Engine {
 
     fn ended(&mut self, id: ProcessId) {
         self.living -= 1;
-        self.world.block.process_exited(self.world.now, id);
+        for &task in self.world.aio[id.0 as usize].threads().iter().chain([&id]) {
+            self.world.block.process_exited(self.world.now, task);
+        }
         let job = &self.processes[id.0 as usize].spec().job;
         let (group, exit) = (job.group, job.timing.exit);
-        for process in &mut self.processes {
+        for process in &mut self.processes[..self.started.len()] {
             let told = match exit {
                 None => false,
                 Some(ExitWhat::Group) => process.spec().job.group == group,
@@ -220,12 +233,21 @@ impl Engine {
     }
 
     fn finish(self) -> RunResult {
-        let jobs: Vec<_> = self.processes.iter().map(Process::result).collect();
+        let (processes, threads) = self.processes.split_at(self.started.len());
+        let mut jobs: Vec<_> = processes.iter().map(Process::result).collect();
+        for thread in threads {
+            let owner = thread.serves().map_or(0, |owner| owner.0 as usize);
+            let (system, sleeps) = thread.usage();
+            jobs[owner].system_ns += system.0;
+            jobs[owner].context_switches += sleeps;
+        }
         let disk_busy = self.world.disk.busy();
         let (mut disk, series, trace) = self.world.block.finish(self.world.now);
         disk.disk_busy_ns = disk_busy.0;
         let (series, interval) = series.finish();
-        let (overview, overview_stride, detail) = trace.finish();
+        let (mut overview, overview_stride, mut detail) = trace.finish();
+        aio::attribute(&mut overview, &self.world.aio);
+        aio::attribute(&mut detail, &self.world.aio);
         RunResult {
             duration_ns: self.world.now.0,
             jobs,
@@ -306,10 +328,9 @@ mod tests {
         let mut engine = Engine::new(setup);
         engine.run_processes(&Watch::default()).expect("it runs to its end");
         let dirty = engine.world.cache.counts();
-        let file = engine.world.files[0];
-        let lost = (0..file.size.sectors())
-            .filter(|&sector| !engine.world.disk.is_durable(Sector(file.start.0 + sector), 1))
-            .count();
+        let sectors = |file: &PlacedFile| file.start.0..file.start.0 + file.size.sectors();
+        let lost = engine.world.files.iter().flat_map(sectors);
+        let lost = lost.filter(|&sector| !engine.world.disk.is_durable(Sector(sector), 1)).count();
         lost + 8 * (dirty.dirty + dirty.writeback) as usize
     }
 
@@ -324,7 +345,9 @@ mod tests {
             scheduler in prop::sample::select(vec!["none", "mq-deadline", "kyber", "deadline"]),
             rw in prop::sample::select(vec!["write", "randwrite", "randrw"]),
             bs in prop::sample::select(vec!["4k", "64k", "1m"]),
-            engine in prop::sample::select(vec!["psync", "libaio\niodepth=16"]),
+            engine in prop::sample::select(vec![
+                "psync", "libaio\niodepth=16", "posixaio\niodepth=16\nnrfiles=3",
+            ]),
             how in prop::sample::select(vec![
                 "end_fsync=1", "fsync_on_close=1", "fsync=1", "fdatasync=1", "sync=1", "sync=dsync",
                 "direct=1\nend_fsync=1", "direct=1\nsync=1", "direct=1\nsync=dsync",

@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 
+use super::aio;
 use crate::block::{BioStream, Block, Submitted};
 use crate::disk::{AnyDisk, Completion, Disk};
 use crate::host::{Cpus, Host};
@@ -97,6 +98,8 @@ pub struct World {
     pub cpus: Cpus,
     /// Files, as the plan and the page cache number them.
     pub files: Vec<PlacedFile>,
+    /// Per process, what threads of POSIX AIO have to do.
+    pub aio: Vec<aio::Pool>,
     /// Processes that can go on now, in order.
     pub ready: VecDeque<ProcessId>,
     timers: Timeline,
@@ -115,7 +118,7 @@ pub struct World {
 }
 
 impl World {
-    /// At time zero, everybody asleep.
+    /// At time zero, everybody asleep: `processes` of them, threads of POSIX AIO included.
     pub fn new(
         block: Block,
         disk: AnyDisk,
@@ -133,6 +136,7 @@ impl World {
             host,
             cpus,
             files,
+            aio: Vec::new(),
             ready: VecDeque::with_capacity(processes + 1),
             timers: Timeline::default(),
             scheduled: vec![false; processes],

@@ -62,7 +62,7 @@ pub(super) const OPTIONS: &[JobOption] = &[
             set_engine,
         ),
         "psync",
-        "how I/O is asked for: sync, psync, vsync, pvsync, pvsync2 block; libaio, io_uring, posixaio queue",
+        "how I/O is asked for: sync, psync, vsync, pvsync, pvsync2 block; libaio, io_uring queue; posixaio queues and has one I/O per file under way",
     ),
     JobOption::new(
         "direct",
