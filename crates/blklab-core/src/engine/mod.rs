@@ -286,28 +286,10 @@ mod tests {
 
     use super::*;
     use crate::disk::DiskModel;
-    use crate::workload::jobfile::{self, Resolver};
+    use crate::workload::jobfile::{self, Bare};
     use crate::workload::plan;
 
-    struct Bare;
-
-    impl Resolver for Bare {
-        fn variable(&self, _: &str) -> Option<String> {
-            None
-        }
-
-        fn include(&mut self, path: &str) -> Result<String, String> {
-            Err(format!("{path} is not there"))
-        }
-
-        fn memory_mib(&self) -> u64 {
-            8192
-        }
-
-        fn cpus(&self) -> u64 {
-            4
-        }
-    }
+    const MACHINE: Bare = Bare { memory_mib: 8192, cpus: 4 };
 
     /// Run `job` to its end and look how many of the sectors that it wrote would be lost
     /// with the power.
@@ -315,7 +297,7 @@ mod tests {
         let path = format!("{}/../../python/blklab/disks/{disk}.toml", env!("CARGO_MANIFEST_DIR"));
         let text = std::fs::read_to_string(&path).expect("a shipped disk");
         let model = DiskModel::parse(&text, &path).expect("a good disk file");
-        let file = jobfile::parse(job, "test.fio", &mut Bare, Default::default()).expect("a good job");
+        let file = jobfile::parse(job, "test.fio", &mut { MACHINE }, Default::default()).expect("a good job");
         let plan = plan::plan(&file, model.limits().capacity.to_bytes(), 1).expect("it fits");
         let setup = Setup {
             plan: &plan,
@@ -372,7 +354,7 @@ mod tests {
         let file = jobfile::parse(
             "[a]\nrw=randread\ndirect=1\nfilename=/dev/disk\nruntime=1000\ntime_based\n",
             "test.fio",
-            &mut Bare,
+            &mut { MACHINE },
             Default::default(),
         )
         .expect("a good job");
