@@ -204,6 +204,16 @@ fn groups_begin_at_stonewalls_and_new_groups_only() {
 }
 
 #[test]
+fn a_plan_knows_by_when_it_ends_if_every_job_has_a_runtime() {
+    let ends_s = |text: &str| support::plan(text).ends_by().map(|end| end.as_secs_f64());
+    assert_eq!(ends_s("[a]\nsize=1m\nruntime=10\n[b]\nsize=1m\nruntime=4\nstartdelay=8\n"), Some(12.0));
+    let after = "[a]\nsize=1m\nruntime=10\nramp_time=1\n[b]\nsize=1m\nruntime=4\nstonewall\nnumjobs=3\n";
+    assert_eq!(ends_s(after), Some(15.0));
+    assert_eq!(ends_s(&format!("{after}[c]\nsize=1m\nruntime=2\nwait_for=b\n")), Some(17.0));
+    assert_eq!(ends_s("[a]\nsize=1m\nruntime=10\n[b]\nsize=1m\n"), None);
+}
+
+#[test]
 fn clones_have_files_of_their_own_unless_they_are_named() {
     let plan = support::plan("[a]\nsize=8m\nnumjobs=2\nnrfiles=2\n[b]\nfilename=x:y\nsize=8m\nnumjobs=2\n");
     let paths: Vec<_> = plan.files.iter().map(|f| (f.path.as_str(), f.size.0 >> 20)).collect();

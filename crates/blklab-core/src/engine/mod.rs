@@ -61,6 +61,8 @@ pub struct Watch {
     pub cancel: AtomicBool,
     /// Virtual time reached, ns.
     pub now_ns: AtomicU64,
+    /// Virtual time by which the run will have ended, ns; 0 if nobody knows.
+    pub end_ns: AtomicU64,
 }
 
 /// Why there is no result.
@@ -82,6 +84,7 @@ pub enum RunError {
 /// # Errors
 /// See [`RunError`].
 pub fn run(setup: Setup<'_>, watch: &Watch) -> Result<RunResult, RunError> {
+    watch.end_ns.store(setup.plan.ends_by().map_or(0, |end| end.0), Ordering::Relaxed);
     let mut engine = Engine::new(setup);
     engine.run_processes(watch)?;
     Ok(engine.finish())
