@@ -3,14 +3,19 @@
 //! Follows `blk-mq.c`, `blk-merge.c` and `blk-flush.c` of Linux 6.12: a bio first tries
 //! to grow the request plugged last, then one that waits in the scheduler; otherwise it
 //! needs a tag, and where there is none its process sleeps. Single-queue schedulers
-//! (noop, deadline) get the request pool of 4.12: `nr_requests` for synchronous and as
-//! many for asynchronous requests.
+//! (noop, deadline) get the block layer of 4.12: a pool of `nr_requests` for synchronous and
+//! as many for asynchronous requests, a plug that is sorted, and a driver that peeks
+//! (`rules.rs`).
 //!
 //! Left out: requeueing after errors, writeback throttling (`wbt`), I/O cost and latency
 //! controllers, zoned disks. A plug takes no time, since the process that fills it does
 //! not sleep before it is flushed.
 
 mod limits;
+mod rules;
+mod stream;
+#[cfg(test)]
+mod tests;
 
 use crate::disk::{AnyDisk, Command, Completion, Disk, Tag};
 use crate::recorder::{SeriesRecorder, TraceRecorder};
@@ -20,9 +25,9 @@ use crate::scheduler::{AnyScheduler, Generation, InsertAt, Merge, Queue, QueueLi
 use crate::units::Nanos;
 
 pub use limits::{QUEUE_TUNABLES, queue_limits};
-
-/// A plug holds at most this many requests (`BLK_MAX_REQUEST_COUNT`).
-const PLUG_REQUESTS: usize = 32;
+pub use rules::Manner;
+use rules::Rules;
+pub use stream::{BIO_SECTORS, BioStream};
 
 /// A plug whose last request has grown to 128 KiB is flushed (`BLK_PLUG_FLUSH_SIZE`).
 const PLUG_SECTORS: u32 = 128 * 1024 / 512;
@@ -68,6 +73,7 @@ pub struct Block {
     limits: QueueLimits,
     scheduler: AnyScheduler,
     generation: Generation,
+    rules: Rules,
     /// A write with FUA must be followed by a flush.
     flush_after_fua: bool,
     volatile_write_cache: bool,
@@ -77,6 +83,8 @@ pub struct Block {
     /// Hardware queues that may have something to dispatch, in order.
     to_run: Vec<u16>,
     plug: Vec<RequestId>,
+    /// Out of the scheduler and not with the disk yet ([`Rules::peeks`]).
+    peeked: Option<RequestId>,
     flushes: Flushes,
     in_flight: u32,
     waiting: u32,
@@ -98,15 +106,19 @@ impl Block {
     /// An empty queue before `disk`.
     pub fn new(disk: &AnyDisk, limits: QueueLimits, scheduler: AnyScheduler) -> Block {
         let found = disk.limits();
+        let generation = scheduler.info().generation;
+        let rules = Rules::of(generation);
         Block {
             flush_after_fua: found.volatile_write_cache && !found.fua,
             volatile_write_cache: found.volatile_write_cache,
-            generation: scheduler.info().generation,
+            generation,
+            rules,
             requests: RequestSlab::with_capacity(limits.nr_requests as usize),
             bios: slab::Slab::new(),
             hw_queues: vec![HwQueue::default(); usize::from(limits.hw_queues)],
             to_run: Vec::with_capacity(usize::from(limits.hw_queues)),
-            plug: Vec::with_capacity(PLUG_REQUESTS),
+            plug: Vec::with_capacity(rules.plug_requests),
+            peeked: None,
             flushes: Flushes::default(),
             in_flight: 0,
             waiting: 0,
@@ -147,27 +159,32 @@ impl Block {
         self.scheduler.process_exited(&queue!(self, now), process);
     }
 
-    /// A process hands over a bio of at most `max_sectors`. It reaches the scheduler at
-    /// the latest with [`Block::unplug`].
+    /// A process hands over a bio of at most `max_sectors`. Under a plug it reaches the
+    /// scheduler at the latest with [`Block::unplug`].
     #[inline]
-    pub fn submit(&mut self, now: Nanos, bio: &Bio) -> Submitted {
+    pub fn submit(&mut self, now: Nanos, bio: &Bio, manner: Manner, disk: &mut AnyDisk) -> Submitted {
         if bio.op == Op::Flush {
             self.flushes.waiting.push(bio.owner);
             return Submitted::Taken;
         }
         if bio.fua && !self.volatile_write_cache {
-            return self.submit(now, &Bio { fua: false, ..*bio });
+            return self.submit(now, &Bio { fua: false, ..*bio }, manner, disk);
         }
-        if self.merge_into_plug(now, bio) || self.merge_into_waiting(now, bio) {
+        if !manner.again && (self.merge_into_plug(now, bio) || self.merge_into_waiting(now, bio)) {
             return Submitted::Taken;
         }
         if !self.may_allocate(bio.hw_queue, bio.op, bio.sync) {
             return Submitted::NoRequest;
         }
         let id = self.allocate(now, bio);
+        if !manner.plugged {
+            self.insert(now, id, self.rules.joins_without_plug);
+            self.run(now, disk);
+            return Submitted::Taken;
+        }
         let last_is_large = self.plug.last().is_some_and(|&last| self.requests[last].sectors >= PLUG_SECTORS);
-        if self.plug.len() >= PLUG_REQUESTS || last_is_large {
-            self.unplug(now);
+        if self.plug.len() >= self.rules.plug_requests || last_is_large {
+            self.unplug(now, disk);
         }
         self.plug.push(id);
         Submitted::Taken
@@ -207,18 +224,18 @@ impl Block {
         })
     }
 
-    /// The plug's last request only: requests before it are as good as inserted.
     #[inline]
     fn merge_into_plug(&mut self, now: Nanos, bio: &Bio) -> bool {
-        let Some(&last) = self.plug.last() else { return false };
         let queue = queue!(self, now);
-        let Some(merge) =
-            [Merge::Back(last), Merge::Front(last)].into_iter().find(|&merge| can_merge(&queue, bio, merge))
-        else {
-            return false;
-        };
-        self.grow(merge, bio);
-        true
+        for &id in self.plug.iter().rev().take(self.rules.plug_merges) {
+            for merge in [Merge::Back(id), Merge::Front(id)] {
+                if can_merge(&queue, bio, merge) {
+                    self.grow(merge, bio);
+                    return true;
+                }
+            }
+        }
+        false
     }
 
     #[inline]
@@ -286,17 +303,29 @@ impl Block {
         self.count_merge(gone.op);
     }
 
-    /// Hand plugged requests to the scheduler (`blk_finish_plug`).
+    /// Hand plugged requests to the scheduler, and what it lets go to the disk
+    /// (`blk_finish_plug`).
     #[inline]
-    pub fn unplug(&mut self, now: Nanos) {
+    pub fn unplug(&mut self, now: Nanos, disk: &mut AnyDisk) {
+        if self.rules.plug_sorted {
+            let requests = &self.requests;
+            self.plug.reverse();
+            self.plug.sort_by_key(|&id| requests[id].sector);
+        }
         for index in 0..self.plug.len() {
-            let id = self.plug[index];
-            self.mark(self.requests[id].hw_queue);
-            if !self.join_waiting(now, id) {
-                self.scheduler.insert(&queue!(self, now), id, InsertAt::Sorted);
-            }
+            self.insert(now, self.plug[index], true);
         }
         self.plug.clear();
+        self.run(now, disk);
+    }
+
+    /// `joins`: a request may be appended to one that waits instead.
+    #[inline]
+    fn insert(&mut self, now: Nanos, id: RequestId, joins: bool) {
+        self.mark(self.requests[id].hw_queue);
+        if !(joins && self.join_waiting(now, id)) {
+            self.scheduler.insert(&queue!(self, now), id, InsertAt::Sorted);
+        }
     }
 
     /// Append a new request to one that waits, and that to the next, as far as the
@@ -327,16 +356,16 @@ impl Block {
     /// Give the disk as much as it takes and the scheduler lets go.
     #[inline]
     pub fn run(&mut self, now: Nanos, disk: &mut AnyDisk) {
-        if !self.to_run.is_empty() || !self.flushes.waiting.is_empty() {
+        if !self.to_run.is_empty() || !self.flushes.waiting.is_empty() || self.peeked.is_some() {
             self.run_marked(now, disk);
         }
     }
 
     fn run_marked(&mut self, now: Nanos, disk: &mut AnyDisk) {
-        if !self.flushes.waiting.is_empty()
-            && self.flushes.request.is_none()
-            && self.hw_queues[0].in_flight < self.limits.queue_depth
-        {
+        if self.rules.peeks {
+            return self.run_peeking(now, disk);
+        }
+        if self.flush_is_due() && self.hw_queues[0].in_flight < self.limits.queue_depth {
             self.issue_flush(now, disk);
         }
         for index in 0..self.to_run.len() {
@@ -350,6 +379,37 @@ impl Block {
             }
         }
         self.to_run.clear();
+    }
+
+    /// The same with a driver that looks at the next request first and at the disk then: what
+    /// it has seen stays out of the scheduler, unmerged and before all others, until the disk
+    /// takes it (`scsi_request_fn`, `blk_peek_request`).
+    fn run_peeking(&mut self, now: Nanos, disk: &mut AnyDisk) {
+        for hw_queue in self.to_run.drain(..) {
+            self.hw_queues[usize::from(hw_queue)].to_run = false;
+        }
+        loop {
+            let full = self.hw_queues[0].in_flight >= self.limits.queue_depth;
+            if self.peeked.is_none() && !self.flush_is_due() {
+                self.peeked = self.scheduler.dispatch(&queue!(self, now), 0);
+                if self.peeked.is_none() {
+                    return;
+                }
+            }
+            if full {
+                return;
+            }
+            match self.peeked.take() {
+                Some(id) => self.issue(now, id, disk),
+                None => self.issue_flush(now, disk),
+            }
+        }
+    }
+
+    /// A flush waits and none is with the disk.
+    #[inline]
+    fn flush_is_due(&self) -> bool {
+        !self.flushes.waiting.is_empty() && self.flushes.request.is_none()
     }
 
     #[inline]
@@ -502,65 +562,4 @@ fn concat(bios: &mut slab::Slab<BioNode>, first: BioChain, second: BioChain) -> 
     }
     bios[first.tail as usize].next = second.head;
     BioChain { head: first.head, tail: second.tail }
-}
-
-/// One contiguous piece of I/O on its way to becoming bios: a process's or the page
-/// cache's, cut at [`BIO_SECTORS`] and at the queue's `max_sectors`.
-#[derive(Clone, Copy, Debug)]
-pub struct BioStream {
-    /// The bio to hand over next.
-    next: Bio,
-    /// Sectors behind it: of the bio that the submitter built, before it is split ...
-    in_bio: u32,
-    /// ... and in all.
-    rest: u32,
-}
-
-/// A bio holds 256 pages (`BIO_MAX_VECS`).
-pub const BIO_SECTORS: u32 = 256 * 4096 / 512;
-
-impl BioStream {
-    /// All of `whole`.
-    #[inline]
-    pub fn new(whole: Bio, max_sectors: u32) -> BioStream {
-        let in_bio = whole.sectors.min(BIO_SECTORS);
-        let sectors = in_bio.min(max_sectors);
-        BioStream { next: Bio { sectors, ..whole }, in_bio: in_bio - sectors, rest: whole.sectors - sectors }
-    }
-
-    /// Into how many bios it is cut.
-    #[inline]
-    pub fn parts(whole_sectors: u32, max_sectors: u32) -> u32 {
-        if whole_sectors <= max_sectors.min(BIO_SECTORS) {
-            return 1;
-        }
-        let full = whole_sectors / BIO_SECTORS;
-        let tail = whole_sectors % BIO_SECTORS;
-        full * BIO_SECTORS.div_ceil(max_sectors) + tail.div_ceil(max_sectors)
-    }
-
-    /// Submit what is left; `NoRequest` leaves the rest for another call.
-    #[inline]
-    pub fn submit(&mut self, now: Nanos, block: &mut Block) -> Submitted {
-        loop {
-            if block.submit(now, &self.next) == Submitted::NoRequest {
-                return Submitted::NoRequest;
-            }
-            if self.rest == 0 {
-                return Submitted::Taken;
-            }
-            if self.in_bio == 0 {
-                self.in_bio = self.rest.min(BIO_SECTORS);
-            }
-            self.next.sector = self.next.sector.offset(self.next.sectors);
-            self.next.sectors = self.in_bio.min(block.limits.max_sectors);
-            self.in_bio -= self.next.sectors;
-            self.rest -= self.next.sectors;
-        }
-    }
-
-    /// What kind of request it needs next: hardware queue, operation, sync.
-    pub fn needs(&self) -> (u16, Op, bool) {
-        (self.next.hw_queue, self.next.op, self.next.sync)
-    }
 }

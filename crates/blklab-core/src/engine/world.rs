@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 
+use super::aio;
 use crate::block::{BioStream, Block, Submitted};
 use crate::disk::{AnyDisk, Completion, Disk};
 use crate::host::{Cpus, Host};
@@ -59,6 +60,8 @@ pub struct PlacedFile {
     pub start: Sector,
     /// Size.
     pub size: Bytes,
+    /// It is the disk itself, not a file on it.
+    pub is_device: bool,
 }
 
 /// What a process that cannot go on waits for.
@@ -95,6 +98,8 @@ pub struct World {
     pub cpus: Cpus,
     /// Files, as the plan and the page cache number them.
     pub files: Vec<PlacedFile>,
+    /// Per process, what threads of POSIX AIO have to do.
+    pub aio: Vec<aio::Pool>,
     /// Processes that can go on now, in order.
     pub ready: VecDeque<ProcessId>,
     timers: Timeline,
@@ -113,7 +118,7 @@ pub struct World {
 }
 
 impl World {
-    /// At time zero, everybody asleep.
+    /// At time zero, everybody asleep: `processes` of them, threads of POSIX AIO included.
     pub fn new(
         block: Block,
         disk: AnyDisk,
@@ -131,6 +136,7 @@ impl World {
             host,
             cpus,
             files,
+            aio: Vec::new(),
             ready: VecDeque::with_capacity(processes + 1),
             timers: Timeline::default(),
             scheduled: vec![false; processes + 1],
@@ -284,8 +290,7 @@ impl World {
     /// Hand plugged requests to the scheduler and what it lets go to the disk.
     #[inline]
     pub fn unplug(&mut self) {
-        self.block.unplug(self.now);
-        self.block.run(self.now, &mut self.disk);
+        self.block.unplug(self.now, &mut self.disk);
     }
 
     /// The bios that read or write `range`.
@@ -382,10 +387,10 @@ impl PageWork {
                     world.page_bios(range, self.write, who)
                 }
             };
-            if stream.submit(world.now, &mut world.block) == Submitted::NoRequest {
+            if stream.submit(world.now, &mut world.block, &mut world.disk) == Submitted::NoRequest {
                 // A plug is flushed before its owner sleeps.
                 world.unplug();
-                if stream.submit(world.now, &mut world.block) == Submitted::NoRequest {
+                if stream.submit(world.now, &mut world.block, &mut world.disk) == Submitted::NoRequest {
                     world.sleep_until(who.process, Wait::Request(stream.needs()));
                     self.stream = Some(stream);
                     return Err(Asleep);

@@ -1,6 +1,7 @@
 //! Direct I/O: from an I/O unit to bios.
 
 use super::*;
+use crate::block::{BIO_SECTORS, Manner};
 
 impl Process {
     /// The CPU work of submitting a direct I/O.
@@ -75,11 +76,15 @@ impl Process {
         let mut left = self.stream.take();
         if left.is_none() {
             let whole = self.bio(slot, world);
+            let io = self.slots[slot as usize];
+            let manner = self.manner(&io.unit, world);
+            let again = io.bios_left == 1;
             // Most I/Os are one bio, and there is a request for it.
-            if self.slots[slot as usize].bios_left > 1
-                || world.block.submit(world.now, &whole) == Submitted::NoRequest
+            if !again
+                || world.block.submit(world.now, &whole, manner, &mut world.disk) == Submitted::NoRequest
             {
-                left = Some(BioStream::new(whole, world.block.limits().max_sectors));
+                let max_sectors = world.block.limits().max_sectors;
+                left = Some(BioStream::new(whole, max_sectors).of(Manner { again, ..manner }));
             }
         }
         if let Some(stream) = left {
@@ -95,10 +100,10 @@ impl Process {
 
     #[inline(never)]
     fn hand_over_stream(&mut self, mut stream: BioStream, world: &mut World) -> Result<(), Flow> {
-        if stream.submit(world.now, &mut world.block) == Submitted::NoRequest {
+        if stream.submit(world.now, &mut world.block, &mut world.disk) == Submitted::NoRequest {
             // A plug is flushed before its owner sleeps.
             world.unplug();
-            if stream.submit(world.now, &mut world.block) == Submitted::NoRequest {
+            if stream.submit(world.now, &mut world.block, &mut world.disk) == Submitted::NoRequest {
                 world.sleep_until(self.spec.id, Wait::Request(stream.needs()));
                 self.stream = Some(stream);
                 return Err(Flow::Sleep);
@@ -130,6 +135,16 @@ impl Process {
             hw_queue: self.who.hw_queue,
             owner: Owner::Direct(self.spec.id, slot).pack(),
         }
+    }
+
+    /// A blocking I/O on a device that fits one bio goes past the plug
+    /// (`__blkdev_direct_IO_simple`).
+    #[inline]
+    fn manner(&self, unit: &IoUnit, world: &World) -> Manner {
+        let waits = !self.spec.job.queueing.engine.is_queued() && unit.direction != Direction::Trim;
+        let one_bio = Bytes(u64::from(unit.len)).sectors() <= u64::from(BIO_SECTORS);
+        let plugged = !(world.files[unit.file as usize].is_device && waits && one_bio);
+        Manner { plugged, ..Manner::PLUGGED }
     }
 }
 
