@@ -14,6 +14,7 @@ _SCHEDULERS = {"none": 1.0, "mq-deadline": 1.15, "kyber": 0.98}
 class CancelToken:
     def __init__(self) -> None:
         self.cancelled = False
+        self.now_ns, self.end_ns = 0, 0
 
     def cancel(self) -> None:
         self.cancelled = True

@@ -20,7 +20,7 @@ from blklab.compare.measurement import Measurement, from_json, measure
 from blklab.compare.plan import Planned, Setup, plan
 from blklab.compare.words import sentence, short
 from blklab.errors import InputError, RunError
-from blklab.files import check_directory, write_whole
+from blklab.files import check_directory, write_together, write_whole
 from blklab.result import Result
 from blklab.rigs import Disk, Experiment
 from blklab.statistics import decide
@@ -54,6 +54,9 @@ class Plausible:
         mean_ns = 8e6 / (1.5 if fast else 1.0)
         duration_ns = round(3e9 / (1.5 if fast else 1.0) * (1 + experiment.seed / 1e3))
         return plausible.result(experiment.seed, mean_ns=mean_ns, duration_ns=duration_ns, syncs=30)
+
+    def position(self) -> tuple[float, float | None]:
+        return 0.0, None
 
     def cancel(self) -> None:
         self.cancelled.set()
@@ -216,6 +219,27 @@ def test_a_file_is_replaced_whole_or_not_at_all(
         write_whole(path, "after")
     assert path.read_text() == "before"
     assert [p.name for p in tmp_path.iterdir()] == ["report.html"]
+
+
+def test_files_that_belong_together_are_replaced_all_or_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = tmp_path / "results.json", tmp_path / "report.html"
+    write_together({first: "old", second: "old"})
+    synced: list[int] = []
+
+    def full_at_the_second(handle: int) -> None:
+        synced.append(handle)
+        if len(synced) == 2:
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full_at_the_second)
+    with pytest.raises(RunError, match=r"report\.html: not written: No space left on device"):
+        write_together({first: "new", second: "new"})
+    assert (first.read_text(), second.read_text()) == ("old", "old")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["report.html", "results.json"]
+    write_together({first: "new", second: "new"})
+    assert (first.read_text(), second.read_text()) == ("new", "new")
 
 
 def test_a_directory_that_cannot_be_written_is_refused_before_the_work(tmp_path: Path) -> None:

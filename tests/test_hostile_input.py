@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import pty
 import re
 import signal
 import subprocess
@@ -158,6 +161,45 @@ def test_ctrl_c_ends_a_single_run_within_a_second(tmp_path: Path, options: str) 
     assert running.returncode == 130
     assert text == "blklab: interrupted; nothing was written\n"
     assert list(tmp_path.iterdir()) == [job]
+
+
+def on_terminal(command: list[str], directory: Path) -> tuple[str, str]:
+    """What stands on stdout, and what a terminal saw on stderr."""
+    terminal, stderr = pty.openpty()
+    running = subprocess.Popen(
+        command,
+        cwd=directory,
+        stdout=subprocess.PIPE,
+        stderr=stderr,
+        text=True,
+        env=os.environ | {"TERM": "xterm"},
+    )
+    os.close(stderr)
+    seen = b""
+    # Reading fails when the last writer has closed its end.
+    with contextlib.suppress(OSError):
+        while piece := os.read(terminal, 4096):
+            seen += piece
+    os.close(terminal)
+    stdout, _ = running.communicate(timeout=60)
+    assert running.returncode == 0
+    return stdout, seen.decode()
+
+
+def test_a_long_run_shows_on_a_terminal_how_far_it_is_and_leaves_no_trace(tmp_path: Path) -> None:
+    job = tmp_path / "long.fio"
+    options = "rw=randread\nsize=1g\nioengine=libaio\niodepth=32\ndirect=1\ntime_based\n"
+    job.write_text(f"[job]\n{options}runtime=40\n")
+    command = [BLKLAB, "fio", str(job), "--disk=optane-900p", "--output-format=json"]
+    stdout, seen = on_terminal(command, tmp_path)
+    assert json.loads(stdout)["jobs"][0]["job_runtime"] == pytest.approx(40_000, abs=10)
+    assert re.search(r"\d+\.\d of 40\.0 s of virtual time, about \d+ s left", seen)
+    # The last thing is to erase the line, and to show the cursor again.
+    assert seen.rstrip().endswith("\x1b[2K")
+    assert "\x1b[?25h" in seen
+    quiet = subprocess.run(command, check=True, cwd=tmp_path, capture_output=True, text=True)
+    assert quiet.stderr == ""
+    assert quiet.stdout == stdout
 
 
 def test_many_processes_are_read_back_in_no_time() -> None:

@@ -252,12 +252,21 @@ def test_a_blocking_engine_has_one_io_under_way_whatever_iodepth_says(engine: st
     assert only(result).depth_levels == (1024, 0, 0, 0, 0, 0, 0)
 
 
-@pytest.mark.parametrize("engine", ["libaio", "io_uring", "posixaio"])
+@pytest.mark.parametrize("engine", ["libaio", "io_uring"])
 def test_a_queueing_engine_keeps_iodepth_under_way(engine: str) -> None:
     result = simulate("rw=randread", f"ioengine={engine}", "iodepth=16")
     assert result.disk.depth_max == 16
     levels = only(result).depth_levels
     assert levels[4] > 0.95 * sum(levels)
+
+
+def test_posixaio_keeps_iodepth_waiting_and_one_io_per_file_under_way() -> None:
+    options = ("rw=randread", "ioengine=posixaio", "iodepth=16")
+    result = simulate(*options)
+    assert result.disk.depth_max == 1
+    levels = only(result).depth_levels
+    assert levels[4] > 0.95 * sum(levels)
+    assert simulate(*options, "nrfiles=8").disk.depth_max == 8
 
 
 def test_iodepth_batch_is_the_size_of_a_submit_call() -> None:

@@ -35,13 +35,16 @@ def check_scheduler(spec: str) -> str:
     """{"name", "settings": {every tunable}, "changed": {those given}}; ValueError."""
 
 class CancelToken:
-    """Tells running simulations to stop."""
+    """Tells running simulations to stop, and of the latest how far it is."""
 
     def __init__(self) -> None: ...
     def cancel(self) -> None: ...
     @property
     def now_ns(self) -> int:
         """Virtual time reached."""
+    @property
+    def end_ns(self) -> int:
+        """Virtual time by which the run will have ended; 0 if nobody knows."""
 
 class PanicException(BaseException):
     """A mistake in the core, whichever function was called."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 from blklab.errors import InputError, RunError
@@ -15,28 +16,56 @@ def write_whole(path: Path, text: str) -> None:
 
     RunError with one line if it cannot be written (disk full, no permission).
     """
-    partial: str | None = None
+    write_together({path: text})
+
+
+def write_together(texts: Mapping[Path, str]) -> None:
+    """The same for files that belong together: if one cannot be written, all stay as they were.
+
+    Each is on the disk under another name before the first is replaced.
+    """
+    partial: dict[Path, Path] = {}
+    path = Path()
     try:
-        if path.exists() and not path.is_file():
-            # A device or a pipe is written to, never replaced.
-            path.write_text(text, encoding="utf-8")
-            return
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, partial = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        for path, text in texts.items():
+            if not _is_special(path):
+                partial[path] = _beside(path, text)
+        for path, text in texts.items():
+            if path not in partial:
+                path.write_text(text, encoding="utf-8")
+        for path in list(partial):
+            partial[path].replace(path)
+            del partial[path]
+    except OSError as error:
+        raise RunError(f"{path}: not written: {error.strerror or error}") from error
+    finally:
+        for left in partial.values():
+            with contextlib.suppress(OSError):
+                left.unlink()
+
+
+def _is_special(path: Path) -> bool:
+    """A device, a pipe (which are written to, never replaced) or a directory (which refuses)."""
+    return path.exists() and not path.is_file()
+
+
+def _beside(path: Path, text: str) -> Path:
+    """A new file beside `path` that holds `text` and is on the disk."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    made = Path(name)
+    try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
         # mkstemp makes files that nobody else may read.
-        Path(partial).chmod(0o666 & ~_umask())
-        Path(partial).replace(path)
-        partial = None
-    except OSError as error:
-        raise RunError(f"{path}: not written: {error.strerror or error}") from error
-    finally:
-        if partial is not None:
-            with contextlib.suppress(OSError):
-                Path(partial).unlink()
+        made.chmod(0o666 & ~_umask())
+    except BaseException:
+        with contextlib.suppress(OSError):
+            made.unlink()
+        raise
+    return made
 
 
 def check_directory(path: Path) -> None:

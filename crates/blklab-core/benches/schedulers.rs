@@ -4,7 +4,7 @@
 //! Addresses are random, so that nothing merges and the sorted lists are searched and
 //! shifted in earnest; three requests in four are reads.
 
-use blklab_core::request::{Bio, IoPrio, Op, ProcessId, Request, RequestSlab};
+use blklab_core::request::{Bio, BioChain, IoPrio, Op, ProcessId, Request, RequestSlab};
 use blklab_core::scheduler::{AnyScheduler, InsertAt, Queue, QueueLimits, registry};
 use blklab_core::units::{Nanos, Sector};
 use divan::Bencher;
@@ -84,8 +84,8 @@ impl Rig {
             hw_queue: 0,
             inserted: now,
             issued: now,
-            bios_head: 0,
-            bios_tail: 0,
+            owner: 0,
+            rest: BioChain::default(),
         });
         let queue = Queue { now, requests: &self.requests, in_flight: 0, limits: &self.limits };
         self.scheduler.insert(&queue, id, InsertAt::Sorted);

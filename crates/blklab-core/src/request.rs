@@ -92,6 +92,27 @@ pub struct Bio {
     pub owner: u64,
 }
 
+/// Bios behind a request's first one: places in the block layer's store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BioChain {
+    /// The second bio.
+    pub head: u32,
+    /// The last bio.
+    pub tail: u32,
+}
+
+impl BioChain {
+    /// No place.
+    pub const END: u32 = u32::MAX;
+}
+
+impl Default for BioChain {
+    /// No bios.
+    fn default() -> BioChain {
+        BioChain { head: BioChain::END, tail: BioChain::END }
+    }
+}
+
 /// One or more bios that the disk will serve as one command.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Request {
@@ -117,10 +138,10 @@ pub struct Request {
     pub inserted: Nanos,
     /// When it was handed to the disk (`io_start_time_ns`).
     pub issued: Nanos,
-    /// First bio in the block layer's chain; see [`crate::block`].
-    pub bios_head: u32,
-    /// Last bio in that chain.
-    pub bios_tail: u32,
+    /// Whom to tell of its first bio's end ([`Bio::owner`]).
+    pub owner: u64,
+    /// The bios behind the first; see [`crate::block`].
+    pub rest: BioChain,
 }
 
 impl Request {

@@ -85,8 +85,28 @@ impl LatencyHistogram {
 /// The class of `latency` in fio's `latency_ns`/`_us`/`_ms` table.
 #[inline]
 pub fn latency_level(latency: Nanos) -> usize {
-    LATENCY_BOUNDS_NS.partition_point(|&bound| bound <= latency.0)
+    let mut level = usize::from(LEVEL_OF_BITS[64 - latency.0.leading_zeros() as usize]);
+    while level < LATENCY_BOUNDS_NS.len() && LATENCY_BOUNDS_NS[level] <= latency.0 {
+        level += 1;
+    }
+    level
 }
+
+/// The class of the smallest latency of so many bits; the largest is few classes behind it.
+const LEVEL_OF_BITS: [u8; 65] = {
+    let mut levels = [0; 65];
+    let mut bits = 1;
+    while bits < levels.len() {
+        let smallest = 1 << (bits - 1);
+        let mut level = levels[bits - 1];
+        while (level as usize) < LATENCY_BOUNDS_NS.len() && LATENCY_BOUNDS_NS[level as usize] <= smallest {
+            level += 1;
+        }
+        levels[bits] = level;
+        bits += 1;
+    }
+    levels
+};
 
 /// Bandwidth or IOPS, sampled over equal spans.
 #[derive(Clone, Copy, Debug, Default)]

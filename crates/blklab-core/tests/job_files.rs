@@ -41,6 +41,26 @@ fn an_error_names_file_line_option_and_the_nearest_right_word() {
             "[a]\nhipri\n",
             "JOB.fio:2: option 'hipri' belongs to ioengine=io_uring or pvsync2; this job has ioengine=psync",
         ),
+        (
+            "[a]\ncpuload=50\n",
+            "JOB.fio:2: option 'cpuload' is not simulated (it belongs to ioengine=cpuio); \
+             --ignore-unsupported runs without it",
+        ),
+        (
+            "[a]\nioengine=libiao\n",
+            "JOB.fio:2: option 'ioengine': found 'libiao', expected one of sync, psync, vsync, pvsync, pvsync2, \
+             libaio, io_uring, posixaio; did you mean 'libaio'?",
+        ),
+        (
+            "[a]\nioengine=mmap\n",
+            "JOB.fio:2: option 'ioengine': 'mmap' is not simulated (simulated are sync, psync, vsync, pvsync, \
+             pvsync2, libaio, io_uring, posixaio); --ignore-unsupported runs without it",
+        ),
+        (
+            "[a]\nsize=9223372036854775808\n",
+            "JOB.fio:2: option 'size': found '9223372036854775808', expected bytes such as 1g, below 8 EiB, \
+             or 0% to 100%",
+        ),
         ("bs=4k\n", "JOB.fio:1: option 'bs' stands outside of a [section]"),
         ("[a\n", "JOB.fio:1: found '[a', expected a section name in brackets, such as [job1]"),
         ("[global]\nbs=4k\n", "JOB.fio:2: the file holds no job: expected a [section] other than [global]"),
@@ -67,6 +87,43 @@ fn what_is_not_simulated_can_be_collected_and_left_out() {
     assert_eq!(ignored, [(4, "ioengine"), (3, "verify")]);
     assert_eq!(file.without_effect.len(), 1);
     assert_eq!(file.jobs[0].given, [("size", "1m"), ("zero_buffers", "")].map(|(n, v)| (n.into(), v.into())));
+}
+
+#[test]
+fn with_an_engine_that_is_not_simulated_its_options_are_left_out_too() {
+    let ignored = |text: &str| {
+        let options = ParseOptions { ignore_unsupported: true };
+        let file = jobfile::parse(text, "JOB.fio", &mut Machine::default(), options);
+        let left_out = |file: jobfile::JobFile| file.ignored.into_iter().map(|idle| idle.name).collect();
+        file.map(left_out).unwrap_or_else(|error| vec![error.to_string()])
+    };
+    let uring_cmd = "[a]\nsize=1m\nioengine=io_uring_cmd\nfixedbufs\ncmd_type=nvme\n";
+    assert_eq!(ignored(uring_cmd), ["ioengine", "fixedbufs", "cmd_type"]);
+    assert_eq!(ignored("[a]\nsize=1m\nioengine=cpuio\ncpuload=50\n"), ["ioengine", "cpuload"]);
+    let globally = "[global]\nioengine=sg\n[a]\nsize=1m\nhipri\nreadfua=1\n";
+    assert_eq!(ignored(globally), ["ioengine", "hipri", "readfua"]);
+    let replaced = "[global]\nioengine=sg\n[a]\nsize=1m\nioengine=psync\nhipri\n";
+    assert!(
+        ignored(replaced)[0].contains("belongs to ioengine=io_uring or pvsync2"),
+        "{:?}",
+        ignored(replaced)
+    );
+}
+
+#[test]
+fn options_of_fios_profiles_are_read_and_change_nothing() {
+    let file = parse("[a]\nsize=1m\nnumjobs=2\nthreads=8\n").expect("fio takes it too");
+    let [idle] = file.without_effect.as_slice() else { panic!("{:?}", file.without_effect) };
+    assert_eq!((idle.line, idle.name.as_str()), (4, "threads"));
+    assert!(idle.why.ends_with("threads in place of processes are thread=1"), "{}", idle.why);
+    assert_eq!(file.jobs[0].clones, 2);
+}
+
+#[test]
+fn no_option_stands_in_the_table_twice() {
+    let names = || options::all().flat_map(|option| option.aliases.iter().chain([&option.name]));
+    let unique: std::collections::BTreeSet<_> = names().collect();
+    assert_eq!(unique.len(), names().count());
 }
 
 #[test]
@@ -144,6 +201,16 @@ fn groups_begin_at_stonewalls_and_new_groups_only() {
     assert_eq!(groups, [0, 0, 0, 0, 1, 1, 1, 2]);
     let barriers: Vec<_> = plan.processes.iter().map(|p| p.start.barrier).collect();
     assert_eq!(barriers, [0, 0, 0, 0, 4, 4, 4, 4]);
+}
+
+#[test]
+fn a_plan_knows_by_when_it_ends_if_every_job_has_a_runtime() {
+    let ends_s = |text: &str| support::plan(text).ends_by().map(|end| end.as_secs_f64());
+    assert_eq!(ends_s("[a]\nsize=1m\nruntime=10\n[b]\nsize=1m\nruntime=4\nstartdelay=8\n"), Some(12.0));
+    let after = "[a]\nsize=1m\nruntime=10\nramp_time=1\n[b]\nsize=1m\nruntime=4\nstonewall\nnumjobs=3\n";
+    assert_eq!(ends_s(after), Some(15.0));
+    assert_eq!(ends_s(&format!("{after}[c]\nsize=1m\nruntime=2\nwait_for=b\n")), Some(17.0));
+    assert_eq!(ends_s("[a]\nsize=1m\nruntime=10\n[b]\nsize=1m\n"), None);
 }
 
 #[test]

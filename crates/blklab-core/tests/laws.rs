@@ -24,7 +24,7 @@ fn direct_jobs() -> impl Strategy<Value = String> {
     let job = (
         prop::sample::select(vec!["read", "write", "randread", "randwrite", "rw", "randrw"]),
         prop::sample::select(vec!["4k", "8k", "64k", "4k-32k", "256k", "2m"]),
-        prop::sample::select(vec!["psync", "libaio"]),
+        prop::sample::select(vec!["psync", "libaio", "posixaio"]),
         1..40_u32,
         1..4_u32,
         prop::sample::select(vec![

@@ -87,9 +87,11 @@ pub fn workload_options() -> Value {
     options::all()
         .map(|option| {
             let (status, why) = match option.status {
-                Status::Simulated => ("simulated", ""),
-                Status::NoEffect(why) => ("no effect", why),
-                Status::NotSimulated(why) => ("not simulated", why),
+                Status::Simulated => ("simulated", String::new()),
+                Status::NoEffect(why) => ("no effect", why.to_owned()),
+                Status::NotSimulated(_) | Status::OtherEngine(_) => {
+                    ("not simulated", option.status.refusal().unwrap_or_default())
+                }
             };
             json!({
                 "name": option.name, "aliases": option.aliases, "type": option.expects(),

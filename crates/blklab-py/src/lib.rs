@@ -165,6 +165,12 @@ impl CancelToken {
     fn now_ns(&self) -> u64 {
         self.watch.now_ns.load(Ordering::Relaxed)
     }
+
+    /// Virtual time by which the run will have ended, ns; 0 if nobody knows.
+    #[getter]
+    fn end_ns(&self) -> u64 {
+        self.watch.end_ns.load(Ordering::Relaxed)
+    }
 }
 
 /// A finished run.

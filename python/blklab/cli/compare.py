@@ -83,7 +83,7 @@ def compare(
     from blklab.compare.execute import execute
     from blklab.compare.plan import Setup, plan
     from blklab.compare.summary import summarise
-    from blklab.files import check_directory, write_whole
+    from blklab.files import check_directory, write_together
     from blklab.rigs import rig as rig_of
 
     checked_objective(objective)
@@ -108,8 +108,11 @@ def compare(
     results = store.Results(described, tuple(measured))
     answers = analyse(results.runs, objective)
     page = out / "report.html"
-    write_whole(out / "results.json", store.to_text(results))
-    write_whole(page, pages.render(results, answers))
+    texts = {
+        out / "results.json": store.to_text(results),
+        page: pages.render(results, answers),
+    }
+    write_together(texts)
     if as_json:
         console.print_json({"setup": described} | summarise(answers) | {"report": str(page)})
     else:

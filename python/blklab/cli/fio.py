@@ -49,6 +49,7 @@ def fio(
     from blklab import fio as formats
     from blklab import specs
     from blklab.cli import console
+    from blklab.cli.progress import watching
     from blklab.files import write_whole
     from blklab.fio.status import report
     from blklab.rigs import Experiment, sim
@@ -62,7 +63,9 @@ def fio(
     )
     console.print_ignored(sim.ignored_options(entry, ignore_unsupported))
     shared = dict(sim.describe_job(entry, ignore_unsupported)["global"])
-    result = rig_of(rig).run(experiment)
+    place = rig_of(rig)
+    with watching(place):
+        result = place.run(experiment)
     text = formats.render(report(result, model.file.name, shared), chosen)
     if output is None:
         print(text, end="")

@@ -6,9 +6,16 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from blklab.rigs import Rig
 
 _LINE_EVERY_S = 5.0
+_SHORT_S = 1.0
+"""What takes no longer needs no progress."""
 
 
 @contextmanager
@@ -20,6 +27,46 @@ def progress(total: int, what: str) -> Iterator[Callable[[Any], None]]:
     else:
         print(f"{total} runs: {what}", file=sys.stderr)
         yield _lines(total)
+
+
+@contextmanager
+def watching(rig: Rig) -> Iterator[None]:
+    """Shows on a terminal how far the one run inside has come; leaves nothing behind."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.live import Live
+
+    from blklab.cli.console import console
+
+    start_s = time.monotonic()
+    shown = Live(
+        get_renderable=lambda: _position(rig, time.monotonic() - start_s),
+        console=console(stderr=True),
+        transient=True,
+        refresh_per_second=4,
+    )
+    with shown:
+        yield
+
+
+def _position(rig: Rig, took_s: float) -> RenderableType:
+    """One line; nothing while the run is young."""
+    from rich.progress_bar import ProgressBar
+    from rich.table import Table
+
+    now_s, end_s = rig.position()
+    if took_s < _SHORT_S:
+        return ""
+    if end_s is None or now_s == 0:
+        return f"{now_s:.1f} s of virtual time"
+    left_s = took_s / now_s * max(end_s - now_s, 0)
+    line = Table.grid(padding=(0, 1))
+    line.add_row(
+        ProgressBar(end_s, min(now_s, end_s), width=20),
+        f"{now_s:.1f} of {end_s:.1f} s of virtual time, about {left_s:.0f} s left",
+    )
+    return line
 
 
 @contextmanager

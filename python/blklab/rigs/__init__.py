@@ -48,6 +48,10 @@ class Rig(Protocol):
     def run(self, experiment: Experiment) -> Result:
         """Run it to the end. InputError for bad input, RunError if it fails."""
 
+    def position(self) -> tuple[float, float | None]:
+        """Seconds of its own clock that the run under way has come, and by when it will have
+        ended, if that is known."""
+
     def cancel(self) -> None:
         """Make every run that is under way end soon, with KeyboardInterrupt."""
 

@@ -56,6 +56,11 @@ class SimRig:
             ) from error
         return Result.from_run(run)
 
+    def position(self) -> tuple[float, float | None]:
+        """See :class:`blklab.rigs.Rig`."""
+        end_ns = self._cancel.end_ns
+        return self._cancel.now_ns / 1e9, end_ns / 1e9 if end_ns else None
+
     def cancel(self) -> None:
         """See :class:`blklab.rigs.Rig`."""
         self._cancel.cancel()

@@ -3,32 +3,34 @@
 //! Follows `blk-mq.c`, `blk-merge.c` and `blk-flush.c` of Linux 6.12: a bio first tries
 //! to grow the request plugged last, then one that waits in the scheduler; otherwise it
 //! needs a tag, and where there is none its process sleeps. Single-queue schedulers
-//! (noop, deadline) get the request pool of 4.12: `nr_requests` for synchronous and as
-//! many for asynchronous requests.
+//! (noop, deadline) get the block layer of 4.12: a pool of `nr_requests` for synchronous and
+//! as many for asynchronous requests, a plug that is sorted, and a driver that peeks
+//! (`rules.rs`).
 //!
 //! Left out: requeueing after errors, writeback throttling (`wbt`), I/O cost and latency
 //! controllers, zoned disks. A plug takes no time, since the process that fills it does
 //! not sleep before it is flushed.
 
 mod limits;
+mod rules;
+mod stream;
+#[cfg(test)]
+mod tests;
 
 use crate::disk::{AnyDisk, Command, Completion, Disk, Tag};
 use crate::recorder::{SeriesRecorder, TraceRecorder};
-use crate::request::{Bio, Op, ProcessId, Request, RequestId, RequestSlab};
+use crate::request::{Bio, BioChain, Op, ProcessId, Request, RequestId, RequestSlab};
 use crate::result::DiskCounters;
 use crate::scheduler::{AnyScheduler, Generation, InsertAt, Merge, Queue, QueueLimits, can_join, can_merge};
 use crate::units::Nanos;
 
 pub use limits::{QUEUE_TUNABLES, queue_limits};
-
-/// A plug holds at most this many requests (`BLK_MAX_REQUEST_COUNT`).
-const PLUG_REQUESTS: usize = 32;
+pub use rules::Manner;
+use rules::Rules;
+pub use stream::{BIO_SECTORS, BioStream};
 
 /// A plug whose last request has grown to 128 KiB is flushed (`BLK_PLUG_FLUSH_SIZE`).
 const PLUG_SECTORS: u32 = 128 * 1024 / 512;
-
-/// End of a chain of bios.
-const NO_BIO: u32 = u32::MAX;
 
 /// What became of a bio.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +41,7 @@ pub enum Submitted {
     NoRequest,
 }
 
-/// A bio's place in its request's chain.
+/// A bio behind the first of its request: most requests have none.
 #[derive(Clone, Copy, Debug)]
 struct BioNode {
     owner: u64,
@@ -71,6 +73,7 @@ pub struct Block {
     limits: QueueLimits,
     scheduler: AnyScheduler,
     generation: Generation,
+    rules: Rules,
     /// A write with FUA must be followed by a flush.
     flush_after_fua: bool,
     volatile_write_cache: bool,
@@ -80,6 +83,8 @@ pub struct Block {
     /// Hardware queues that may have something to dispatch, in order.
     to_run: Vec<u16>,
     plug: Vec<RequestId>,
+    /// Out of the scheduler and not with the disk yet ([`Rules::peeks`]).
+    peeked: Option<RequestId>,
     flushes: Flushes,
     in_flight: u32,
     waiting: u32,
@@ -101,15 +106,19 @@ impl Block {
     /// An empty queue before `disk`.
     pub fn new(disk: &AnyDisk, limits: QueueLimits, scheduler: AnyScheduler) -> Block {
         let found = disk.limits();
+        let generation = scheduler.info().generation;
+        let rules = Rules::of(generation);
         Block {
             flush_after_fua: found.volatile_write_cache && !found.fua,
             volatile_write_cache: found.volatile_write_cache,
-            generation: scheduler.info().generation,
+            generation,
+            rules,
             requests: RequestSlab::with_capacity(limits.nr_requests as usize),
-            bios: slab::Slab::with_capacity(limits.nr_requests as usize),
+            bios: slab::Slab::new(),
             hw_queues: vec![HwQueue::default(); usize::from(limits.hw_queues)],
             to_run: Vec::with_capacity(usize::from(limits.hw_queues)),
-            plug: Vec::with_capacity(PLUG_REQUESTS),
+            plug: Vec::with_capacity(rules.plug_requests),
+            peeked: None,
             flushes: Flushes::default(),
             in_flight: 0,
             waiting: 0,
@@ -150,27 +159,32 @@ impl Block {
         self.scheduler.process_exited(&queue!(self, now), process);
     }
 
-    /// A process hands over a bio of at most `max_sectors`. It reaches the scheduler at
-    /// the latest with [`Block::unplug`].
+    /// A process hands over a bio of at most `max_sectors`. Under a plug it reaches the
+    /// scheduler at the latest with [`Block::unplug`].
     #[inline]
-    pub fn submit(&mut self, now: Nanos, bio: &Bio) -> Submitted {
+    pub fn submit(&mut self, now: Nanos, bio: &Bio, manner: Manner, disk: &mut AnyDisk) -> Submitted {
         if bio.op == Op::Flush {
             self.flushes.waiting.push(bio.owner);
             return Submitted::Taken;
         }
         if bio.fua && !self.volatile_write_cache {
-            return self.submit(now, &Bio { fua: false, ..*bio });
+            return self.submit(now, &Bio { fua: false, ..*bio }, manner, disk);
         }
-        if self.merge_into_plug(now, bio) || self.merge_into_waiting(now, bio) {
+        if !manner.again && (self.merge_into_plug(now, bio) || self.merge_into_waiting(now, bio)) {
             return Submitted::Taken;
         }
         if !self.may_allocate(bio.hw_queue, bio.op, bio.sync) {
             return Submitted::NoRequest;
         }
         let id = self.allocate(now, bio);
+        if !manner.plugged {
+            self.insert(now, id, self.rules.joins_without_plug);
+            self.run(now, disk);
+            return Submitted::Taken;
+        }
         let last_is_large = self.plug.last().is_some_and(|&last| self.requests[last].sectors >= PLUG_SECTORS);
-        if self.plug.len() >= PLUG_REQUESTS || last_is_large {
-            self.unplug(now);
+        if self.plug.len() >= self.rules.plug_requests || last_is_large {
+            self.unplug(now, disk);
         }
         self.plug.push(id);
         Submitted::Taken
@@ -193,7 +207,6 @@ impl Block {
         self.account(now);
         self.waiting += 1;
         self.hw_queues[usize::from(bio.hw_queue)].allocated[usize::from(bio.sync)] += 1;
-        let node = self.bios.insert(BioNode { owner: bio.owner, next: NO_BIO }) as u32;
         self.requests.insert(Request {
             op: bio.op,
             sector: bio.sector,
@@ -206,23 +219,23 @@ impl Block {
             hw_queue: bio.hw_queue,
             inserted: now,
             issued: Nanos::ZERO,
-            bios_head: node,
-            bios_tail: node,
+            owner: bio.owner,
+            rest: BioChain::default(),
         })
     }
 
-    /// The plug's last request only: requests before it are as good as inserted.
     #[inline]
     fn merge_into_plug(&mut self, now: Nanos, bio: &Bio) -> bool {
-        let Some(&last) = self.plug.last() else { return false };
         let queue = queue!(self, now);
-        let Some(merge) =
-            [Merge::Back(last), Merge::Front(last)].into_iter().find(|&merge| can_merge(&queue, bio, merge))
-        else {
-            return false;
-        };
-        self.grow(merge, bio);
-        true
+        for &id in self.plug.iter().rev().take(self.rules.plug_merges) {
+            for merge in [Merge::Back(id), Merge::Front(id)] {
+                if can_merge(&queue, bio, merge) {
+                    self.grow(merge, bio);
+                    return true;
+                }
+            }
+        }
+        false
     }
 
     #[inline]
@@ -241,18 +254,18 @@ impl Block {
 
     /// Add `bio` to a request.
     fn grow(&mut self, merge: Merge, bio: &Bio) {
-        let node = self.bios.insert(BioNode { owner: bio.owner, next: NO_BIO }) as u32;
         let (Merge::Back(id) | Merge::Front(id)) = merge;
         let request = &mut self.requests[id];
         request.sectors += bio.sectors;
-        if let Merge::Front(_) = merge {
+        let rest = if let Merge::Front(_) = merge {
             request.sector = bio.sector;
-            self.bios[node as usize].next = request.bios_head;
-            request.bios_head = node;
+            let second = std::mem::replace(&mut request.owner, bio.owner);
+            prepend(&mut self.bios, second, request.rest)
         } else {
-            self.bios[request.bios_tail as usize].next = node;
-            request.bios_tail = node;
-        }
+            let last = prepend(&mut self.bios, bio.owner, BioChain::default());
+            concat(&mut self.bios, request.rest, last)
+        };
+        self.requests[id].rest = rest;
         self.count_merge(bio.op);
     }
 
@@ -285,22 +298,34 @@ impl Block {
         // A joined request's time counts from the earlier start on, as in diskstats.
         self.counters.joined_ns += (now - gone.inserted.max(kept.inserted)).0;
         kept.inserted = kept.inserted.min(gone.inserted);
-        self.bios[kept.bios_tail as usize].next = gone.bios_head;
-        kept.bios_tail = gone.bios_tail;
+        let of_gone = prepend(&mut self.bios, gone.owner, gone.rest);
+        kept.rest = concat(&mut self.bios, kept.rest, of_gone);
         self.count_merge(gone.op);
     }
 
-    /// Hand plugged requests to the scheduler (`blk_finish_plug`).
+    /// Hand plugged requests to the scheduler, and what it lets go to the disk
+    /// (`blk_finish_plug`).
     #[inline]
-    pub fn unplug(&mut self, now: Nanos) {
+    pub fn unplug(&mut self, now: Nanos, disk: &mut AnyDisk) {
+        if self.rules.plug_sorted {
+            let requests = &self.requests;
+            self.plug.reverse();
+            self.plug.sort_by_key(|&id| requests[id].sector);
+        }
         for index in 0..self.plug.len() {
-            let id = self.plug[index];
-            self.mark(self.requests[id].hw_queue);
-            if !self.join_waiting(now, id) {
-                self.scheduler.insert(&queue!(self, now), id, InsertAt::Sorted);
-            }
+            self.insert(now, self.plug[index], true);
         }
         self.plug.clear();
+        self.run(now, disk);
+    }
+
+    /// `joins`: a request may be appended to one that waits instead.
+    #[inline]
+    fn insert(&mut self, now: Nanos, id: RequestId, joins: bool) {
+        self.mark(self.requests[id].hw_queue);
+        if !(joins && self.join_waiting(now, id)) {
+            self.scheduler.insert(&queue!(self, now), id, InsertAt::Sorted);
+        }
     }
 
     /// Append a new request to one that waits, and that to the next, as far as the
@@ -331,10 +356,16 @@ impl Block {
     /// Give the disk as much as it takes and the scheduler lets go.
     #[inline]
     pub fn run(&mut self, now: Nanos, disk: &mut AnyDisk) {
-        if !self.flushes.waiting.is_empty()
-            && self.flushes.request.is_none()
-            && self.hw_queues[0].in_flight < self.limits.queue_depth
-        {
+        if !self.to_run.is_empty() || !self.flushes.waiting.is_empty() || self.peeked.is_some() {
+            self.run_marked(now, disk);
+        }
+    }
+
+    fn run_marked(&mut self, now: Nanos, disk: &mut AnyDisk) {
+        if self.rules.peeks {
+            return self.run_peeking(now, disk);
+        }
+        if self.flush_is_due() && self.hw_queues[0].in_flight < self.limits.queue_depth {
             self.issue_flush(now, disk);
         }
         for index in 0..self.to_run.len() {
@@ -348,6 +379,37 @@ impl Block {
             }
         }
         self.to_run.clear();
+    }
+
+    /// The same with a driver that looks at the next request first and at the disk then: what
+    /// it has seen stays out of the scheduler, unmerged and before all others, until the disk
+    /// takes it (`scsi_request_fn`, `blk_peek_request`).
+    fn run_peeking(&mut self, now: Nanos, disk: &mut AnyDisk) {
+        for hw_queue in self.to_run.drain(..) {
+            self.hw_queues[usize::from(hw_queue)].to_run = false;
+        }
+        loop {
+            let full = self.hw_queues[0].in_flight >= self.limits.queue_depth;
+            if self.peeked.is_none() && !self.flush_is_due() {
+                self.peeked = self.scheduler.dispatch(&queue!(self, now), 0);
+                if self.peeked.is_none() {
+                    return;
+                }
+            }
+            if full {
+                return;
+            }
+            match self.peeked.take() {
+                Some(id) => self.issue(now, id, disk),
+                None => self.issue_flush(now, disk),
+            }
+        }
+    }
+
+    /// A flush waits and none is with the disk.
+    #[inline]
+    fn flush_is_due(&self) -> bool {
+        !self.flushes.waiting.is_empty() && self.flushes.request.is_none()
     }
 
     #[inline]
@@ -381,8 +443,6 @@ impl Block {
             sync: true,
             process: ProcessId::KERNEL,
             inserted: now,
-            bios_head: NO_BIO,
-            bios_tail: NO_BIO,
             ..Request::default()
         });
         self.hw_queues[0].allocated[1] += 1;
@@ -404,51 +464,29 @@ impl Block {
                 self.mark(hw_queue);
             }
         }
-        let request = self.requests.remove(id);
+        let request = &self.requests[id];
         let hw_queue = &mut self.hw_queues[usize::from(request.hw_queue)];
         hw_queue.in_flight -= 1;
         hw_queue.allocated[usize::from(request.sync)] -= 1;
-        self.mark(request.hw_queue);
-        self.count(&request, now);
-        self.trace.completed(&request, now);
+        self.counters.count(request, now);
+        self.trace.completed(request, now);
+        let number = request.hw_queue;
         if request.op == Op::Flush {
             self.flushes.request = None;
             owners.append(&mut self.flushes.running);
-            return;
+        } else {
+            let ended = if request.fua && self.flush_after_fua { &mut self.flushes.waiting } else { owners };
+            ended.push(request.owner);
+            let mut node = request.rest.head;
+            while node != BioChain::END {
+                let bio = self.bios.remove(node as usize);
+                ended.push(bio.owner);
+                node = bio.next;
+            }
         }
-        let ended = if request.fua && self.flush_after_fua { &mut self.flushes.waiting } else { owners };
-        let mut node = request.bios_head;
-        while node != NO_BIO {
-            let bio = self.bios.remove(node as usize);
-            ended.push(bio.owner);
-            node = bio.next;
-        }
-    }
-
-    #[inline]
-    fn count(&mut self, request: &Request, now: Nanos) {
-        let counters = &mut self.counters;
-        let ticks = (now - request.inserted).0;
-        counters.service_ns += (now - request.issued).0;
-        match request.op {
-            Op::Read => {
-                counters.read_ios += 1;
-                counters.read_sectors += u64::from(request.sectors);
-                counters.read_ticks_ns += ticks;
-            }
-            Op::Write => {
-                counters.write_ios += 1;
-                counters.write_sectors += u64::from(request.sectors);
-                counters.write_ticks_ns += ticks;
-            }
-            Op::Flush => {
-                counters.flush_ios += 1;
-                counters.flush_ticks_ns += ticks;
-            }
-            Op::Discard => {
-                counters.discard_ios += 1;
-                counters.discard_ticks_ns += ticks;
-            }
+        self.requests.remove(id);
+        if self.scheduler.waiting() > 0 {
+            self.mark(number);
         }
     }
 
@@ -482,63 +520,46 @@ impl Block {
     }
 }
 
-/// One contiguous piece of I/O on its way to becoming bios: a process's or the page
-/// cache's, cut at [`BIO_SECTORS`] and at the queue's `max_sectors`.
-#[derive(Clone, Copy, Debug)]
-pub struct BioStream {
-    /// The bio to hand over next.
-    next: Bio,
-    /// Sectors behind it: of the bio that the submitter built, before it is split ...
-    in_bio: u32,
-    /// ... and in all.
-    rest: u32,
+impl DiskCounters {
+    /// A request has ended.
+    #[inline]
+    fn count(&mut self, request: &Request, now: Nanos) {
+        let ticks = (now - request.inserted).0;
+        self.service_ns += (now - request.issued).0;
+        match request.op {
+            Op::Read => {
+                self.read_ios += 1;
+                self.read_sectors += u64::from(request.sectors);
+                self.read_ticks_ns += ticks;
+            }
+            Op::Write => {
+                self.write_ios += 1;
+                self.write_sectors += u64::from(request.sectors);
+                self.write_ticks_ns += ticks;
+            }
+            Op::Flush => {
+                self.flush_ios += 1;
+                self.flush_ticks_ns += ticks;
+            }
+            Op::Discard => {
+                self.discard_ios += 1;
+                self.discard_ticks_ns += ticks;
+            }
+        }
+    }
 }
 
-/// A bio holds 256 pages (`BIO_MAX_VECS`).
-pub const BIO_SECTORS: u32 = 256 * 4096 / 512;
+/// The chain that begins with a bio of `owner` and goes on with `rest`.
+fn prepend(bios: &mut slab::Slab<BioNode>, owner: u64, rest: BioChain) -> BioChain {
+    let head = bios.insert(BioNode { owner, next: rest.head }) as u32;
+    BioChain { head, tail: if rest.tail == BioChain::END { head } else { rest.tail } }
+}
 
-impl BioStream {
-    /// All of `whole`.
-    #[inline]
-    pub fn new(whole: Bio, max_sectors: u32) -> BioStream {
-        let in_bio = whole.sectors.min(BIO_SECTORS);
-        let sectors = in_bio.min(max_sectors);
-        BioStream { next: Bio { sectors, ..whole }, in_bio: in_bio - sectors, rest: whole.sectors - sectors }
+/// `first`, then `second`, which is not empty.
+fn concat(bios: &mut slab::Slab<BioNode>, first: BioChain, second: BioChain) -> BioChain {
+    if first.tail == BioChain::END {
+        return second;
     }
-
-    /// Into how many bios it is cut.
-    #[inline]
-    pub fn parts(whole_sectors: u32, max_sectors: u32) -> u32 {
-        if whole_sectors <= max_sectors.min(BIO_SECTORS) {
-            return 1;
-        }
-        let full = whole_sectors / BIO_SECTORS;
-        let tail = whole_sectors % BIO_SECTORS;
-        full * BIO_SECTORS.div_ceil(max_sectors) + tail.div_ceil(max_sectors)
-    }
-
-    /// Submit what is left; `NoRequest` leaves the rest for another call.
-    #[inline]
-    pub fn submit(&mut self, now: Nanos, block: &mut Block) -> Submitted {
-        loop {
-            if block.submit(now, &self.next) == Submitted::NoRequest {
-                return Submitted::NoRequest;
-            }
-            if self.rest == 0 {
-                return Submitted::Taken;
-            }
-            if self.in_bio == 0 {
-                self.in_bio = self.rest.min(BIO_SECTORS);
-            }
-            self.next.sector = self.next.sector.offset(self.next.sectors);
-            self.next.sectors = self.in_bio.min(block.limits.max_sectors);
-            self.in_bio -= self.next.sectors;
-            self.rest -= self.next.sectors;
-        }
-    }
-
-    /// What kind of request it needs next: hardware queue, operation, sync.
-    pub fn needs(&self) -> (u16, Op, bool) {
-        (self.next.hw_queue, self.next.op, self.next.sync)
-    }
+    bios[first.tail as usize].next = second.head;
+    BioChain { head: first.head, tail: second.tail }
 }

@@ -11,7 +11,7 @@ mod model;
 mod published;
 mod ssd;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 mod validate;
 
 use crate::units::{Nanos, Sector};

@@ -5,6 +5,7 @@
 //! due; the earliest goes next. A process that is alone with its CPU work goes on without
 //! an event.
 
+mod aio;
 mod flusher;
 mod process;
 mod sync;
@@ -62,6 +63,8 @@ pub struct Watch {
     pub cancel: AtomicBool,
     /// Virtual time reached, ns.
     pub now_ns: AtomicU64,
+    /// Virtual time by which the run will have ended, ns; 0 if nobody knows.
+    pub end_ns: AtomicU64,
 }
 
 /// Why there is no result.
@@ -83,6 +86,7 @@ pub enum RunError {
 /// # Errors
 /// See [`RunError`].
 pub fn run(setup: Setup<'_>, watch: &Watch) -> Result<RunResult, RunError> {
+    watch.end_ns.store(setup.plan.ends_by().map_or(0, |end| end.0), Ordering::Relaxed);
     let mut engine = Engine::new(setup);
     engine.run_processes(watch)?;
     Ok(engine.finish())
@@ -90,8 +94,10 @@ pub fn run(setup: Setup<'_>, watch: &Watch) -> Result<RunResult, RunError> {
 
 struct Engine {
     world: World,
+    /// Those of the plan, then their threads of POSIX AIO.
     processes: Vec<Process>,
     flusher: Flusher,
+    /// Per process of the plan.
     started: Vec<bool>,
     living: usize,
     /// Since the last look at the watch.
@@ -114,9 +120,17 @@ impl Engine {
         let lock = if host.is_free() { 0 } else { scheduler.info.lock_ns };
         let cpus = Cpus::new(&host, Nanos(lock));
         let block = Block::new(&disk, limits, elevator);
-        let world = World::new(block, disk, cache, host, cpus, files, plan.processes.len());
-        let processes: Vec<_> = plan.processes.iter().map(|spec| Process::new(spec, seed, &world)).collect();
-        let living = processes.len();
+        let living = plan.processes.len();
+        let threads: usize = plan.processes.iter().map(aio::threads).sum();
+        let mut world = World::new(block, disk, cache, host, cpus, files, living + threads);
+        let mut processes: Vec<_> =
+            plan.processes.iter().map(|spec| Process::new(spec, seed, &world)).collect();
+        for (index, spec) in plan.processes.iter().enumerate() {
+            let first = processes.len() as u32;
+            let ids: Vec<_> = (first..).map(ProcessId).take(aio::threads(spec)).collect();
+            processes.extend(ids.iter().map(|&id| Process::aio_thread(spec, id, seed, &world)));
+            world.aio.push(processes[index].aio_pool(ids));
+        }
         Engine {
             world,
             started: vec![false; living],
@@ -138,11 +152,7 @@ impl Engine {
                     self.flusher.run(&mut self.world);
                     continue;
                 }
-                let process = &mut self.processes[id.0 as usize];
-                process.run(&mut self.world);
-                if process.has_ended() {
-                    self.ended(id);
-                }
+                self.run_process(id, &mut owners, watch)?;
             }
             if self.living == 0 {
                 return Ok(());
@@ -154,6 +164,29 @@ impl Engine {
             self.tell(&mut owners);
             self.look(watch)?;
         }
+    }
+
+    /// Let a process run until it sleeps or has ended. While it works and nobody else is
+    /// about to run, the disk goes on beneath it.
+    #[inline]
+    fn run_process(&mut self, id: ProcessId, owners: &mut Vec<u64>, watch: &Watch) -> Result<(), RunError> {
+        self.world.begin(id);
+        while let Some(at) = self.processes[id.0 as usize].run(&mut self.world) {
+            while self.world.nobody_runs_before(at) && self.world.next_event() <= at {
+                self.world.happen(owners);
+                self.tell(owners);
+            }
+            if !self.world.nobody_runs_before(at) || at > world::HORIZON {
+                self.world.wake(id, at);
+                return Ok(());
+            }
+            self.world.now = at.max(self.world.now);
+            self.look(watch)?;
+        }
+        if self.processes[id.0 as usize].has_ended() {
+            self.ended(id);
+        }
+        Ok(())
     }
 
     /// See now and then whether the run is to be ended.
@@ -187,7 +220,7 @@ impl Engine {
 
     /// Start those processes whose conditions are met.
     fn start_processes(&mut self) {
-        for index in 0..self.processes.len() {
+        for index in 0..self.started.len() {
             let start = &self.processes[index].spec().start;
             let ended =
                 |mut range: std::ops::Range<u32>| range.all(|id| self.processes[id as usize].has_ended());
@@ -204,10 +237,12 @@ impl Engine {
 
     fn ended(&mut self, id: ProcessId) {
         self.living -= 1;
-        self.world.block.process_exited(self.world.now, id);
+        for &task in self.world.aio[id.0 as usize].threads().iter().chain([&id]) {
+            self.world.block.process_exited(self.world.now, task);
+        }
         let job = &self.processes[id.0 as usize].spec().job;
         let (group, exit) = (job.group, job.timing.exit);
-        for process in &mut self.processes {
+        for process in &mut self.processes[..self.started.len()] {
             let told = match exit {
                 None => false,
                 Some(ExitWhat::Group) => process.spec().job.group == group,
@@ -222,12 +257,21 @@ impl Engine {
     }
 
     fn finish(self) -> RunResult {
-        let jobs: Vec<_> = self.processes.iter().map(Process::result).collect();
+        let (processes, threads) = self.processes.split_at(self.started.len());
+        let mut jobs: Vec<_> = processes.iter().map(Process::result).collect();
+        for thread in threads {
+            let owner = thread.serves().map_or(0, |owner| owner.0 as usize);
+            let (system, sleeps) = thread.usage();
+            jobs[owner].system_ns += system.0;
+            jobs[owner].context_switches += sleeps;
+        }
         let disk_busy = self.world.disk.busy();
         let (mut disk, series, trace) = self.world.block.finish(self.world.now);
         disk.disk_busy_ns = disk_busy.0;
         let (series, interval) = series.finish();
-        let (overview, overview_stride, detail) = trace.finish();
+        let (mut overview, overview_stride, mut detail) = trace.finish();
+        aio::attribute(&mut overview, &self.world.aio);
+        aio::attribute(&mut detail, &self.world.aio);
         RunResult {
             duration_ns: self.world.now.0,
             jobs,
@@ -248,13 +292,13 @@ pub fn place(plan: &Plan, capacity: Sector) -> Vec<PlacedFile> {
     plan.files
         .iter()
         .map(|file| match file.kind {
-            FileKind::Device => PlacedFile { start: Sector(0), size: file.size },
+            FileKind::Device => PlacedFile { start: Sector(0), size: file.size, is_device: true },
             FileKind::Regular => {
                 let sectors = file.size.sectors().next_multiple_of(FILE_ALIGN_SECTORS);
                 // The plan has checked that they fit; alignment may cost the last one its place.
                 let start = Sector(next.min(capacity.0.saturating_sub(file.size.sectors())));
                 next += sectors;
-                PlacedFile { start, size: file.size }
+                PlacedFile { start, size: file.size, is_device: false }
             }
         })
         .collect()
@@ -266,28 +310,10 @@ mod tests {
 
     use super::*;
     use crate::disk::DiskModel;
-    use crate::workload::jobfile::{self, Resolver};
+    use crate::workload::jobfile::{self, Bare};
     use crate::workload::plan;
 
-    struct Bare;
-
-    impl Resolver for Bare {
-        fn variable(&self, _: &str) -> Option<String> {
-            None
-        }
-
-        fn include(&mut self, path: &str) -> Result<String, String> {
-            Err(format!("{path} is not there"))
-        }
-
-        fn memory_mib(&self) -> u64 {
-            8192
-        }
-
-        fn cpus(&self) -> u64 {
-            4
-        }
-    }
+    const MACHINE: Bare = Bare { memory_mib: 8192, cpus: 4 };
 
     /// Run `job` to its end and look how many of the sectors that it wrote would be lost
     /// with the power.
@@ -295,7 +321,7 @@ mod tests {
         let path = format!("{}/../../python/blklab/disks/{disk}.toml", env!("CARGO_MANIFEST_DIR"));
         let text = std::fs::read_to_string(&path).expect("a shipped disk");
         let model = DiskModel::parse(&text, &path).expect("a good disk file");
-        let file = jobfile::parse(job, "test.fio", &mut Bare, Default::default()).expect("a good job");
+        let file = jobfile::parse(job, "test.fio", &mut { MACHINE }, Default::default()).expect("a good job");
         let plan = plan::plan(&file, model.limits().capacity.to_bytes(), 1).expect("it fits");
         let setup = Setup {
             plan: &plan,
@@ -308,10 +334,9 @@ mod tests {
         let mut engine = Engine::new(setup);
         engine.run_processes(&Watch::default()).expect("it runs to its end");
         let dirty = engine.world.cache.counts();
-        let file = engine.world.files[0];
-        let lost = (0..file.size.sectors())
-            .filter(|&sector| !engine.world.disk.is_durable(Sector(file.start.0 + sector), 1))
-            .count();
+        let sectors = |file: &PlacedFile| file.start.0..file.start.0 + file.size.sectors();
+        let lost = engine.world.files.iter().flat_map(sectors);
+        let lost = lost.filter(|&sector| !engine.world.disk.is_durable(Sector(sector), 1)).count();
         lost + 8 * (dirty.dirty + dirty.writeback) as usize
     }
 
@@ -326,7 +351,9 @@ mod tests {
             scheduler in prop::sample::select(vec!["none", "mq-deadline", "kyber", "deadline"]),
             rw in prop::sample::select(vec!["write", "randwrite", "randrw"]),
             bs in prop::sample::select(vec!["4k", "64k", "1m"]),
-            engine in prop::sample::select(vec!["psync", "libaio\niodepth=16"]),
+            engine in prop::sample::select(vec![
+                "psync", "libaio\niodepth=16", "posixaio\niodepth=16\nnrfiles=3",
+            ]),
             how in prop::sample::select(vec![
                 "end_fsync=1", "fsync_on_close=1", "fsync=1", "fdatasync=1", "sync=1", "sync=dsync",
                 "direct=1\nend_fsync=1", "direct=1\nsync=1", "direct=1\nsync=dsync",
@@ -351,7 +378,7 @@ mod tests {
         let file = jobfile::parse(
             "[a]\nrw=randread\ndirect=1\nfilename=/dev/disk\nruntime=1000\ntime_based\n",
             "test.fio",
-            &mut Bare,
+            &mut { MACHINE },
             Default::default(),
         )
         .expect("a good job");

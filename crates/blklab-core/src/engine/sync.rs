@@ -4,7 +4,7 @@
 //! modelled: no journal is written, and fsync equals fdatasync.
 
 use super::world::{Asleep, Owner, PageWork, Submitter, Wait, World};
-use crate::block::Submitted;
+use crate::block::{Manner, Submitted};
 use crate::pagecache::{FileId, SyncCursor, SyncStep};
 use crate::request::{Bio, Op};
 use crate::units::{Nanos, Sector};
@@ -109,7 +109,7 @@ impl Syncing {
             owner: Owner::Flush(who.process).pack(),
         };
         self.phase = Phase::Flushing;
-        let taken = world.block.submit(world.now, &flush);
+        let taken = world.block.submit(world.now, &flush, Manner::PLUGGED, &mut world.disk);
         debug_assert_eq!(taken, Submitted::Taken, "a flush needs no request of its own");
         world.unplug();
         SyncProgress::Asleep

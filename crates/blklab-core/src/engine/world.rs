@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 
+use super::aio;
 use crate::block::{BioStream, Block, Submitted};
 use crate::disk::{AnyDisk, Completion, Disk};
 use crate::host::{Cpus, Host};
@@ -59,6 +60,8 @@ pub struct PlacedFile {
     pub start: Sector,
     /// Size.
     pub size: Bytes,
+    /// It is the disk itself, not a file on it.
+    pub is_device: bool,
 }
 
 /// What a process that cannot go on waits for.
@@ -95,12 +98,14 @@ pub struct World {
     pub cpus: Cpus,
     /// Files, as the plan and the page cache number them.
     pub files: Vec<PlacedFile>,
+    /// Per process, what threads of POSIX AIO have to do.
+    pub aio: Vec<aio::Pool>,
     /// Processes that can go on now, in order.
     pub ready: VecDeque<ProcessId>,
     timers: Timeline,
-    /// Per process: it is in `ready` or has a timer, so that nobody wakes it twice.
+    /// Per process, and of the flusher: it is in `ready` or has a timer, so that nobody
+    /// wakes it twice.
     scheduled: Vec<bool>,
-    flusher_scheduled: bool,
     /// It has nothing to do before the page cache says so.
     flusher_asleep: bool,
     request_waiters: VecDeque<(ProcessId, (u16, Op, bool))>,
@@ -113,7 +118,7 @@ pub struct World {
 }
 
 impl World {
-    /// At time zero, everybody asleep.
+    /// At time zero, everybody asleep: `processes` of them, threads of POSIX AIO included.
     pub fn new(
         block: Block,
         disk: AnyDisk,
@@ -131,10 +136,10 @@ impl World {
             host,
             cpus,
             files,
+            aio: Vec::new(),
             ready: VecDeque::with_capacity(processes + 1),
             timers: Timeline::default(),
-            scheduled: vec![false; processes],
-            flusher_scheduled: false,
+            scheduled: vec![false; processes + 1],
             flusher_asleep: true,
             request_waiters: VecDeque::new(),
             page_waiters: Vec::new(),
@@ -144,12 +149,11 @@ impl World {
         }
     }
 
+    /// The flusher's is the last.
+    #[inline]
     fn scheduled(&mut self, process: ProcessId) -> &mut bool {
-        if process == ProcessId::KERNEL {
-            &mut self.flusher_scheduled
-        } else {
-            &mut self.scheduled[process.0 as usize]
-        }
+        let last = self.scheduled.len() - 1;
+        &mut self.scheduled[last.min(process.0 as usize)]
     }
 
     /// The process is about to run: it may be woken again.
@@ -190,6 +194,12 @@ impl World {
             self.now = at;
         }
         true
+    }
+
+    /// True if no process and not the flusher is to run at or before `at`.
+    #[inline]
+    pub fn nobody_runs_before(&self, at: Nanos) -> bool {
+        self.ready.is_empty() && self.timers.next() > at.0
     }
 
     /// When something happens next while all processes sleep.
@@ -259,9 +269,13 @@ impl World {
     /// the next one's turn comes when that one has run, or with the next completion.
     #[inline]
     pub fn pass_on_request(&mut self) {
-        if self.request_waiters.is_empty() {
-            return;
+        if !self.request_waiters.is_empty() {
+            self.wake_request_waiter();
         }
+    }
+
+    #[cold]
+    fn wake_request_waiter(&mut self) {
         let may_go_on = |&(_, (hw_queue, op, sync)): &(ProcessId, (u16, Op, bool))| {
             self.block.may_allocate(hw_queue, op, sync)
         };
@@ -276,8 +290,7 @@ impl World {
     /// Hand plugged requests to the scheduler and what it lets go to the disk.
     #[inline]
     pub fn unplug(&mut self) {
-        self.block.unplug(self.now);
-        self.block.run(self.now, &mut self.disk);
+        self.block.unplug(self.now, &mut self.disk);
     }
 
     /// The bios that read or write `range`.
@@ -374,10 +387,10 @@ impl PageWork {
                     world.page_bios(range, self.write, who)
                 }
             };
-            if stream.submit(world.now, &mut world.block) == Submitted::NoRequest {
+            if stream.submit(world.now, &mut world.block, &mut world.disk) == Submitted::NoRequest {
                 // A plug is flushed before its owner sleeps.
                 world.unplug();
-                if stream.submit(world.now, &mut world.block) == Submitted::NoRequest {
+                if stream.submit(world.now, &mut world.block, &mut world.disk) == Submitted::NoRequest {
                     world.sleep_until(who.process, Wait::Request(stream.needs()));
                     self.stream = Some(stream);
                     return Err(Asleep);

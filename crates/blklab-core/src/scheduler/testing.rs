@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::{AnyScheduler, InsertAt, Merge, Queue, QueueLimits, registry};
-use crate::request::{Bio, IoPrio, Op, PrioClass, ProcessId, Request, RequestId, RequestSlab};
+use crate::request::{Bio, BioChain, IoPrio, Op, PrioClass, ProcessId, Request, RequestId, RequestSlab};
 use crate::units::{Nanos, Sector};
 
 /// Two hardware queues of two CPUs each; small requests, so that some grow too large.
@@ -145,8 +145,8 @@ impl Rig {
             hw_queue: bio.hw_queue,
             inserted: self.now,
             issued: Nanos::ZERO,
-            bios_head: 0,
-            bios_tail: 0,
+            owner: 0,
+            rest: BioChain::default(),
         });
         let joined = self.scheduler.find_join(&queue!(self), id);
         self.waiting.insert(id, vec![bio]);

@@ -47,6 +47,33 @@ pub trait Resolver {
     fn cpus(&self) -> u64;
 }
 
+/// A machine that lends a job file nothing but these numbers: no variables, no files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bare {
+    /// `$mb_memory`, MiB.
+    pub memory_mib: u64,
+    /// `$ncpus`.
+    pub cpus: u64,
+}
+
+impl Resolver for Bare {
+    fn variable(&self, _: &str) -> Option<String> {
+        None
+    }
+
+    fn include(&mut self, _: &str) -> Result<String, String> {
+        Err("this machine has no files".to_owned())
+    }
+
+    fn memory_mib(&self) -> u64 {
+        self.memory_mib
+    }
+
+    fn cpus(&self) -> u64 {
+        self.cpus
+    }
+}
+
 /// How to read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ParseOptions {
@@ -288,17 +315,6 @@ impl Reader<'_> {
     /// Lay one option into the draft; false if it was left out.
     fn apply(&mut self, draft: &mut Draft, entry: &Entry) -> Result<bool, JobError> {
         let at = |problem| JobError { path: entry.path.clone(), line: entry.line, problem };
-        let Some(option) = options::find(&entry.name) else {
-            return Err(at(options::unknown(&entry.name)));
-        };
-        if !option.engines.is_empty() && !option.engines.contains(&draft.engine()) {
-            let engines: Vec<_> = option.engines.iter().map(|e| Engine::name(*e)).collect();
-            return Err(at(Problem::WrongEngine {
-                name: entry.name.clone(),
-                engines: engines.join(" or "),
-                found: draft.engine().name(),
-            }));
-        }
         let idle = |why: &str| Idle {
             path: entry.path.clone(),
             line: entry.line,
@@ -306,6 +322,21 @@ impl Reader<'_> {
             value: entry.value.clone(),
             why: why.to_owned(),
         };
+        let Some(option) = options::find(&entry.name) else {
+            return Err(at(options::unknown(&entry.name)));
+        };
+        if !option.engines.is_empty() && !option.engines.contains(&draft.engine()) {
+            let engines: Vec<_> = option.engines.iter().map(|e| Engine::name(*e)).collect();
+            if draft.is_engine_left_out() {
+                self.file.ignored.push(idle(&format!("it belongs to ioengine={}", engines.join(" or "))));
+                return Ok(false);
+            }
+            return Err(at(Problem::WrongEngine {
+                name: entry.name.clone(),
+                engines: engines.join(" or "),
+                found: draft.engine().name(),
+            }));
+        }
         match option.apply(draft, &entry.name, entry.value.as_deref()) {
             Ok(()) => {
                 if let Status::NoEffect(why) = option.status {
@@ -317,6 +348,9 @@ impl Reader<'_> {
                 if self.options.ignore_unsupported =>
             {
                 self.file.ignored.push(idle(&reason));
+                if option.name == "ioengine" {
+                    draft.leave_engine_out();
+                }
                 Ok(false)
             }
             Err(problem) => Err(at(problem)),

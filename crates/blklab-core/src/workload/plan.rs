@@ -101,6 +101,27 @@ pub struct Plan {
     pub processes: Vec<ProcessSpec>,
 }
 
+impl Plan {
+    /// When all processes have ended their runtimes at the latest, draining apart; `None` if
+    /// one has no runtime.
+    pub fn ends_by(&self) -> Option<Nanos> {
+        // Of the processes before each one: the latest end.
+        let mut before = vec![Nanos::ZERO];
+        let mut ends = Vec::with_capacity(self.processes.len());
+        for process in &self.processes {
+            let (start, timing) = (&process.start, &process.job.timing);
+            let waited_for =
+                start.wait_for.iter().flat_map(|range| &ends[range.start as usize..range.end as usize]);
+            let begin = waited_for.copied().fold(start.not_before, Nanos::max);
+            let begin = begin.max(before[start.barrier as usize]);
+            let end = begin.saturating_add(timing.ramp_time).saturating_add(timing.runtime?);
+            before.push(end.max(before[ends.len()]));
+            ends.push(end);
+        }
+        before.pop()
+    }
+}
+
 /// Lay the jobs of `file` on a disk of `capacity`. `seed` decides what the job file
 /// leaves open (`startdelay` and `filesize` given as ranges).
 ///

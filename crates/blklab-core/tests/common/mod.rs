@@ -8,29 +8,10 @@ use blklab_core::host::Host;
 use blklab_core::pagecache::MemoryConfig;
 use blklab_core::result::RunResult;
 use blklab_core::scheduler::spec::SchedulerSpec;
-use blklab_core::workload::jobfile::{self, Resolver};
+use blklab_core::workload::jobfile::{self, Bare};
 use blklab_core::workload::plan;
 
-/// A machine without variables and files.
-struct Bare;
-
-impl Resolver for Bare {
-    fn variable(&self, _: &str) -> Option<String> {
-        None
-    }
-
-    fn include(&mut self, path: &str) -> Result<String, String> {
-        Err(format!("{path} is not there"))
-    }
-
-    fn memory_mib(&self) -> u64 {
-        8192
-    }
-
-    fn cpus(&self) -> u64 {
-        4
-    }
-}
+const MACHINE: Bare = Bare { memory_mib: 8192, cpus: 4 };
 
 /// The shipped disk called `name`, with overrides as `key=value`.
 pub fn disk(name: &str) -> DiskModel {
@@ -74,7 +55,7 @@ impl<'a> Experiment<'a> {
 
     pub fn run(&self) -> RunResult {
         let model = disk(self.disk);
-        let file = jobfile::parse(self.job, "test.fio", &mut Bare, Default::default())
+        let file = jobfile::parse(self.job, "test.fio", &mut { MACHINE }, Default::default())
             .unwrap_or_else(|error| panic!("{error}"));
         let plan = plan::plan(&file, model.limits().capacity.to_bytes(), self.seed)
             .unwrap_or_else(|error| panic!("{error}"));

@@ -3,7 +3,6 @@
 use super::cache::Span;
 use super::geometry::Place;
 use super::queue::Queued;
-use super::seek::BLOCK;
 use super::{Command, Hdd, Op, Policy, SLACK_NS, Stream, Work};
 
 /// The most that one step of destaging writes before the arm looks round again.
@@ -165,56 +164,36 @@ impl Hdd {
     }
 
     /// Shortest positioning time first. All head starts grow at the same pace, so that each
-    /// command's handicap, fixed when it came, orders them. Every step is a loop of its own
-    /// over many commands, without branches and in 32 bits, which processors take four at a
-    /// time: no time in it reaches two seconds.
+    /// command's handicap, fixed when it came, orders them. A command that is too late even
+    /// with the least that its seek may take needs no closer look: few are left.
     pub(super) fn soonest_reached(&self, now: u64) -> (i64, usize) {
         let queue = &self.queue;
         let turn = self.config.geometry.turn_ns as i32;
         let stands = ((now + self.phase_ns) % self.config.geometry.turn_ns) as i32;
-        let ready_reads = queue.all_are_ready_reads(now);
-        let mut best = (i64::MAX, 0);
-        let blocks = queue.cylinders.chunks(BLOCK).zip(queue.angles.chunks(BLOCK));
-        for (block, (cylinders, angles)) in blocks.enumerate() {
-            let first = block * BLOCK;
-            let mut moved = [0; BLOCK];
-            self.config.seek.fill(self.head.cylinder, cylinders, &mut moved);
-            let moved = &mut moved[..cylinders.len()];
-            let mut turns = self.turns_max;
-            if !ready_reads || moved.iter().fold(false, |any, ns| any | (*ns == 0)) {
-                self.correct(now, &queue.commands[first..], moved);
-                turns = moved.iter().max().map_or(0, |most| (most / turn + 1) as u32);
-            }
-            let mut waits = [0; BLOCK];
-            for (wait, angle) in waits.iter_mut().zip(angles) {
-                *wait = angle - stands + if *angle < stands { turn } else { 0 };
-                *wait -= if *wait >= turn { turn } else { 0 };
-            }
-            for _ in 0..turns {
-                for (wait, least) in waits.iter_mut().zip(&*moved) {
-                    *wait += if *wait < *least { turn } else { 0 };
+        let mut best = (i64::MAX / 2, 0);
+        for (index, (angle, handicap)) in queue.angles.iter().zip(&queue.handicaps).enumerate() {
+            let in_time = best.0 - handicap + SLACK_NS as i64;
+            let apart = angle - stands;
+            let mut passes = apart + if apart < 0 { turn } else { 0 };
+            passes -= if passes >= turn { turn } else { 0 };
+            if i64::from(passes) < in_time {
+                let distance = self.head.cylinder.abs_diff(queue.cylinders[index]);
+                let missed = passes < self.config.seek.at_least(distance) as i32;
+                if i64::from(passes + if missed { turn } else { 0 }) < in_time {
+                    let cost = self.positioning_ns(now, stands as u64, index) as i64 + handicap;
+                    best = if cost < best.0 { (cost, index) } else { best };
                 }
-            }
-            for (wait, least) in waits.iter_mut().zip(&*moved) {
-                *wait = (*wait - SLACK_NS as i32).max(*least);
-            }
-            for (index, (wait, handicap)) in waits.iter().zip(&queue.handicaps[first..]).enumerate() {
-                let cost = i64::from(*wait) + handicap;
-                best = if cost < best.0 { (cost, first + index) } else { best };
             }
         }
         (best.0 - ((now * self.config.ageing) >> 10) as i64, best.1)
     }
 
-    /// Add to the seeks over whole cylinders what only some commands need: a change of
-    /// surface, settling before a write, and the time until the controller has understood.
-    fn correct(&self, now: u64, commands: &[Queued], moved: &mut [i32]) {
-        for (ns, queued) in moved.iter_mut().zip(commands) {
-            if *ns == 0 || queued.write {
-                *ns = self.move_ns(&self.head, &queued.place, queued.write) as i32;
-            }
-            *ns += queued.ready.saturating_sub(now).min(DELAY_MAX_NS) as i32;
-        }
+    /// Time to bring the head before a queued command's first sector.
+    fn positioning_ns(&self, now: u64, stands: u64, index: usize) -> u64 {
+        let queued = &self.queue.commands[index];
+        let moved = self.move_ns(&self.head, &queued.place, queued.write);
+        let understood = queued.ready.saturating_sub(now).min(DELAY_MAX_NS);
+        self.wait_ns(stands, queued.place.angle_ns, moved + understood)
     }
 
     /// The extent of the write cache, written before `order`, that the head reaches first.

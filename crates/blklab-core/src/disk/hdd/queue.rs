@@ -1,5 +1,5 @@
-//! Commands that wait for the arm. What the search for the next one looks at lies side by
-//! side, apart from the rest, so that the compiler takes several commands at a time.
+//! Commands that wait for the arm. What the search for the next one looks at first lies
+//! side by side, apart from the rest.
 
 use super::super::Tag;
 use super::SLACK_NS;
@@ -31,9 +31,6 @@ pub(super) struct Queue {
     pub angles: Vec<i32>,
     pub handicaps: Vec<i64>,
     starts: Vec<u64>,
-    writes: usize,
-    /// When the last command that came was ready, or one before if that is later.
-    ready_last: u64,
 }
 
 impl Queue {
@@ -44,8 +41,6 @@ impl Queue {
             angles: Vec::with_capacity(commands),
             handicaps: Vec::with_capacity(commands),
             starts: Vec::with_capacity(commands),
-            writes: 0,
-            ready_last: 0,
         }
     }
 
@@ -58,8 +53,6 @@ impl Queue {
         self.angles.push((u64::from(queued.place.angle_ns) + SLACK_NS) as i32);
         self.handicaps.push(queued.handicap);
         self.starts.push(queued.span.start);
-        self.writes += usize::from(queued.write);
-        self.ready_last = self.ready_last.max(queued.ready);
         self.commands.push(queued);
     }
 
@@ -69,14 +62,7 @@ impl Queue {
         self.angles.swap_remove(index);
         self.handicaps.swap_remove(index);
         self.starts.swap_remove(index);
-        let queued = self.commands.swap_remove(index);
-        self.writes -= usize::from(queued.write);
-        queued
-    }
-
-    /// True when all are reads and the controller has understood them.
-    pub fn all_are_ready_reads(&self, now: u64) -> bool {
-        self.writes == 0 && self.ready_last <= now
+        self.commands.swap_remove(index)
     }
 
     /// The read, ready at `now`, that begins first within `width` sectors from `start` on.

@@ -14,9 +14,6 @@ const STEPS: usize = 2_048;
 /// The longest seek: sums of few of them fit 31 bits.
 const SEEK_MAX_MS: f64 = 1_000.0;
 
-/// Seeks worked out together: as many as NCQ queues.
-pub(super) const BLOCK: usize = 32;
-
 /// Seek time in nanoseconds over a number of cylinders.
 #[derive(Clone, Debug)]
 pub(super) struct SeekCurve {
@@ -24,6 +21,8 @@ pub(super) struct SeekCurve {
     steps: Box<[(f32, f32); STEPS + 1]>,
     scale: f32,
     single_ns: u32,
+    /// The shortest seek of each class of distances: see [`class`].
+    least_ns: Box<[u32; 128]>,
 }
 
 impl SeekCurve {
@@ -71,7 +70,19 @@ impl SeekCurve {
             (ms(root * root) * 1e6) as f32
         };
         let steps = Box::new(std::array::from_fn(|i| (at(i), at(i + 1) - at(i))));
-        SeekCurve { steps, scale: scale as f32, single_ns: (ms(1.0) * 1e6).round() as u32 }
+        let single_ns = (ms(1.0) * 1e6).round() as u32;
+        let mut curve = SeekCurve { steps, scale: scale as f32, single_ns, least_ns: Box::new([0; 128]) };
+        for number in 0..curve.least_ns.len() {
+            curve.least_ns[number] = shortest_of(number).map_or(0, |d| curve.ns(d.min(stroke as u32)) as u32);
+        }
+        curve
+    }
+
+    /// What a seek over `distance` cylinders takes at least, to within a quarter of the
+    /// distance and without a root.
+    #[inline]
+    pub fn at_least(&self, distance: u32) -> u32 {
+        self.least_ns[class(distance)]
     }
 
     /// Nanoseconds over `distance` cylinders; none for none.
@@ -90,32 +101,18 @@ impl SeekCurve {
     }
 }
 
-impl SeekCurve {
-    /// [`SeekCurve::ns`] from one cylinder to each of up to [`BLOCK`] others. Looking up the
-    /// steps is a loop of its own, so that the compiler takes four roots at a time.
-    #[inline]
-    pub fn fill(&self, from: u32, to: &[u32], seeks: &mut [i32; BLOCK]) {
-        let n = to.len();
-        let mut distances = [0; BLOCK];
-        let mut roots = [0.0f32; BLOCK];
-        let mut steps = [0; BLOCK];
-        let (mut starts, mut slopes) = ([0.0f32; BLOCK], [0.0f32; BLOCK]);
-        for (distance, cylinder) in distances.iter_mut().zip(to) {
-            *distance = (*cylinder as i32 - from as i32).abs();
-        }
-        for i in 0..BLOCK {
-            roots[i] = (distances[i] as f32).sqrt() * self.scale;
-            steps[i] = roots[i] as i32;
-        }
-        for i in 0..n.min(BLOCK) {
-            (starts[i], slopes[i]) = self.steps[(steps[i] as usize).min(STEPS)];
-        }
-        for i in 0..BLOCK {
-            let far = (starts[i] + (roots[i] - steps[i] as f32) * slopes[i]) as i32;
-            let near = if distances[i] == 0 { 0 } else { self.single_ns as i32 };
-            seeks[i] = if distances[i] < 2 { near } else { far };
-        }
-    }
+/// The class of a distance: its first three bits and how many follow.
+#[inline]
+fn class(distance: u32) -> usize {
+    let follow = 29u32.saturating_sub(distance.leading_zeros());
+    (follow * 4 + (distance >> follow)) as usize & 127
+}
+
+/// The shortest distance of a class; none if no distance has it.
+fn shortest_of(number: usize) -> Option<u32> {
+    let follow = (number as u32 / 4).saturating_sub(1);
+    let shortest = (number as u32 - follow * 4).checked_shl(follow)?;
+    (shortest >> follow == number as u32 - follow * 4 && class(shortest) == number).then_some(shortest)
 }
 
 /// `a + b sqrt(d) + c d` through one cylinder, the full stroke and the mean over random
@@ -173,9 +170,11 @@ mod tests {
             let ns = curve.ns(d);
             assert!(ns >= last, "falls at {d}");
             last = ns;
-            let mut seeks = [0; BLOCK];
-            curve.fill(7, &[7 + d], &mut seeks);
-            assert_eq!(seeks[0] as u64, ns, "together and alone differ at {d}");
+            let least = u64::from(curve.at_least(d));
+            assert!(
+                least <= ns && (d == 0 || least >= curve.ns(d - d / 4)),
+                "{d} cylinders: {least} of {ns}"
+            );
         }
     }
 }

@@ -190,7 +190,7 @@ proptest! {
 }
 
 proptest! {
-    /// The search takes many commands at a time, in 32 bits, and corrects some afterwards.
+    /// The search looks closely only at commands that may win.
     #[test]
     fn the_next_command_is_the_one_that_each_by_itself_would_be(
         commands in prop::collection::vec((0u64..5_000, 0u64..3_000_000, any::<bool>(), any::<bool>()), 1..80),

@@ -39,14 +39,10 @@ const STREAMS: usize = 8;
 /// Stripes that were read ahead and are remembered.
 const AHEAD: usize = 128;
 
-/// A command on its way to its end.
-#[derive(Clone, Copy, Debug)]
-enum Transit {
-    /// Nothing is left but to end it.
-    Plain(Tag),
-    /// Its data arrive in the buffer.
-    Write { tag: Tag, sector: u64, sectors: u32, through: bool },
-}
+/// What the end of a transfer means, as it stands in the timeline: with this bit, a write's
+/// data are in the buffer, and the rest is its place in [`Ssd::arriving`]; without it,
+/// nothing is left but to end the command of this tag.
+const ARRIVES: u32 = 1 << 31;
 
 /// A flush or a write-through waits for the programs up to its order.
 #[derive(Clone, Copy, Debug)]
@@ -56,7 +52,7 @@ struct Waiter {
     extra_ns: u64,
 }
 
-/// A write for which the buffer has no room yet.
+/// A write for which the buffer has no room yet, or whose data are on their way there.
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
     tag: Tag,
@@ -101,7 +97,8 @@ pub struct Ssd {
     streams: [u64; STREAMS],
     forget: usize,
     ahead: Box<[(u64, u64); AHEAD]>,
-    transits: Slab<Transit>,
+    /// Writes whose data are on their way to the buffer.
+    arriving: Slab<Waiting>,
     ends: Timeline,
     pump_at: u64,
     now: u64,
@@ -133,7 +130,7 @@ impl Ssd {
             streams: [u64::MAX; STREAMS],
             forget: 0,
             ahead: Box::new([(u64::MAX, 0); AHEAD]),
-            transits: Slab::with_capacity(out.min(1_024)),
+            arriving: Slab::with_capacity(out.min(1_024)),
             ends: Timeline::default(),
             pump_at: u64::MAX,
             now: 0,
@@ -147,9 +144,11 @@ impl Ssd {
         (self.mapping.host_units, self.mapping.moved_units)
     }
 
-    fn end(&mut self, at: u64, transit: Transit) {
-        let key = self.transits.insert(transit);
-        self.ends.push(at, key as u32);
+    /// The command has nothing before it but to end at `at`.
+    #[inline]
+    fn end(&mut self, at: u64, tag: Tag) {
+        debug_assert!(tag.0 & ARRIVES == 0, "tags are small numbers");
+        self.ends.push(at, tag.0);
     }
 
     /// The controller takes a command; when it has.
@@ -171,7 +170,7 @@ impl Ssd {
         } else {
             self.read(understood, sector, end, true)
         };
-        self.end(done, Transit::Plain(command.tag));
+        self.end(done, command.tag);
     }
 
     /// True when the read goes on where another has ended.
@@ -317,8 +316,8 @@ impl Ssd {
         let understood = self.command(now);
         self.writer_free = self.writer_free.max(understood) + self.config.write_command_ns;
         let there = self.link.transfer(self.writer_free, u64::from(write.sectors));
-        let Waiting { tag, sector, sectors, through } = write;
-        self.end(there + self.config.write_latency_ns, Transit::Write { tag, sector, sectors, through });
+        let key = self.arriving.insert(write) as u32;
+        self.ends.push(there + self.config.write_latency_ns, key | ARRIVES);
     }
 
     /// Written in place: over the link, the channel and into the die.
@@ -337,7 +336,7 @@ impl Ssd {
             done = done.max(self.dies[index as usize].read(at, ns, 0));
             sector = next;
         }
-        self.end(done, Transit::Plain(command.tag));
+        self.end(done, command.tag);
     }
 
     /// A write's data are in the buffer: map them and fill stripes with them.
@@ -464,7 +463,7 @@ impl Ssd {
                 break;
             }
             self.waiters.pop_front();
-            self.end(now + waiter.extra_ns, Transit::Plain(waiter.tag));
+            self.end(now + waiter.extra_ns, waiter.tag);
         }
         while let Some(write) = self.waiting.front().copied() {
             if !self.has_room(now, write.sector, write.sectors) {
@@ -480,7 +479,7 @@ impl Ssd {
         let understood = self.command(now);
         let nothing = self.config.protected || self.config.direct || !self.config.write_cache;
         if nothing || (!self.unflushed && self.waiters.is_empty()) {
-            return self.end(understood, Transit::Plain(tag));
+            return self.end(understood, tag);
         }
         self.unflushed = false;
         self.close_page(now);
@@ -521,7 +520,7 @@ impl Disk for Ssd {
                     (first..(end >> self.config.unit_shift) as u32).for_each(|u| self.mapping.discard(u));
                 }
                 let understood = self.command(now.0);
-                self.end(understood, Transit::Plain(command.tag));
+                self.end(understood, command.tag);
             }
         }
     }
@@ -546,22 +545,21 @@ impl Disk for Ssd {
                 continue;
             }
             let Some((_, key)) = self.ends.pop() else { return };
-            let tag = match self.transits.remove(key as usize) {
-                Transit::Plain(tag) => tag,
-                Transit::Write { tag, sector, sectors, through } => {
-                    self.store(at, sector, sectors);
-                    if through {
-                        self.close_page(at);
-                        self.waiters.push_back(Waiter { tag, order: self.orders, extra_ns: 0 });
-                        self.pump(at);
-                        continue;
-                    }
-                    if !self.waiting.is_empty() {
-                        self.pump(at);
-                    }
-                    tag
+            let mut tag = Tag(key);
+            if key & ARRIVES != 0 {
+                let write = self.arriving.remove((key & !ARRIVES) as usize);
+                self.store(at, write.sector, write.sectors);
+                if write.through {
+                    self.close_page(at);
+                    self.waiters.push_back(Waiter { tag: write.tag, order: self.orders, extra_ns: 0 });
+                    self.pump(at);
+                    continue;
                 }
-            };
+                if !self.waiting.is_empty() {
+                    self.pump(at);
+                }
+                tag = write.tag;
+            }
             self.out -= 1;
             if self.out == 0 {
                 self.quiet_since = at;

@@ -1,6 +1,7 @@
 //! Direct I/O: from an I/O unit to bios.
 
 use super::*;
+use crate::block::{BIO_SECTORS, Manner};
 
 impl Process {
     /// The CPU work of submitting a direct I/O.
@@ -27,10 +28,20 @@ impl Process {
     }
 
     #[inline]
-    pub(super) fn prepared(&mut self, slot: u32) -> Flow {
-        self.prepared.push_back(slot);
+    pub(super) fn prepared(&mut self, slot: u32, world: &mut World) -> Flow {
         self.tally.depth(self.depth());
         let batch = self.spec.job.queueing.batch_submit;
+        if batch <= 1 {
+            return match self.hand_over(slot, world) {
+                Ok(()) => self.committed(world),
+                Err(asleep) => {
+                    self.prepared.push_back(slot);
+                    self.state = State::Commit;
+                    asleep
+                }
+            };
+        }
+        self.prepared.push_back(slot);
         if self.prepared.len() as u32 >= batch || self.free.is_empty() {
             self.go(State::Commit)
         } else {
@@ -39,29 +50,19 @@ impl Process {
     }
 
     /// `io_submit()`: all that is prepared becomes bios.
-    #[inline]
     pub(super) fn commit(&mut self, world: &mut World) -> Flow {
         while let Some(&slot) = self.prepared.front() {
-            let mut stream = match self.stream.take() {
-                Some(stream) => stream,
-                None => self.bios(slot, world),
-            };
-            if stream.submit(world.now, &mut world.block) == Submitted::NoRequest {
-                // A plug is flushed before its owner sleeps.
-                world.unplug();
-                if stream.submit(world.now, &mut world.block) == Submitted::NoRequest {
-                    world.sleep_until(self.spec.id, Wait::Request(stream.needs()));
-                    self.stream = Some(stream);
-                    return Flow::Sleep;
-                }
+            if let Err(asleep) = self.hand_over(slot, world) {
+                return asleep;
             }
             self.prepared.pop_front();
-            self.in_flight += 1;
-            self.handed_over += 1;
-            if self.spec.job.queueing.engine.is_queued() {
-                self.slots[slot as usize].issued = world.now;
-            }
         }
+        self.committed(world)
+    }
+
+    /// All bios of a submission are with the block layer.
+    #[inline]
+    fn committed(&mut self, world: &mut World) -> Flow {
         world.unplug();
         world.pass_on_request();
         self.tally.submit_levels[Tally::batch_level(self.handed_over)] += 1;
@@ -69,9 +70,51 @@ impl Process {
         self.queued()
     }
 
-    /// The bios of a direct I/O.
+    /// The bios of a slot go to the block layer, or as many as there are requests for.
     #[inline]
-    fn bios(&mut self, slot: u32, world: &World) -> BioStream {
+    fn hand_over(&mut self, slot: u32, world: &mut World) -> Result<(), Flow> {
+        let mut left = self.stream.take();
+        if left.is_none() {
+            let whole = self.bio(slot, world);
+            let io = self.slots[slot as usize];
+            let manner = self.manner(&io.unit, world);
+            let again = io.bios_left == 1;
+            // Most I/Os are one bio, and there is a request for it.
+            if !again
+                || world.block.submit(world.now, &whole, manner, &mut world.disk) == Submitted::NoRequest
+            {
+                let max_sectors = world.block.limits().max_sectors;
+                left = Some(BioStream::new(whole, max_sectors).of(Manner { again, ..manner }));
+            }
+        }
+        if let Some(stream) = left {
+            self.hand_over_stream(stream, world)?;
+        }
+        self.in_flight += 1;
+        self.handed_over += 1;
+        if self.spec.job.queueing.engine.is_queued() {
+            self.slots[slot as usize].issued = world.now;
+        }
+        Ok(())
+    }
+
+    #[inline(never)]
+    fn hand_over_stream(&mut self, mut stream: BioStream, world: &mut World) -> Result<(), Flow> {
+        if stream.submit(world.now, &mut world.block, &mut world.disk) == Submitted::NoRequest {
+            // A plug is flushed before its owner sleeps.
+            world.unplug();
+            if stream.submit(world.now, &mut world.block, &mut world.disk) == Submitted::NoRequest {
+                world.sleep_until(self.spec.id, Wait::Request(stream.needs()));
+                self.stream = Some(stream);
+                return Err(Flow::Sleep);
+            }
+        }
+        Ok(())
+    }
+
+    /// A direct I/O as one bio, to be cut.
+    #[inline]
+    fn bio(&mut self, slot: u32, world: &World) -> Bio {
         let job = &self.spec.job;
         let io = &mut self.slots[slot as usize];
         let unit = io.unit;
@@ -80,7 +123,7 @@ impl Process {
         let max_sectors = world.block.limits().max_sectors;
         io.bios_left = BioStream::parts(sectors, max_sectors);
         let prio = prio(&mut self.rng, &job.priorities, unit.direction);
-        let whole = Bio {
+        Bio {
             op: unit.direction.op(),
             sector: Sector(file.start.0 + Bytes(unit.offset).to_sector().0),
             sectors,
@@ -91,8 +134,17 @@ impl Process {
             cpu: self.who.cpu,
             hw_queue: self.who.hw_queue,
             owner: Owner::Direct(self.spec.id, slot).pack(),
-        };
-        BioStream::new(whole, max_sectors)
+        }
+    }
+
+    /// A blocking I/O on a device that fits one bio goes past the plug
+    /// (`__blkdev_direct_IO_simple`).
+    #[inline]
+    fn manner(&self, unit: &IoUnit, world: &World) -> Manner {
+        let waits = !self.spec.job.queueing.engine.is_queued() && unit.direction != Direction::Trim;
+        let one_bio = Bytes(u64::from(unit.len)).sectors() <= u64::from(BIO_SECTORS);
+        let plugged = !(world.files[unit.file as usize].is_device && waits && one_bio);
+        Manner { plugged, ..Manner::PLUGGED }
     }
 }
 

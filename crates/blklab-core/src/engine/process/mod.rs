@@ -4,6 +4,7 @@
 //! request, for pages or for completions. Everything that takes CPU time moves its clock
 //! on first and has its effect at the end of that time.
 
+mod aio;
 mod buffered;
 mod direct;
 mod reap;
@@ -26,6 +27,7 @@ use crate::workload::plan::ProcessSpec;
 use crate::workload::random::{self, Stream};
 use crate::workload::rate::RateLimiter;
 use crate::workload::spec::{AdviceHint, Direction, SyncMode, ThinkAfter};
+use aio::Serving;
 
 /// An I/O unit that fio has begun to work on (`struct io_u`).
 #[derive(Clone, Copy, Debug)]
@@ -42,6 +44,8 @@ struct Slot {
 enum Next {
     Finish,
     Think,
+    /// fsync of what threads have written (`aio_fsync`, behind what was asked for before).
+    Sync,
     /// Sleep until then: the rate limit allows no I/O before.
     Pace(Nanos),
     /// Drop the cached pages of these regions' files.
@@ -143,6 +147,8 @@ pub struct Process {
     user: Nanos,
     sleeps: u64,
     tally: Tally,
+    /// It is a thread of POSIX AIO.
+    serving: Option<Serving>,
 }
 
 impl Process {
@@ -202,6 +208,7 @@ impl Process {
             sleeps: 0,
             tally: Tally::new(job.reporting.bw_average, job.reporting.iops_average),
             spec: spec.clone(),
+            serving: None,
         }
     }
 
@@ -234,10 +241,10 @@ impl Process {
         self.told_to_end = true;
     }
 
-    /// Run until it has to wait or has ended.
+    /// Run until it has to wait or has ended; the time at which it goes on, unless somebody
+    /// else will wake it.
     #[inline]
-    pub fn run(&mut self, world: &mut World) {
-        world.begin(self.spec.id);
+    pub fn run(&mut self, world: &mut World) -> Option<Nanos> {
         loop {
             let flow = match self.state {
                 State::DropCaches => {
@@ -248,7 +255,7 @@ impl Process {
                 }
                 State::Top => self.top(world),
                 State::Uncache(slot) => self.uncache(slot, world),
-                State::Prepared(slot) => self.prepared(slot),
+                State::Prepared(slot) => self.prepared(slot, world),
                 State::Commit => self.commit(world),
                 State::Reap => self.reap(world),
                 State::Drain(next) => self.drain(next, world),
@@ -259,19 +266,18 @@ impl Process {
                 State::Sync => self.sync(world),
                 State::Invalidate(region, end) => self.invalidate(region, end, world),
                 State::PassSync { last } => self.pass_sync(last, world),
-                State::Ended => return,
+                State::Ended => return None,
             };
             match flow {
                 Flow::Go => {}
                 Flow::At(at) => {
                     if !world.advance_to(at) {
-                        world.wake(self.spec.id, at);
-                        return;
+                        return Some(at);
                     }
                 }
                 Flow::Sleep => {
                     self.sleeps += 1;
-                    return;
+                    return None;
                 }
             }
         }
@@ -284,6 +290,9 @@ impl Process {
 
     #[inline]
     fn top(&mut self, world: &mut World) -> Flow {
+        if self.serving.is_some() {
+            return self.serve(world);
+        }
         let now = world.now;
         if !self.counting && now >= self.count_from {
             self.counting = true;
@@ -297,6 +306,9 @@ impl Process {
             return self.go(State::Drain(Next::Think));
         }
         if self.sync_is_due() {
+            if self.has_threads() {
+                return self.go(State::Drain(Next::Sync));
+            }
             self.syncing.begin(now);
             return self.go(if self.prepared.is_empty() { State::Sync } else { State::Commit });
         }
@@ -333,6 +345,9 @@ impl Process {
             self.unsynced += 1;
         }
         self.since_think += u32::from(job.think.after == ThinkAfter::Issue);
+        if self.has_threads() {
+            return self.hand_to_thread(slot, world);
+        }
         if !job.queueing.direct && unit.direction != Direction::Trim {
             return self.go(State::Buffered { slot, done: 0 });
         }

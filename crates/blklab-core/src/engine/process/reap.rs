@@ -25,7 +25,10 @@ impl Process {
 
     /// Wait until `least` I/Os are done; true when they are.
     #[inline]
-    fn await_done(&mut self, least: usize) -> bool {
+    fn await_done(&mut self, least: usize, world: &mut World) -> bool {
+        if self.has_threads() {
+            world.aio[self.spec.id.0 as usize].collect(&mut self.done, least);
+        }
         self.wake_at_done = if self.done.len() >= least { 0 } else { least };
         self.wake_at_done == 0
     }
@@ -37,7 +40,7 @@ impl Process {
             return self.go(State::Commit);
         }
         let least = queueing.batch_complete_min.clamp(1, self.depth());
-        if !self.await_done(least as usize) {
+        if !self.await_done(least as usize, world) {
             return Flow::Sleep;
         }
         self.reap_done(queueing.batch_complete_max.max(least), world.now, world);
@@ -59,6 +62,9 @@ impl Process {
     fn reaped(&mut self, slot: u32, now: Nanos, world: &mut World) {
         let Slot { unit, start, issued, .. } = self.slots[slot as usize];
         self.free.push(slot);
+        if let Some(serving) = self.serving {
+            return self.served(serving, world);
+        }
         let queued = self.spec.job.queueing.engine.is_queued();
         let bytes = u64::from(unit.len);
         self.tally.io(unit.direction as usize, bytes, IoTimes { start, issued, reaped: now }, queued);
@@ -73,7 +79,7 @@ impl Process {
             return self.go(State::Commit);
         }
         while self.depth() > 0 {
-            if !self.await_done(1) {
+            if !self.await_done(1, world) {
                 return Flow::Sleep;
             }
             self.reap_done(u32::MAX, world.now, world);
@@ -81,6 +87,10 @@ impl Process {
         match next {
             Next::Finish => self.go(State::PassSync { last: true }),
             Next::Think => self.think(world),
+            Next::Sync => {
+                self.syncing.begin(world.now);
+                self.go(State::Sync)
+            }
             Next::Pace(until) => {
                 self.state = State::Top;
                 Flow::At(until)

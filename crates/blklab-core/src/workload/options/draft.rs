@@ -35,6 +35,8 @@ pub struct Draft {
     pub(super) raised_prio: PerDirection<u64>,
     pub(super) exit_all: bool,
     pub(super) exit_what: ExitWhat,
+    /// An engine that is not simulated was left out; options of that engine are then too.
+    pub(super) engine_left_out: bool,
 }
 
 impl Default for Draft {
@@ -60,6 +62,7 @@ impl Default for Draft {
             raised_prio: PerDirection::default(),
             exit_all: false,
             exit_what: ExitWhat::Group,
+            engine_left_out: false,
         }
     }
 }
@@ -68,6 +71,16 @@ impl Draft {
     /// The engine in effect.
     pub fn engine(&self) -> Engine {
         self.spec.queueing.engine
+    }
+
+    /// Go on without the engine that was asked for.
+    pub fn leave_engine_out(&mut self) {
+        self.engine_left_out = true;
+    }
+
+    /// See [`Draft::leave_engine_out`].
+    pub fn is_engine_left_out(&self) -> bool {
+        self.engine_left_out
     }
 
     /// A reporting group begins with this job.

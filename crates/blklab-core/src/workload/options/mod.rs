@@ -7,6 +7,7 @@
 mod access;
 mod draft;
 mod files;
+mod foreign;
 mod report;
 mod run;
 mod unsimulated;
@@ -21,6 +22,9 @@ use crate::units::Nanos;
 
 /// Upper bound of options that fio keeps in 32 bits.
 const U32_MAX: u64 = u32::MAX as u64;
+
+/// Upper bound of sizes: 63 bits, as fio's and the kernel's offsets.
+const SIZE_BOUND: &str = "below 8 EiB";
 
 /// What a row has read for each direction; `None` where nothing was given.
 pub type Given<T> = PerDirection<Option<T>>;
@@ -80,6 +84,19 @@ pub enum Status {
     NoEffect(&'static str),
     /// It is refused: why, or what to use instead.
     NotSimulated(&'static str),
+    /// It is refused: only these engines have it, none of which is simulated.
+    OtherEngine(&'static [&'static str]),
+}
+
+impl Status {
+    /// Why an option is refused; `None` if it is not.
+    pub fn refusal(&self) -> Option<String> {
+        match self {
+            Status::Simulated | Status::NoEffect(_) => None,
+            Status::NotSimulated(why) => Some((*why).to_owned()),
+            Status::OtherEngine(engines) => Some(format!("it belongs to ioengine={}", engines.join(" or "))),
+        }
+    }
 }
 
 /// One option.
@@ -99,12 +116,23 @@ pub struct JobOption {
     pub status: Status,
     /// The engines that have it; empty for all.
     pub engines: &'static [Engine],
+    /// Words that fio takes and the simulator does not.
+    pub not_simulated_words: &'static [&'static str],
 }
 
 impl JobOption {
     /// A simulated option.
     const fn new(name: &'static str, takes: Takes, default: &'static str, help: &'static str) -> JobOption {
-        JobOption { name, aliases: &[], takes, default, help, status: Status::Simulated, engines: &[] }
+        JobOption {
+            name,
+            aliases: &[],
+            takes,
+            default,
+            help,
+            status: Status::Simulated,
+            engines: &[],
+            not_simulated_words: &[],
+        }
     }
 
     const fn alias(mut self, aliases: &'static [&'static str]) -> JobOption {
@@ -114,6 +142,11 @@ impl JobOption {
 
     const fn only_for(mut self, engines: &'static [Engine]) -> JobOption {
         self.engines = engines;
+        self
+    }
+
+    const fn not_simulated_words(mut self, words: &'static [&'static str]) -> JobOption {
+        self.not_simulated_words = words;
         self
     }
 
@@ -131,17 +164,17 @@ impl JobOption {
             Takes::Counts(min, max, _) => {
                 format!("whole numbers, {}, as READ,WRITE,TRIM or one for all", bounds(min, max))
             }
-            Takes::Size(min, _) => format!("bytes such as 4k or 1g, {}", bounds(min, u64::MAX)),
+            Takes::Size(min, _) => format!("bytes such as 4k or 1g, {}, {SIZE_BOUND}", bounds(min, u64::MAX)),
             Takes::Sizes(min, max, _) => {
                 format!("bytes such as 4k, {}, as READ,WRITE,TRIM or one for all", bounds(min, max))
             }
             Takes::SizeRange(min, _) => {
-                format!("bytes such as 1m or 1m-8m, {}", bounds(min, u64::MAX))
+                format!("bytes such as 1m or 1m-8m, {}, {SIZE_BOUND}", bounds(min, u64::MAX))
             }
             Takes::SizeRanges(min, max, _) => {
                 format!("ranges such as 4k-64k, {}, as READ,WRITE,TRIM or one for all", bounds(min, max))
             }
-            Takes::Extent(_) => "bytes such as 1g, or 0% to 100%".to_owned(),
+            Takes::Extent(_) => format!("bytes such as 1g, {SIZE_BOUND}, or 0% to 100%"),
             Takes::Time(unit, _) => format!("a time such as {}", time_example(unit)),
             Takes::TimeRange(unit, _) => {
                 format!("a time or a range such as 1s-5s ({})", time_example(unit))
@@ -161,8 +194,8 @@ impl JobOption {
     /// A value that the option does not take, or that is not simulated.
     pub fn apply(&self, draft: &mut Draft, written: &str, found: Option<&str>) -> Result<(), Problem> {
         let name = || written.to_owned();
-        if let Status::NotSimulated(why) = self.status {
-            return Err(Problem::NotSimulated { name: name(), reason: why.to_owned() });
+        if let Some(reason) = self.status.refusal() {
+            return Err(Problem::NotSimulated { name: name(), reason });
         }
         let Some(value) = found else {
             return match self.takes {
@@ -174,6 +207,11 @@ impl JobOption {
                 _ => Err(Problem::NoValue { name: name(), expected: self.expects() }),
             };
         };
+        let word = value.split(':').next().unwrap_or(value).trim();
+        if self.not_simulated_words.contains(&word) {
+            let reason = format!("simulated are {}", self.words().join(", "));
+            return Err(Problem::ValueNotSimulated { name: name(), found: value.to_owned(), reason });
+        }
         self.set(draft, value.trim()).map_err(|refusal| match refusal {
             None => Problem::BadValue {
                 name: name(),
@@ -189,10 +227,17 @@ impl JobOption {
         })
     }
 
+    /// The words that it takes, if it takes words.
+    fn words(&self) -> &'static [&'static str] {
+        match self.takes {
+            Takes::Word(words, _) | Takes::WordAnd(words, _) => words,
+            _ => &[],
+        }
+    }
+
     fn nearest_word(&self, value: &str) -> String {
-        let (Takes::Word(words, _) | Takes::WordAnd(words, _)) = self.takes else { return String::new() };
         let word = value.split(':').next().unwrap_or(value);
-        text::nearest(word, words).map(|n| format!("; did you mean '{n}'?")).unwrap_or_default()
+        text::nearest(word, self.words()).map(|n| format!("; did you mean '{n}'?")).unwrap_or_default()
     }
 
     /// `Err(None)` if the value has not the form that `expects` describes.
@@ -280,7 +325,7 @@ const fn time_example(unit: TimeUnit) -> &'static str {
 
 /// All options, by subject.
 pub fn all() -> impl Iterator<Item = &'static JobOption> {
-    [access::OPTIONS, files::OPTIONS, run::OPTIONS, report::OPTIONS, unsimulated::OPTIONS]
+    [access::OPTIONS, files::OPTIONS, run::OPTIONS, report::OPTIONS, unsimulated::OPTIONS, foreign::OPTIONS]
         .into_iter()
         .flatten()
 }

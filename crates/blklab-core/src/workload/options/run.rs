@@ -3,11 +3,22 @@
 use super::super::spec::{Engine, ExitWhat, RateProcess, SyncMode, ThinkAfter};
 use super::super::value::TimeUnit::{Micros, Seconds};
 use super::access::lay;
-use super::{Draft, JobOption, Refusal, Takes, U32_MAX, ignore};
+use super::{Draft, JobOption, Refusal, Takes, U32_MAX, foreign, ignore};
 use crate::units::Nanos;
 
 /// More than any device's queues hold, little enough for a table of that size.
 const DEPTH_MAX: u64 = 1 << 20;
+
+/// The words of [`Engine::NAMES`].
+const ENGINES: [&str; Engine::NAMES.len()] = {
+    let mut words = [""; Engine::NAMES.len()];
+    let mut index = 0;
+    while index < words.len() {
+        words[index] = Engine::NAMES[index].0;
+        index += 1;
+    }
+    words
+};
 
 const QUEUED: &[Engine] = &[Engine::Libaio, Engine::IoUring];
 const POLLED: &[Engine] = &[Engine::IoUring, Engine::Pvsync2];
@@ -17,53 +28,11 @@ const URING_COST: &str = "submission has one CPU cost for all modes";
 pub(super) const OPTIONS: &[JobOption] = &[
     JobOption::new(
         "ioengine",
-        Takes::WordAnd(
-            &[
-                "sync",
-                "psync",
-                "vsync",
-                "pvsync",
-                "pvsync2",
-                "libaio",
-                "io_uring",
-                "posixaio",
-                "rbd",
-                "mmap",
-                "splice",
-                "netsplice",
-                "sg",
-                "null",
-                "net",
-                "cpuio",
-                "rdma",
-                "e4defrag",
-                "falloc",
-                "gfapi",
-                "gfapi_async",
-                "pmemblk",
-                "dev-dax",
-                "filecreate",
-                "filestat",
-                "filedelete",
-                "external",
-                "libpmem",
-                "nbd",
-                "http",
-                "io_uring_cmd",
-                "exec",
-                "ftruncate",
-                "libblkio",
-                "libiscsi",
-                "libhdfs",
-                "nfs",
-                "windowsaio",
-                "solarisaio",
-            ],
-            set_engine,
-        ),
+        Takes::WordAnd(&ENGINES, set_engine),
         "psync",
-        "how I/O is asked for: sync, psync, vsync, pvsync, pvsync2 block; libaio, io_uring, posixaio queue",
-    ),
+        "how I/O is asked for: sync, psync, vsync, pvsync, pvsync2 block; libaio, io_uring queue; posixaio queues and has one I/O per file under way",
+    )
+    .not_simulated_words(foreign::ENGINES),
     JobOption::new(
         "direct",
         Takes::Bool(|d, on| d.spec.queueing.direct = on),
@@ -333,10 +302,9 @@ pub(super) const OPTIONS: &[JobOption] = &[
 ];
 
 fn set_engine(draft: &mut Draft, word: &str, _: Option<&str>) -> Result<(), Refusal> {
-    let engine = Engine::NAMES.iter().find(|(name, _)| *name == word);
-    let engine = engine.ok_or(Refusal::NotSimulated(
-        "simulated are sync, psync, vsync, pvsync, pvsync2, libaio, io_uring, posixaio",
-    ))?;
-    draft.spec.queueing.engine = engine.1;
+    if let Some((_, engine)) = Engine::NAMES.iter().find(|(name, _)| *name == word) {
+        draft.spec.queueing.engine = *engine;
+        draft.engine_left_out = false;
+    }
     Ok(())
 }

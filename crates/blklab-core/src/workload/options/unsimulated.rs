@@ -1,18 +1,10 @@
 //! What fio has and the simulator has not, with the reason or the right way instead.
 
-use super::{JobOption, Status, Takes, ignore};
+use super::{JobOption, Status, Takes};
 
 /// A row that is refused.
 const fn not(name: &'static str, help: &'static str, why: &'static str) -> JobOption {
-    JobOption {
-        name,
-        aliases: &[],
-        takes: Takes::Text(ignore::word),
-        default: "",
-        help,
-        status: Status::NotSimulated(why),
-        engines: &[],
-    }
+    JobOption { status: Status::NotSimulated(why), ..JobOption::new(name, Takes::AnyText, "", help) }
 }
 
 const NO_DATA: &str = "data have no contents to verify";

@@ -1,0 +1,82 @@
+//! From a stretch of sectors to bios.
+
+use super::{Block, Manner, Submitted};
+use crate::disk::AnyDisk;
+use crate::request::{Bio, Op};
+use crate::units::Nanos;
+
+/// One contiguous piece of I/O on its way to becoming bios: a process's or the page
+/// cache's, cut at [`BIO_SECTORS`] and at the queue's `max_sectors`.
+#[derive(Clone, Copy, Debug)]
+pub struct BioStream {
+    /// The bio to hand over next.
+    next: Bio,
+    /// Sectors behind it: of the bio that the submitter built, before it is split ...
+    in_bio: u32,
+    /// ... and in all.
+    rest: u32,
+    manner: Manner,
+}
+
+/// A bio holds 256 pages (`BIO_MAX_VECS`).
+pub const BIO_SECTORS: u32 = 256 * 4096 / 512;
+
+impl BioStream {
+    /// All of `whole`.
+    #[inline]
+    pub fn new(whole: Bio, max_sectors: u32) -> BioStream {
+        let in_bio = whole.sectors.min(BIO_SECTORS);
+        let sectors = in_bio.min(max_sectors);
+        BioStream {
+            next: Bio { sectors, ..whole },
+            in_bio: in_bio - sectors,
+            rest: whole.sectors - sectors,
+            manner: Manner::PLUGGED,
+        }
+    }
+
+    /// The same in this manner.
+    #[inline]
+    pub fn of(mut self, manner: Manner) -> BioStream {
+        self.manner = manner;
+        self
+    }
+
+    /// Into how many bios it is cut.
+    #[inline]
+    pub fn parts(whole_sectors: u32, max_sectors: u32) -> u32 {
+        if whole_sectors <= max_sectors.min(BIO_SECTORS) {
+            return 1;
+        }
+        let full = whole_sectors / BIO_SECTORS;
+        let tail = whole_sectors % BIO_SECTORS;
+        full * BIO_SECTORS.div_ceil(max_sectors) + tail.div_ceil(max_sectors)
+    }
+
+    /// Submit what is left; `NoRequest` leaves the rest for another call.
+    #[inline]
+    pub fn submit(&mut self, now: Nanos, block: &mut Block, disk: &mut AnyDisk) -> Submitted {
+        loop {
+            if block.submit(now, &self.next, self.manner, disk) == Submitted::NoRequest {
+                self.manner.again = true;
+                return Submitted::NoRequest;
+            }
+            self.manner.again = false;
+            if self.rest == 0 {
+                return Submitted::Taken;
+            }
+            if self.in_bio == 0 {
+                self.in_bio = self.rest.min(BIO_SECTORS);
+            }
+            self.next.sector = self.next.sector.offset(self.next.sectors);
+            self.next.sectors = self.in_bio.min(block.limits().max_sectors);
+            self.in_bio -= self.next.sectors;
+            self.rest -= self.next.sectors;
+        }
+    }
+
+    /// What kind of request it needs next: hardware queue, operation, sync.
+    pub fn needs(&self) -> (u16, Op, bool) {
+        (self.next.hw_queue, self.next.op, self.next.sync)
+    }
+}

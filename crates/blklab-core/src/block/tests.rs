@@ -1,0 +1,201 @@
+//! What the block layer of 4.12 does otherwise than blk-mq, on a disk that takes one command
+//! at a time, so that requests end in the order in which they were dispatched.
+
+use super::*;
+use crate::disk::DiskModel;
+use crate::disk::testing::HDD;
+use crate::host::Host;
+use crate::scheduler::spec::SchedulerSpec;
+use crate::units::Sector;
+
+/// A queue and its disk.
+struct Rig {
+    block: Block,
+    disk: AnyDisk,
+    now: Nanos,
+}
+
+impl Rig {
+    fn new(scheduler: &str) -> Rig {
+        let spec = SchedulerSpec::parse(scheduler).expect("a good scheduler");
+        let disk = DiskModel::parse(HDD, "test").expect("a good disk").build(1);
+        let limits = queue_limits(disk.limits(), spec.info, Host::FREE.cpus, &spec.queue);
+        let limits = QueueLimits { queue_depth: 1, ..limits };
+        let elevator = AnyScheduler::new(spec.info.name, &spec.settings, &limits).expect("registered");
+        Rig { block: Block::new(&disk, limits, elevator), disk, now: Nanos::ZERO }
+    }
+
+    fn submit_as(&mut self, sector: u64, manner: Manner) -> Submitted {
+        self.block.submit(self.now, &read(sector, sector), manner, &mut self.disk)
+    }
+
+    /// Eight sectors from each of these on, under one plug.
+    fn plug(&mut self, sectors: impl IntoIterator<Item = u64>) {
+        for sector in sectors {
+            assert_eq!(self.submit_as(sector, Manner::PLUGGED), Submitted::Taken);
+        }
+        self.block.unplug(self.now, &mut self.disk);
+    }
+
+    fn flush(&mut self) {
+        let flush = Bio { op: Op::Flush, sectors: 0, ..read(0, FLUSHED) };
+        self.block.submit(self.now, &flush, Manner::PLUGGED, &mut self.disk);
+        self.block.run(self.now, &mut self.disk);
+    }
+
+    /// The disk ends what it has; the owners.
+    fn end_one(&mut self) -> Vec<u64> {
+        let (mut completions, mut owners) = (Vec::new(), Vec::new());
+        while completions.is_empty() && self.disk.next_event() != Nanos::NEVER {
+            self.now = self.now.max(self.disk.next_event());
+            self.disk.advance(self.now, &mut completions);
+        }
+        for completion in completions {
+            self.block.complete(Completion { at: self.now, ..completion }, &mut owners);
+        }
+        self.block.run(self.now, &mut self.disk);
+        owners
+    }
+
+    /// Owners in the order in which their requests end; those of one request together.
+    fn end_all(&mut self) -> Vec<Vec<u64>> {
+        std::iter::repeat_with(|| self.end_one()).take_while(|owners| !owners.is_empty()).collect()
+    }
+}
+
+/// Owner of flushes.
+const FLUSHED: u64 = u64::MAX;
+
+/// A synchronous read of eight sectors.
+fn read(sector: u64, owner: u64) -> Bio {
+    Bio {
+        op: Op::Read,
+        sector: Sector(sector),
+        sectors: 8,
+        sync: true,
+        fua: false,
+        process: ProcessId(0),
+        prio: Default::default(),
+        cpu: 0,
+        hw_queue: 0,
+        owner,
+    }
+}
+
+/// The order in which requests submitted under one plug are served, if none is merged.
+fn order(scheduler: &str, sectors: impl IntoIterator<Item = u64>) -> Vec<u64> {
+    let mut rig = Rig::new(scheduler);
+    rig.plug(sectors);
+    rig.end_all().concat()
+}
+
+#[test]
+fn only_the_plug_of_4_12_is_sorted_by_sector() {
+    let sectors = [900, 100, 500];
+    assert_eq!(order("noop", sectors), [100, 500, 900]);
+    assert_eq!(order("none", sectors), sectors);
+}
+
+#[test]
+fn of_two_plugged_requests_for_a_sector_the_later_one_goes_first() {
+    let mut rig = Rig::new("noop");
+    for owner in [1, 2, 3] {
+        rig.block.submit(rig.now, &read(800, owner), Manner::PLUGGED, &mut rig.disk);
+    }
+    rig.block.unplug(rig.now, &mut rig.disk);
+    assert_eq!(rig.end_all().concat(), [3, 2, 1]);
+}
+
+#[test]
+fn a_plug_of_4_12_is_flushed_at_sixteen_requests_and_one_of_blk_mq_at_thirty_two() {
+    let falling = |count: u64| (0..count).rev().map(|place| place * 100);
+    let rising = |from: u64, to: u64| (from..to).map(|place| place * 100);
+    let after_sixteen: Vec<_> = rising(4, 20).chain(rising(0, 4)).collect();
+    assert_eq!(order("noop", falling(20)), after_sixteen);
+    let mut rig = Rig::new("mq-deadline");
+    falling(32).for_each(|sector| assert_eq!(rig.submit_as(sector, Manner::PLUGGED), Submitted::Taken));
+    assert!(rig.disk.next_event() == Nanos::NEVER, "the plug holds thirty-two");
+    assert_eq!(rig.submit_as(9000, Manner::PLUGGED), Submitted::Taken);
+    assert!(rig.disk.next_event() < Nanos::NEVER, "a full plug goes to the disk before its owner is done");
+}
+
+#[test]
+fn a_bio_grows_any_request_of_a_plug_of_4_12_and_the_last_one_of_blk_mqs() {
+    let merged = |scheduler| {
+        let mut rig = Rig::new(scheduler);
+        rig.plug([100, 500, 108]);
+        rig.end_all()
+    };
+    assert_eq!(merged("noop"), [vec![100, 108], vec![500]]);
+    assert_eq!(merged("none"), [[100], [500], [108]]);
+}
+
+#[test]
+fn the_driver_of_4_12_has_seen_one_request_while_the_disk_is_full() {
+    let served = |scheduler| {
+        let mut rig = Rig::new(scheduler);
+        rig.plug([500_000]);
+        rig.plug([700_000]);
+        rig.plug([700_008]);
+        rig.plug([600_000]);
+        rig.end_all()
+    };
+    // What was peeked goes next, though another is nearer, and nothing is merged with it.
+    assert_eq!(served("deadline"), [[500_000], [700_000], [700_008], [600_000]]);
+    let merged = [vec![500_000], vec![600_000], vec![700_000, 700_008]];
+    assert_eq!(served("mq-deadline"), merged);
+}
+
+#[test]
+fn a_flush_goes_behind_the_request_that_the_driver_has_seen() {
+    let served = |scheduler| {
+        let mut rig = Rig::new(scheduler);
+        rig.plug([100]);
+        rig.plug([5_000]);
+        rig.plug([9_000]);
+        rig.flush();
+        rig.end_all().concat()
+    };
+    assert_eq!(served("noop"), [100, 5_000, FLUSHED, 9_000]);
+    assert_eq!(served("mq-deadline"), [100, FLUSHED, 5_000, 9_000]);
+}
+
+#[test]
+fn in_4_12_what_comes_without_a_plug_after_a_wait_for_a_request_is_not_merged() {
+    let served = |scheduler, manner| {
+        let mut rig = Rig::new(scheduler);
+        rig.plug([100]);
+        rig.plug([2_000]);
+        rig.plug([9_000]);
+        assert_eq!(rig.submit_as(9_008, Manner { again: true, ..manner }), Submitted::Taken);
+        rig.block.unplug(rig.now, &mut rig.disk);
+        rig.end_all().len()
+    };
+    let unplugged = Manner { plugged: false, again: false };
+    assert_eq!(served("noop", unplugged), 4);
+    assert_eq!(served("noop", Manner::PLUGGED), 3);
+    assert_eq!(served("mq-deadline", unplugged), 3);
+}
+
+#[test]
+fn a_bio_that_was_refused_a_request_is_not_tried_for_merging_again() {
+    let served = |again| {
+        let mut rig = Rig::new("mq-deadline");
+        rig.plug([100]);
+        rig.plug([9_000]);
+        rig.submit_as(8_992, Manner { again, ..Manner::PLUGGED });
+        rig.block.unplug(rig.now, &mut rig.disk);
+        rig.end_all().len()
+    };
+    assert_eq!(served(false), 2, "in front of the one that waits");
+    assert_eq!(served(true), 3, "a request can only be appended");
+}
+
+#[test]
+fn a_request_refused_for_want_of_room_is_taken_when_one_has_ended() {
+    let mut rig = Rig::new("noop:nr_requests=4");
+    rig.plug([100, 300, 500, 700]);
+    assert_eq!(rig.submit_as(900, Manner::PLUGGED), Submitted::NoRequest);
+    assert_eq!(rig.end_one(), [100]);
+    assert_eq!(rig.submit_as(900, Manner { again: true, ..Manner::PLUGGED }), Submitted::Taken);
+}

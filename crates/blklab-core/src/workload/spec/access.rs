@@ -1,0 +1,194 @@
+//! What is read and written, in which order and in which sizes.
+
+use super::PerDirection;
+
+/// `rw`: which directions, and whether offsets are random.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs)] // The names are fio's own.
+pub enum Rw {
+    #[default]
+    Read,
+    Write,
+    Trim,
+    RandRead,
+    RandWrite,
+    RandTrim,
+    ReadWrite,
+    RandReadWrite,
+    TrimWrite,
+    RandTrimWrite,
+}
+
+impl Rw {
+    /// fio's words and what they mean; `readwrite` is the second word for `rw`.
+    pub const NAMES: &'static [(&'static str, Rw)] = &[
+        ("read", Rw::Read),
+        ("write", Rw::Write),
+        ("trim", Rw::Trim),
+        ("randread", Rw::RandRead),
+        ("randwrite", Rw::RandWrite),
+        ("randtrim", Rw::RandTrim),
+        ("rw", Rw::ReadWrite),
+        ("readwrite", Rw::ReadWrite),
+        ("randrw", Rw::RandReadWrite),
+        ("trimwrite", Rw::TrimWrite),
+        ("randtrimwrite", Rw::RandTrimWrite),
+    ];
+
+    /// Offsets are random.
+    pub const fn is_random(self) -> bool {
+        matches!(self, Rw::RandRead | Rw::RandWrite | Rw::RandTrim | Rw::RandReadWrite | Rw::RandTrimWrite)
+    }
+
+    /// It reads, perhaps among other things.
+    pub const fn reads(self) -> bool {
+        matches!(self, Rw::Read | Rw::RandRead | Rw::ReadWrite | Rw::RandReadWrite)
+    }
+
+    /// It writes, perhaps among other things.
+    pub const fn writes(self) -> bool {
+        !matches!(self, Rw::Read | Rw::RandRead | Rw::Trim | Rw::RandTrim)
+    }
+
+    /// It trims, perhaps among other things.
+    pub const fn trims(self) -> bool {
+        matches!(self, Rw::Trim | Rw::RandTrim | Rw::TrimWrite | Rw::RandTrimWrite)
+    }
+
+    /// Reads and writes are mixed by `rwmixread`.
+    pub const fn is_mixed(self) -> bool {
+        matches!(self, Rw::ReadWrite | Rw::RandReadWrite)
+    }
+
+    /// Every block is trimmed, then written.
+    pub const fn trims_before_writing(self) -> bool {
+        matches!(self, Rw::TrimWrite | Rw::RandTrimWrite)
+    }
+}
+
+/// `rw_sequencer`: what the I/Os between two new random offsets do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Sequencer {
+    /// Go on behind the last one.
+    #[default]
+    Sequential,
+    /// Use the same offset again.
+    Identical,
+}
+
+/// How large I/O units are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BlockSizes {
+    /// All alike (`bs`), in bytes.
+    Fixed(u32),
+    /// Evenly spread over a range (`bsrange`), in bytes; multiples of `min` unless
+    /// `unaligned` (`bs_unaligned`).
+    Range {
+        /// Smallest.
+        min: u32,
+        /// Largest.
+        max: u32,
+        /// Any size between, not only multiples of `min`.
+        unaligned: bool,
+    },
+    /// Weighted sizes (`bssplit`): bytes and weight; the weights' sum is not zero.
+    Split(Vec<(u32, u32)>),
+}
+
+impl BlockSizes {
+    /// The smallest that occurs, in bytes.
+    pub fn min(&self) -> u32 {
+        match self {
+            BlockSizes::Fixed(bytes) => *bytes,
+            BlockSizes::Range { min, .. } => *min,
+            BlockSizes::Split(sizes) => sizes.iter().map(|s| s.0).min().unwrap_or(0),
+        }
+    }
+
+    /// The largest that occurs, in bytes.
+    pub fn max(&self) -> u32 {
+        match self {
+            BlockSizes::Fixed(bytes) => *bytes,
+            BlockSizes::Range { max, .. } => *max,
+            BlockSizes::Split(sizes) => sizes.iter().map(|s| s.0).max().unwrap_or(0),
+        }
+    }
+}
+
+/// One stretch of a zoned distribution: a share of the accesses and the width of the
+/// stretch, which begins where the one before ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Zone {
+    /// Percentage of the accesses.
+    pub access_percent: u32,
+    /// Width: percent of the file (`zoned`) or bytes (`zoned_abs`).
+    pub width: u64,
+}
+
+/// `random_distribution`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Distribution {
+    /// Every block as likely as any other.
+    #[default]
+    Random,
+    /// Zipf: the i-th most popular block is hit in proportion to i^-theta.
+    Zipf {
+        /// Skew; not 1.
+        theta: f64,
+        /// Where the most popular block lies, 0 to 1 of the file; random if `None`.
+        center: Option<f64>,
+    },
+    /// Pareto, self-similar: as in "20 % of the blocks get 80 % of the accesses".
+    Pareto {
+        /// Power, between 0 and 1.
+        h: f64,
+        /// As for `Zipf`.
+        center: Option<f64>,
+    },
+    /// Bell curve.
+    Normal {
+        /// Standard deviation in percent of the file.
+        deviation_percent: f64,
+        /// Middle of the curve, 0 to 1 of the file.
+        center: f64,
+    },
+    /// Shares of the accesses go to percentages of the file.
+    Zoned(PerDirection<Vec<Zone>>),
+    /// Shares of the accesses go to stretches of so many bytes.
+    ZonedAbs(PerDirection<Vec<Zone>>),
+}
+
+/// The order in which a job touches its files: what the pattern generator follows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Access {
+    /// `rw`.
+    pub rw: Rw,
+    /// `rw=rand*:N`: I/Os per random offset, at least 1.
+    pub ios_per_offset: u32,
+    /// `rw=read:N`: bytes left out (or, negative, gone back) behind each sequential I/O.
+    pub sequential_skip_bytes: i64,
+    /// `rw_sequencer`.
+    pub sequencer: Sequencer,
+    /// `bs`, `bsrange`, `bssplit`.
+    pub block_sizes: PerDirection<BlockSizes>,
+    /// `bs_is_seq_rand`: reads' sizes are for sequential I/O, writes' for random I/O.
+    pub sizes_by_randomness: bool,
+    /// `blockalign`: what random offsets are multiples of; the smallest block size
+    /// unless given.
+    pub align: PerDirection<u32>,
+    /// `percentage_random`.
+    pub percentage_random: PerDirection<u32>,
+    /// `rwmixread`: percentage of reads in a mix.
+    pub read_percent: u32,
+    /// `random_distribution`.
+    pub distribution: Distribution,
+    /// Every block once per pass; off with `norandommap`, `blockalign` and any
+    /// distribution but `random`.
+    pub random_map: bool,
+    /// `randrepeat`: a pass begun anew repeats the offsets of the first.
+    pub randrepeat: bool,
+    /// `randseed`: used in place of the run's seed.
+    pub randseed: Option<u64>,
+    /// `number_ios`: stop after so many I/Os.
+    pub number_ios: Option<u64>,
+}

@@ -1,0 +1,95 @@
+//! What a section of a job file asks for, typed: [`JobSpec`].
+//!
+//! Options as they stand in effect once `[global]` sections, the section itself and
+//! fio's defaults have been laid over one another. Nothing here depends on a disk;
+//! sizes in percent and whole devices are settled by [`super::plan`].
+
+mod access;
+mod direction;
+mod files;
+mod pace;
+mod run;
+
+use crate::units::Nanos;
+
+pub use access::{Access, BlockSizes, Distribution, Rw, Sequencer, Zone};
+pub use direction::{Direction, PerDirection};
+pub use files::{Extent, FileService, FileSet};
+pub use pace::{Engine, Queueing, Rate, RateLimit, RateProcess, Think, ThinkAfter};
+pub use run::{Durability, ExitWhat, Priorities, SyncMode, Timing};
+
+/// `fadvise_hint`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AdviceHint {
+    /// Say nothing.
+    Off,
+    /// Say random or sequential, as `rw` is.
+    #[default]
+    AsRw,
+    /// Say random.
+    Random,
+    /// Say sequential.
+    Sequential,
+}
+
+/// How a job's figures are shown.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reporting {
+    /// `group_reporting`.
+    pub group_reporting: bool,
+    /// `percentile_list`, in percent, rising.
+    pub percentiles: Vec<f64>,
+    /// `clat_percentiles`.
+    pub clat_percentiles: bool,
+    /// `lat_percentiles`.
+    pub lat_percentiles: bool,
+    /// `slat_percentiles`.
+    pub slat_percentiles: bool,
+    /// `bwavgtime`: width of a bandwidth sample.
+    pub bw_average: Nanos,
+    /// `iopsavgtime`: width of an IOPS sample.
+    pub iops_average: Nanos,
+}
+
+/// One section of a job file, ready to run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct JobSpec {
+    /// `name`, or the section's.
+    pub name: String,
+    /// Line of the section's `[name]`, for messages.
+    pub line: u32,
+    /// `description`.
+    pub description: Option<String>,
+    /// What the job file says, in order, the section's own over `[global]`
+    /// (fio's `job options`).
+    pub given: Vec<(String, String)>,
+    /// `numjobs`: clones, at least 1.
+    pub clones: u32,
+    /// fio's `groupid`, from 0; rises at each `stonewall` and `new_group`.
+    pub group: u32,
+    /// Order of access.
+    pub access: Access,
+    /// Files.
+    pub files: FileSet,
+    /// Queueing.
+    pub queueing: Queueing,
+    /// Pauses.
+    pub think: Think,
+    /// Rates.
+    pub rate: Rate,
+    /// Durability.
+    pub durability: Durability,
+    /// Priorities.
+    pub priorities: Priorities,
+    /// Start and end.
+    pub timing: Timing,
+    /// `invalidate`: the files' cached pages are dropped before each pass.
+    pub invalidate: bool,
+    /// `fadvise_hint`: what the kernel is told to expect of a buffered reader.
+    pub advice: AdviceHint,
+    /// `exec_prerun` with a command that writes to `/proc/sys/vm/drop_caches`: the page
+    /// cache is dropped when the job starts.
+    pub drop_caches: bool,
+    /// Output.
+    pub reporting: Reporting,
+}

@@ -1,0 +1,76 @@
+//! Durability, priorities, start and end.
+
+use super::PerDirection;
+use crate::request::IoPrio;
+use crate::units::Nanos;
+
+/// `sync`: how durable a write is when it returns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SyncMode {
+    /// Not at all.
+    #[default]
+    None,
+    /// O_SYNC: data and metadata.
+    Sync,
+    /// O_DSYNC: data.
+    Dsync,
+}
+
+/// When written data are made durable.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Durability {
+    /// `fsync`: after every so many writes; 0 for never.
+    pub fsync_every: u32,
+    /// `fdatasync`: the same without metadata.
+    pub fdatasync_every: u32,
+    /// `sync`.
+    pub mode: SyncMode,
+    /// `end_fsync`: once, when all is written.
+    pub end_fsync: bool,
+    /// `fsync_on_close`.
+    pub fsync_on_close: bool,
+}
+
+/// Priorities of a job's I/O.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Priorities {
+    /// `prioclass` and `prio`.
+    pub base: IoPrio,
+    /// `cmdprio_percentage`: this share of the I/Os has `raised` instead.
+    pub raised_percent: PerDirection<u32>,
+    /// `cmdprio_class` (real time if not given) and `cmdprio`.
+    pub raised: PerDirection<IoPrio>,
+}
+
+/// `exit_what`: whom `exitall` takes along.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ExitWhat {
+    /// The job's own group.
+    #[default]
+    Group,
+    /// All that run; the next behind a stonewall goes on.
+    Stonewall,
+    /// All.
+    All,
+}
+
+/// When a job starts and ends.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Timing {
+    /// `startdelay`, shortest and longest; every process draws its own.
+    pub start_delay: (Nanos, Nanos),
+    /// `runtime`.
+    pub runtime: Option<Nanos>,
+    /// `time_based`: begin again until `runtime` is over.
+    pub time_based: bool,
+    /// `ramp_time`: comes on top of `runtime` and is not counted.
+    pub ramp_time: Nanos,
+    /// `loops`: passes over the workload, at least 1.
+    pub loops: u32,
+    /// `stonewall`: start when all that stand before have ended.
+    pub stonewall: bool,
+    /// `wait_for`: start when the job of that name has ended.
+    pub wait_for: Option<String>,
+    /// `exitall` with `exit_what`.
+    pub exit: Option<ExitWhat>,
+}
