@@ -14,6 +14,9 @@
 //! }
 //! ```
 //!
+//! In place of `program`, `native` runs a job file with the driver in [`crate::native`]:
+//! `{"job": "job.fio", "seed": 1, "cpus": 4, "memory_mib": 8192}`.
+//!
 //! Paths that are not absolute count from the run directory. A key that is not known, a
 //! value of the wrong kind and a name that is no name are refused with line and column.
 
@@ -106,6 +109,28 @@ pub enum FileSystemKind {
 pub enum Run {
     /// A program.
     Program(Program),
+    /// A job file, by the driver in [`crate::native`].
+    Native(Native),
+}
+
+/// A job file for the native driver.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Native {
+    /// The job file.
+    pub job: PathBuf,
+    /// The run's seed, as the simulator takes it.
+    pub seed: u64,
+    /// Variables that the job file may use.
+    #[serde(default)]
+    pub environment: BTreeMap<String, String>,
+    /// What `$ncpus` stands for.
+    pub cpus: u64,
+    /// What `$mb_memory` stands for.
+    pub memory_mib: u64,
+    /// Leave out options that are not simulated.
+    #[serde(default)]
+    pub ignore_unsupported: bool,
 }
 
 /// A program of the host.
@@ -228,7 +253,7 @@ mod tests {
         assert_eq!(config.scheduler.to_string(), "mq-deadline");
         let iosched: Vec<_> = config.iosched.iter().map(|(name, value)| format!("{name}={value}")).collect();
         assert_eq!(iosched, ["fifo_batch=16", "front_merges=1"]);
-        let Run::Program(program) = config.run;
+        let Run::Program(program) = config.run else { panic!("a program") };
         assert_eq!(program.command.0, ["fio", "job.fio"]);
         assert_eq!(program.directory, Path::new(""));
     }

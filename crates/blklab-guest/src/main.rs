@@ -7,6 +7,7 @@
 //! runs the program, and leaves in the directory
 //!
 //! * `program.stdout`, `program.stderr`, and the same of `mkfs`,
+//! * or, of the native driver, `native.json` and `native.i64`,
 //! * `trace.txt` and `requests.i64` if asked for,
 //! * `result.json`: how it ended and what was measured, or one line of what went wrong.
 //!
@@ -17,6 +18,7 @@
 mod block;
 mod config;
 mod mounts;
+mod native;
 mod program;
 mod session;
 mod trace;

@@ -15,9 +15,9 @@ use serde::Serialize;
 
 use crate::block::{Block, Counters};
 use crate::config::{self, Config, FileSystem, FileSystemKind, Run};
-use crate::mounts;
 use crate::program::{self, Ended};
 use crate::trace::{Trace, Traced};
+use crate::{mounts, native};
 
 /// A kernel that has just started rounds timers up to its tick (10 ms in user-mode Linux);
 /// with one of the first ticks it changes to exact ones.
@@ -140,12 +140,20 @@ fn work(
     outcome.iosched = block.values("queue/iosched");
     let trace = if config.trace { Some(Trace::begin()?) } else { None };
     let before = block.counters()?;
-    server.restart_model(clock());
-    let Run::Program(program) = &config.run;
-    let start_in: PathBuf = directory.join(&program.directory);
-    let environment = program.environment.clone();
-    let ended = program::run("program", &program.command.0, environment, &start_in, directory)?;
-    outcome.program = Some(ended);
+    let epoch = clock();
+    server.restart_model(epoch);
+    match &config.run {
+        Run::Program(program) => {
+            let start_in: PathBuf = directory.join(&program.directory);
+            let environment = program.environment.clone();
+            let ended = program::run("program", &program.command.0, environment, &start_in, directory)?;
+            outcome.program = Some(ended);
+        }
+        Run::Native(native) => {
+            let result = native::run(native, directory, device, server.limits().capacity, epoch)?;
+            native::write(&result, directory)?;
+        }
+    }
     outcome.counters = Some(block.counters()?.since(&before));
     outcome.trace = trace.map(|trace| trace.end(directory)).transpose()?;
     Ok(())
