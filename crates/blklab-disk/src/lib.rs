@@ -24,7 +24,7 @@ pub mod log;
 pub mod queue;
 mod ring;
 pub mod server;
-mod shared;
+pub mod shared;
 pub mod store;
 pub mod timed;
 pub mod uapi;

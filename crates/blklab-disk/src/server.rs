@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 
-use blklab_core::disk::DiskModel;
+use blklab_core::disk::{DiskLimits, DiskModel};
 use blklab_core::units::Nanos;
 
 use crate::control::Control;
@@ -35,6 +35,7 @@ pub struct Config {
 pub struct Server {
     control: Control,
     info: DeviceInfo,
+    limits: DiskLimits,
     restart: Arc<Restart>,
     thread: JoinHandle<io::Result<Report>>,
 }
@@ -46,10 +47,10 @@ impl Server {
     /// # Errors
     /// See [`Error`]. Nothing is left behind then.
     pub fn start(config: Config, on_end: impl FnOnce() + Send + 'static) -> Result<Server, Error> {
-        let limits = config.model.limits();
+        let limits = config.model.limits().clone();
         let store = Store::open(&config.data, limits.capacity.to_bytes())?;
         let mut control = Control::open()?;
-        let info = control.add(limits, config.id)?;
+        let info = control.add(&limits, config.id)?;
         let restart = Arc::new(Restart::default());
         let (ready, is_ready) = mpsc::channel();
         let thread = thread::Builder::new().name("blklab-disk".into()).spawn({
@@ -84,7 +85,7 @@ impl Server {
             control.delete(info.id)?;
             return Err(error);
         }
-        Ok(Server { control, info, restart, thread })
+        Ok(Server { control, info, limits, restart, thread })
     }
 
     /// The N of `/dev/ublkbN`.
@@ -100,6 +101,11 @@ impl Server {
     /// What the driver made of the model's queues and sizes.
     pub fn info(&self) -> &uapi::DeviceInfo {
         &self.info
+    }
+
+    /// What the disk says of itself.
+    pub fn limits(&self) -> &DiskLimits {
+        &self.limits
     }
 
     /// As soon as no request is under way: the disk at rest, its data kept, nothing counted,

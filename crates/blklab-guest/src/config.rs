@@ -16,7 +16,7 @@
 //! ```
 //!
 //! or, to run a fio job file as the simulator would, `"run": {"job": {"text": "[a]\nrw=randread\n",
-//! "seed": 1, "driver": "fio"}}`.
+//! "seed": 1, "driver": "native"}}`.
 //!
 //! Paths that are not absolute count from the run directory. A key that is not known, a
 //! value of the wrong kind and a name that is no name are refused with line and column.

@@ -7,6 +7,7 @@
 //! runs the program, and leaves in the directory
 //!
 //! * `program.stdout`, `program.stderr`, and the same of `mkfs`,
+//! * of a job file, `run.json` and `run.i64`: see [`job`],
 //! * `trace.txt` and `requests.i64` if asked for,
 //! * `result.json`: how it ended and what was measured, or one line of what went wrong.
 //!

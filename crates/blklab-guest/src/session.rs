@@ -147,25 +147,26 @@ fn work(
     outcome.iosched = block.values("queue/iosched");
     for (name, value) in &config.sysctl {
         let path = name.path();
-        fs::write(&path, value.to_string()).map_err(|error| format!("{}={value}: {error}", path.display()))?;
+        fs::write(&path, value.to_string())
+            .map_err(|error| format!("{}={value}: {error}", path.display()))?;
     }
-    let work = match &config.run {
+    let mut work = match &config.run {
         Run::Program(program) => Work::Program(program),
         Run::Job(job) => Work::Job(Job::prepare(job, device, block.capacity()?, directory)?),
     };
     let trace = if config.trace { Some(Trace::begin()?) } else { None };
     let before = block.counters()?;
-    server.restart_model(clock());
-    let ended = match &work {
-        Work::Program(program) => run_program(program, directory)?,
-        Work::Job(job) => job.run(directory)?,
-    };
+    let epoch = clock();
+    server.restart_model(epoch);
+    match &mut work {
+        Work::Program(program) => outcome.program = Some(run_program(program, directory)?),
+        Work::Job(job) => job.run(directory, device, epoch)?,
+    }
     let counters = block.counters()?.since(&before);
     outcome.trace = trace.map(|trace| trace.end(directory)).transpose()?;
     if let Work::Job(job) = work {
-        job.write_result(directory, &ended, &counters)?;
+        job.write_result(directory, &counters)?;
     }
-    outcome.program = Some(ended);
     outcome.counters = Some(counters);
     Ok(())
 }

@@ -2,11 +2,20 @@
 //!
 //! Without it, or where it cannot run, every test prints why and passes.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use blklab_core::disk::DiskModel;
+use blklab_core::engine::{self, Setup, Watch};
+use blklab_core::host::Host;
+use blklab_core::pagecache::MemoryConfig;
+use blklab_core::result::RunResult;
+use blklab_core::scheduler::spec::SchedulerSpec;
+use blklab_core::workload::jobfile::{self, ParseOptions, Resolver};
+use blklab_core::workload::plan;
 use serde_json::{Value, json};
 
 /// Longer than any of these takes on a busy machine.
@@ -99,7 +108,10 @@ fn a_program_runs_on_a_punctual_disk_under_the_scheduler_asked_for() {
         assert_eq!(result["counters"]["read_ios"], 64);
         assert_eq!(result["disk"]["reads"], 64, "nothing but the program's I/O reached the model");
         assert_eq!(result["disk"]["lateness"]["count"], 64);
-        assert_eq!(result["disk"]["lateness"]["max_ns"], 0, "CPU work is free");
+        // CPU work is free, but for reading the clock: 256 ns each time, some of which lie
+        // between a timer's firing and the server's own reading; and timers are 500 ns apart.
+        let late = result["disk"]["lateness"]["max_ns"].as_u64().expect("a number");
+        assert!(late < 3_000, "{late} ns late");
         let again = boot(&kernel, &guest).0;
         assert_eq!(result, again, "the same run gives the same figures");
     }
@@ -143,4 +155,96 @@ fn a_file_system_keeps_what_is_written() {
     assert_eq!(sums.len(), 2);
     assert_eq!(sums[0], sums[1], "what was read back is what was written");
     assert!(result["disk"]["writes"].as_u64() > Some(0) && result["disk"]["reads"].as_u64() > Some(0));
+}
+
+/// The simulator's own run of `job`, on a host whose CPU work is free.
+fn simulate(disk: &str, scheduler: &str, job: &str) -> RunResult {
+    let path = format!("{}/../../python/blklab/disks/{disk}.toml", env!("CARGO_MANIFEST_DIR"));
+    let text = fs::read_to_string(&path).expect("a shipped disk");
+    let model = DiskModel::parse(&text, &path).expect("good");
+    let file = jobfile::parse(job, "job.fio", &mut Bare, ParseOptions::default()).expect("a good job");
+    let setup = Setup {
+        plan: &plan::plan(&file, model.limits().capacity.to_bytes(), 1).expect("it fits"),
+        disk: model.build(1),
+        scheduler: &SchedulerSpec::parse(scheduler).expect("a good scheduler"),
+        host: Host::FREE,
+        memory: &MemoryConfig::settings(),
+        seed: 1,
+    };
+    engine::run(setup, &Watch::default()).expect("it runs to its end")
+}
+
+struct Bare;
+
+impl Resolver for Bare {
+    fn variable(&self, _: &str) -> Option<String> {
+        None
+    }
+
+    fn include(&mut self, path: &str) -> Result<String, String> {
+        Err(format!("{path} is not there"))
+    }
+
+    fn memory_mib(&self) -> u64 {
+        8192
+    }
+
+    fn cpus(&self) -> u64 {
+        1
+    }
+}
+
+/// A column of `requests.i64`.
+fn column(folder: &tempfile::TempDir, log: &Value, name: &str) -> Vec<i64> {
+    let rows = log["rows"].as_u64().expect("a number") as usize;
+    let columns = log["columns"].as_array().expect("names");
+    let at = columns.iter().position(|column| column == name).expect("it is there");
+    let bytes = fs::read(folder.path().join("requests.i64")).expect("kept");
+    let values: Vec<_> = bytes.chunks(8).map(|b| i64::from_le_bytes(b.try_into().expect("eight"))).collect();
+    values[at * rows..(at + 1) * rows].to_vec()
+}
+
+#[test]
+fn the_native_driver_and_the_simulator_agree_request_by_request() {
+    let Some(kernel) = kernel() else { return };
+    let cases = [
+        ("none", "ioengine=psync"),
+        ("mq-deadline", "ioengine=libaio\niodepth=16"),
+        ("kyber", "ioengine=libaio\niodepth=4\nnumjobs=2"),
+    ];
+    for (scheduler, how) in cases {
+        let job = format!("[a]\nfilename=/dev/ublkb0\nrw=randread\ndirect=1\nruntime=2\ntime_based\n{how}\n");
+        let mut guest = guest("wd10ezrx", scheduler, &[]);
+        guest["log_rows"] = json!(1000);
+        guest["run"] = json!({"job": {"text": job, "seed": 1, "driver": "native"}});
+        let (result, folder) = boot(&kernel, &guest);
+        assert_eq!(result["error"], Value::Null);
+        let simulated = simulate("wd10ezrx", scheduler, &job);
+        assert_eq!(simulated.overview_stride, 1, "all commands are in the simulator's trace");
+        let sectors = column(&folder, &result["log"], "sector");
+        assert!(sectors.len() > 100);
+        let common = sectors.len().min(simulated.overview.sector.len());
+        assert!(sectors.len().abs_diff(simulated.overview.sector.len()) <= 32, "not reaped at the end");
+        // What is submitted at time zero all waits when the kernel's worker first dispatches;
+        // the simulator dispatches each at once. From then on the order is the same.
+        let (kernels, ours) = (&sectors[..common], &simulated.overview.sector[..common]);
+        let first = |order: &[i64]| order[..16].iter().copied().collect::<BTreeSet<_>>();
+        assert_eq!(first(kernels), first(ours), "{scheduler}: what is dispatched first");
+        assert_eq!(kernels[16..], ours[16..], "{scheduler}: order of dispatch");
+        let ended = column(&folder, &result["log"], "completed_ns");
+        for (row, (kernels, ours)) in ended.iter().zip(&simulated.overview.completed_ns).enumerate().skip(16)
+        {
+            assert!(
+                *kernels == -1 || kernels.abs_diff(*ours) < 200_000,
+                "{scheduler}: request {row} ended {kernels}, {ours}"
+            );
+        }
+        let text = fs::read_to_string(folder.path().join("run.json")).expect("kept");
+        let native: Value = serde_json::from_str(&text).expect("good JSON");
+        for (job, simulated) in
+            native["summary"]["jobs"].as_array().expect("a list").iter().zip(&simulated.jobs)
+        {
+            assert_eq!(job["read"]["ios"], simulated.read.ios, "{scheduler}");
+        }
+    }
 }

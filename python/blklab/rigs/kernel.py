@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import tempfile
 import threading
-from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +21,7 @@ from blklab.kernel.boot import Guest, TimeTravel, boot
 from blklab.result import DIRECTIONS, Result
 from blklab.rigs import Experiment, sim
 
-DRIVERS = ("fio",)
+DRIVERS = ("fio", "native")
 """Who issues the I/O."""
 
 LATENESS_PART = 0.02
@@ -32,6 +31,7 @@ latency that the processes saw."""
 _MIB_DIRECT = 256
 _MIB_BESIDE_CACHE = 96
 _TIMEOUT_S = 1800.0
+_VALUE_BYTES = 8
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class KernelRig:
             (directory / "guest.json").write_text(json.dumps(order))
             self._boot(directory, memory_mib)
             outcome = _outcome(directory)
-            result = Result.from_run(_Run(json.loads((directory / "run.json").read_bytes())))
+            result = Result.from_run(_Run(directory))
             _check_lateness(outcome["disk"]["lateness"], result)
             return result
 
@@ -138,15 +138,22 @@ class KernelRig:
 class _Run:
     """A result as the guest writes it; see :class:`blklab.result.RunData`."""
 
-    def __init__(self, whole: dict[str, Any]) -> None:
-        self._columns: dict[str, list[int]] = whole["columns"]
-        self.summary = json.dumps(whole["summary"])
+    def __init__(self, directory: Path) -> None:
+        scalars = json.loads((directory / "run.json").read_bytes())
+        self._bulk = (directory / "run.i64").read_bytes()
+        self._places: dict[str, slice] = {}
+        self.summary = json.dumps(scalars["summary"])
+        begin = 0
+        for name, length in scalars["columns"]:
+            end = begin + length * _VALUE_BYTES
+            self._places[name] = slice(begin, end)
+            begin = end
 
     def columns(self) -> list[str]:
-        return list(self._columns)
+        return list(self._places)
 
     def column(self, name: str) -> bytes:
-        return array("q", self._columns[name]).tobytes()
+        return self._bulk[self._places[name]]
 
 
 def _flat(job: Mapping[str, Any]) -> str:

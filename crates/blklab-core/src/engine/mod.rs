@@ -9,7 +9,7 @@ mod aio;
 mod flusher;
 mod process;
 mod sync;
-mod tally;
+pub mod tally;
 mod world;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -26,16 +26,11 @@ use crate::scheduler::AnyScheduler;
 use crate::scheduler::spec::SchedulerSpec;
 use crate::tunable::Settings;
 use crate::units::{Bytes, Nanos, Sector};
-use crate::workload::plan::{FileKind, Plan};
+use crate::workload::plan::{FileKind, FilePlan, Plan};
 use crate::workload::spec::ExitWhat;
 use flusher::Flusher;
 use process::Process;
-use world::{Owner, World};
-
-pub use world::PlacedFile;
-
-/// Files begin at multiples of this many sectors (1 MiB), as partitions do.
-const FILE_ALIGN_SECTORS: u64 = 2048;
+use world::{Owner, PlacedFile, World};
 
 /// Steps between two looks at whether the run is to be ended.
 const STEPS_PER_LOOK: u32 = 1 << 12;
@@ -285,23 +280,15 @@ impl Engine {
     }
 }
 
-/// Where files lie: one behind the other from the disk's start, each in one piece, in the
-/// order in which the job file names them. A device is the whole disk.
-pub fn place(plan: &Plan, capacity: Sector) -> Vec<PlacedFile> {
-    let mut next = 0_u64;
-    plan.files
-        .iter()
-        .map(|file| match file.kind {
-            FileKind::Device => PlacedFile { start: Sector(0), size: file.size, is_device: true },
-            FileKind::Regular => {
-                let sectors = file.size.sectors().next_multiple_of(FILE_ALIGN_SECTORS);
-                // The plan has checked that they fit; alignment may cost the last one its place.
-                let start = Sector(next.min(capacity.0.saturating_sub(file.size.sectors())));
-                next += sectors;
-                PlacedFile { start, size: file.size, is_device: false }
-            }
-        })
-        .collect()
+/// The plan's files where they lie.
+fn place(plan: &Plan, capacity: Sector) -> Vec<PlacedFile> {
+    let starts = plan.starts(capacity);
+    let placed = |(file, start): (&FilePlan, Sector)| PlacedFile {
+        start,
+        size: file.size,
+        is_device: file.kind == FileKind::Device,
+    };
+    plan.files.iter().zip(starts).map(placed).collect()
 }
 
 #[cfg(test)]

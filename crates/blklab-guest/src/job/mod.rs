@@ -3,21 +3,21 @@
 
 mod fio_file;
 mod fio_result;
+mod native;
 mod partitions;
 
 use std::fs;
 use std::path::Path;
 
-use blklab_core::engine;
 use blklab_core::result::{DiskCounters, RunResult};
-use blklab_core::units::Sector;
-use blklab_core::workload::jobfile::{self, Resolver};
+use blklab_core::units::{Nanos, Sector};
+use blklab_core::workload::jobfile::{self, Bare, JobFile};
 use blklab_core::workload::plan::{self, Plan};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::json;
 
 use crate::block::Counters;
-use crate::program::{self, Ended};
+use crate::program;
 
 /// A job file to run.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -37,37 +37,22 @@ pub struct JobConfig {
 pub enum Driver {
     /// fio itself.
     Fio,
-}
-
-/// Variables and includes are the host's.
-struct Nothing;
-
-impl Resolver for Nothing {
-    fn variable(&self, _: &str) -> Option<String> {
-        None
-    }
-
-    fn include(&mut self, path: &str) -> Result<String, String> {
-        Err(format!("{path}: the host has not put it in"))
-    }
-
-    fn memory_mib(&self) -> u64 {
-        0
-    }
-
-    fn cpus(&self) -> u64 {
-        1
-    }
+    /// The simulator's own I/O sequence; see [`native`].
+    Native,
 }
 
 /// A job file that is laid on the disk.
 pub struct Job {
     plan: Plan,
     driver: Driver,
+    seed: u64,
+    capacity: Sector,
+    /// What the driver has measured.
+    result: RunResult,
 }
 
 impl Job {
-    /// Read the job file, make its files' partitions on `device`, write what fio reads.
+    /// Read the job file and make everything ready on `device`.
     ///
     /// # Errors
     /// One line.
@@ -77,49 +62,44 @@ impl Job {
         capacity: Sector,
         directory: &Path,
     ) -> Result<Job, String> {
-        let file = jobfile::parse(&config.text, "job.fio", &mut Nothing, Default::default())
-            .map_err(|error| error.to_string())?;
-        let plan =
-            plan::plan(&file, capacity.to_bytes(), config.seed).map_err(|error| error.to_string())?;
-        let places = engine::place(&plan, capacity);
-        let devices = partitions::make(device, &plan, &places)?;
-        let path = directory.join("fio.job");
-        fs::write(&path, fio_file::write(&plan, &devices, config.seed))
-            .map_err(|error| format!("{}: {error}", path.display()))?;
-        Ok(Job { plan, driver: config.driver })
-    }
-
-    /// Run it to its end.
-    ///
-    /// # Errors
-    /// One line: fio could not be started.
-    pub fn run(&self, directory: &Path) -> Result<Ended, String> {
-        match self.driver {
+        let file = read(&config.text)?;
+        let plan = plan::plan(&file, capacity.to_bytes(), config.seed).map_err(|error| error.to_string())?;
+        match config.driver {
             Driver::Fio => {
-                // By default fio reads the processor's time stamp counter: the host's time.
-                let words = [
-                    "fio",
-                    "--clocksource=clock_gettime",
-                    "--eta=never",
-                    "--output-format=json+",
-                    "--output=fio.json",
-                    "fio.job",
-                ];
-                program::run("program", &words.map(str::to_owned), [], directory, directory)
+                let devices = partitions::make(device, &plan, capacity)?;
+                let path = directory.join("fio.job");
+                fs::write(&path, fio_file::write(&plan, &devices, config.seed))
+                    .map_err(|error| format!("{}: {error}", path.display()))?;
             }
+            Driver::Native => native::check(&plan)?,
         }
+        let (driver, seed) = (config.driver, config.seed);
+        Ok(Job { plan, driver, seed, capacity, result: RunResult::default() })
     }
 
-    /// Write `run.json`: what was measured, as every rig has it.
+    /// Run it to its end. Its time zero is `epoch` of the clock.
     ///
     /// # Errors
-    /// One line: fio failed, or what it wrote is not to be understood.
-    pub fn write_result(
-        &self,
-        directory: &Path,
-        ended: &Ended,
-        counters: &Counters,
-    ) -> Result<(), String> {
+    /// One line: fio failed, or what it wrote is not to be understood; I/O failed.
+    pub fn run(&mut self, directory: &Path, device: &Path, epoch: Nanos) -> Result<(), String> {
+        self.result = match self.driver {
+            Driver::Fio => self.run_fio(directory)?,
+            Driver::Native => native::run(&self.plan, self.seed, device, self.capacity, epoch)?,
+        };
+        Ok(())
+    }
+
+    fn run_fio(&self, directory: &Path) -> Result<RunResult, String> {
+        // By default fio reads the processor's time stamp counter: the host's time.
+        let words = [
+            "fio",
+            "--clocksource=clock_gettime",
+            "--eta=never",
+            "--output-format=json+",
+            "--output=fio.json",
+            "fio.job",
+        ];
+        let ended = program::run("program", &words.map(str::to_owned), [], directory, directory)?;
         let read = |name: &str| {
             let path = directory.join(name);
             fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))
@@ -127,27 +107,35 @@ impl Job {
         if !ended.is_good() {
             let text = read("program.stderr")? + &read("fio.json").unwrap_or_default();
             let line = text.lines().find(|line| line.starts_with("fio: "));
-            let line = line.or_else(|| text.lines().next()).unwrap_or("fio failed without a word");
-            return Err(line.trim_start_matches("fio: ").to_owned());
+            let line = line.or_else(|| text.lines().next()).unwrap_or("failed without a word");
+            return Err(format!("fio: {}", line.trim_start_matches("fio: ")));
         }
-        let result = RunResult {
-            duration_ns: ended.duration_ns,
-            jobs: fio_result::read(&read("fio.json")?, &self.plan)?,
-            disk: disk_counters(counters),
-            overview_stride: 1,
-            ..RunResult::default()
-        };
-        let path = directory.join("run.json");
-        let text = whole(&result).to_string();
-        fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))
+        let jobs = fio_result::read(&read("fio.json")?, &self.plan)?;
+        Ok(RunResult { duration_ns: ended.duration_ns, jobs, overview_stride: 1, ..RunResult::default() })
+    }
+
+    /// Leave `run.json`, a [`RunResult`]'s scalars and the names and lengths of its columns,
+    /// and `run.i64`, the columns one behind the other as little-endian 64-bit integers.
+    ///
+    /// # Errors
+    /// One line.
+    pub fn write_result(mut self, directory: &Path, counters: &Counters) -> Result<(), String> {
+        self.result.disk = disk_counters(counters);
+        let columns = self.result.columns();
+        let names: Vec<_> = columns.iter().map(|(name, column)| (name, column.len())).collect();
+        let text = json!({"summary": self.result, "columns": names}).to_string();
+        let values = columns.iter().flat_map(|(_, column)| column.iter());
+        let bytes: Vec<u8> = values.flat_map(|value| value.to_le_bytes()).collect();
+        let written = fs::write(directory.join("run.json"), text)
+            .and_then(|()| fs::write(directory.join("run.i64"), bytes));
+        written.map_err(|error| format!("{}: {error}", directory.display()))
     }
 }
 
-/// Scalars and columns, under the names that the binding gives them.
-fn whole(result: &RunResult) -> Value {
-    let columns: Map<_, _> =
-        result.columns().into_iter().map(|(name, column)| (name, Value::from(column))).collect();
-    json!({"summary": result, "columns": columns})
+/// Variables, numbers of the machine and includes are the host's to put in.
+fn read(text: &str) -> Result<JobFile, String> {
+    let mut nothing = Bare { memory_mib: 0, cpus: 0 };
+    jobfile::parse(text, "job.fio", &mut nothing, Default::default()).map_err(|error| error.to_string())
 }
 
 /// The kernel's counters; its times are in milliseconds, and some of ours it does not have.
@@ -179,7 +167,7 @@ mod testing {
 
     /// A job file on a disk of 1 GiB.
     pub fn plan(job: &str) -> Plan {
-        let file = jobfile::parse(job, "t.fio", &mut Nothing, Default::default()).expect("a good job");
+        let file = read(job).expect("a good job");
         plan::plan(&file, Sector(1 << 21).to_bytes(), 1).expect("it fits")
     }
 }

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::process::Command;
 
-use blklab_core::engine::PlacedFile;
-use blklab_core::workload::plan::{FileKind, Plan};
+use blklab_core::units::Sector;
+use blklab_core::workload::plan::{FileKind, FilePlan, Plan};
 
 /// Partitions that a disk may have in Linux (`DISK_MAX_PARTS`).
 const PARTITIONS_MAX: usize = 256;
@@ -14,7 +14,7 @@ const PARTITIONS_MAX: usize = 256;
 ///
 /// # Errors
 /// One line: too many files, or the kernel refused.
-pub fn make(device: &Path, plan: &Plan, places: &[PlacedFile]) -> Result<Vec<String>, String> {
+pub fn make(device: &Path, plan: &Plan, capacity: Sector) -> Result<Vec<String>, String> {
     let regular = plan.files.iter().filter(|file| file.kind == FileKind::Regular).count();
     if regular >= PARTITIONS_MAX {
         return Err(format!(
@@ -25,12 +25,12 @@ pub fn make(device: &Path, plan: &Plan, places: &[PlacedFile]) -> Result<Vec<Str
     let device = device.display().to_string();
     let mut number = 0;
     let mut paths = Vec::with_capacity(plan.files.len());
-    for (file, place) in plan.files.iter().zip(places) {
+    for (file, start) in plan.files.iter().zip(plan.starts(capacity)) {
         match file.kind {
             FileKind::Device => paths.push(device.clone()),
             FileKind::Regular => {
                 number += 1;
-                add(&device, number, place)?;
+                add(&device, number, start, file)?;
                 paths.push(format!("{device}p{number}"));
             }
         }
@@ -38,8 +38,8 @@ pub fn make(device: &Path, plan: &Plan, places: &[PlacedFile]) -> Result<Vec<Str
     Ok(paths)
 }
 
-fn add(device: &str, number: u32, place: &PlacedFile) -> Result<(), String> {
-    let (start, sectors) = (place.start.0, place.size.sectors());
+fn add(device: &str, number: u32, start: Sector, file: &FilePlan) -> Result<(), String> {
+    let (start, sectors) = (start.0, file.size.sectors());
     let words = [number.to_string(), start.to_string(), sectors.to_string()];
     let output = Command::new("addpart")
         .arg(device)

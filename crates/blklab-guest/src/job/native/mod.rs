@@ -1,0 +1,153 @@
+//! A lean driver: the I/O that the simulator generates for a job file and a seed, as real
+//! system calls.
+//!
+//! [`Pattern`](blklab_core::workload::pattern::Pattern) and
+//! [`RateLimiter`](blklab_core::workload::rate::RateLimiter) are the simulator's own, so each
+//! process asks for the same I/Os in the same order, and what it measures goes into the same
+//! tally. A simulated process is a thread here: it has an I/O context and a priority of its
+//! own, which is what schedulers tell processes apart by.
+//!
+//! Under virtual time what a run takes is system calls. So a process makes two per I/O: one
+//! that hands over and waits (`io_uring_enter`, or `pread` and `pwrite` for an engine that
+//! blocks), and one that reads the clock, once, behind each wait. Where CPU work takes time
+//! that leaves the submission's own share out of the latencies.
+//!
+//! Files lie where the simulator puts them, on the bare device. Not there yet, and refused:
+//! buffered I/O, trims, and priorities for single I/Os of engines that block.
+
+mod process;
+mod sys;
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Condvar, Mutex};
+use std::thread;
+
+use blklab_core::engine::tally::Tally;
+use blklab_core::recorder::SeriesRecorder;
+use blklab_core::result::{JobResult, RunResult};
+use blklab_core::units::{Nanos, Sector};
+use blklab_core::workload::plan::{Plan, ProcessSpec};
+use blklab_core::workload::spec::ExitWhat;
+use blklab_disk::queue::clock;
+
+use process::Process;
+
+/// What the processes share.
+struct Run<'a> {
+    plan: &'a Plan,
+    /// Where each file begins.
+    starts: Vec<Sector>,
+    device: &'a Path,
+    seed: u64,
+    /// The run's time zero, on the clock.
+    epoch: Nanos,
+    states: Mutex<Vec<State>>,
+    changed: Condvar,
+    told_to_end: Vec<AtomicBool>,
+    series: Mutex<SeriesRecorder>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Waiting,
+    Started,
+    Ended,
+}
+
+impl Run<'_> {
+    /// Wait until the process may start.
+    fn wait_to_start(&self, spec: &ProcessSpec) {
+        let ended = |states: &[State], mut range: std::ops::Range<u32>| {
+            range.all(|id| states[id as usize] == State::Ended)
+        };
+        let start = &spec.start;
+        let may = |states: &[State]| {
+            ended(states, 0..start.barrier) && start.wait_for.clone().is_none_or(|range| ended(states, range))
+        };
+        let states = self.states.lock().expect("nobody panics with it");
+        let mut states = self.changed.wait_while(states, |states| !may(states)).expect("nor here");
+        states[spec.id.0 as usize] = State::Started;
+        drop(states);
+        sys::sleep_until(self.epoch + start.not_before);
+    }
+
+    /// The process has ended; some may start now, some have to end.
+    fn ended(&self, spec: &ProcessSpec) {
+        let mut states = self.states.lock().expect("nobody panics with it");
+        states[spec.id.0 as usize] = State::Ended;
+        for other in &self.plan.processes {
+            let index = other.id.0 as usize;
+            let told = match spec.job.timing.exit {
+                None => false,
+                Some(ExitWhat::Group) => other.job.group == spec.job.group,
+                Some(ExitWhat::Stonewall) => states[index] != State::Waiting,
+                Some(ExitWhat::All) => true,
+            };
+            if told {
+                self.told_to_end[index].store(true, Ordering::Relaxed);
+            }
+        }
+        drop(states);
+        self.changed.notify_all();
+    }
+}
+
+/// Refuse what this driver cannot do.
+///
+/// # Errors
+/// One line.
+pub fn check(plan: &Plan) -> Result<(), String> {
+    let refused =
+        |spec: &ProcessSpec| process::refuse(spec).map_err(|what| format!("{}: {what}", spec.job.name));
+    plan.processes.iter().try_for_each(refused)
+}
+
+/// Run the plan's processes on `device`, a disk of `capacity`, from `epoch` of the clock on.
+///
+/// # Errors
+/// One line: I/O that failed.
+pub fn run(
+    plan: &Plan,
+    seed: u64,
+    device: &Path,
+    capacity: Sector,
+    epoch: Nanos,
+) -> Result<RunResult, String> {
+    let count = plan.processes.len();
+    let run = Run {
+        starts: plan.starts(capacity),
+        plan,
+        device,
+        seed,
+        epoch,
+        states: Mutex::new(vec![State::Waiting; count]),
+        changed: Condvar::new(),
+        told_to_end: std::iter::repeat_with(AtomicBool::default).take(count).collect(),
+        series: Mutex::default(),
+    };
+    let jobs = thread::scope(|scope| {
+        let live = |spec| {
+            let run = &run;
+            scope.spawn(move || {
+                let done = Process::new(spec, run).and_then(Process::live);
+                run.ended(spec);
+                done.map_err(|error| format!("{}: {error}", spec.job.name))
+            })
+        };
+        let threads: Vec<_> = plan.processes.iter().map(live).collect();
+        let join =
+            |thread: thread::ScopedJoinHandle<'_, _>| thread.join().map_err(|_| "a process panicked")?;
+        threads.into_iter().map(join).collect::<Result<Vec<JobResult>, String>>()
+    })?;
+    let (series, interval) = run.series.into_inner().expect("nobody panicked").finish();
+    let ended = jobs.iter().map(|job| job.end_ns).max().unwrap_or(0);
+    Ok(RunResult {
+        duration_ns: ended,
+        jobs,
+        series_interval_ns: interval.0,
+        overview_stride: 1,
+        series,
+        ..RunResult::default()
+    })
+}

@@ -1,0 +1,344 @@
+//! One process: fio's loop, as the simulator's process has it, with real I/O.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::sync::atomic::Ordering;
+
+use blklab_core::engine::tally::IoTimes;
+use blklab_core::workload::pattern::{IoUnit, Pattern};
+use blklab_core::workload::random::{self, Stream};
+use blklab_core::workload::rate::RateLimiter;
+use blklab_core::workload::spec::{Direction, Rw, SyncMode, ThinkAfter};
+use rand_core::SeedableRng;
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rustix::fs::OFlags;
+use rustix::io::{pread, pwrite};
+
+use super::*;
+
+/// What of a job this driver cannot do.
+pub fn refuse(spec: &ProcessSpec) -> Result<(), &'static str> {
+    let job = &spec.job;
+    if !job.queueing.direct {
+        return Err("the native driver knows no buffered I/O yet: set direct=1 or use fio");
+    }
+    if job.access.rw.trims() || matches!(job.access.rw, Rw::Trim | Rw::RandTrim) {
+        return Err("the native driver knows no trims yet: use fio");
+    }
+    let raised = Direction::ALL.iter().any(|d| job.priorities.raised_percent[*d] > 0);
+    if raised && !job.queueing.engine.is_queued() {
+        return Err("the native driver knows cmdprio_percentage only for libaio and io_uring");
+    }
+    Ok(())
+}
+
+/// An I/O begun and not reaped.
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    unit: IoUnit,
+    issued: Nanos,
+}
+
+/// A process at work. Times count from the run's epoch.
+pub struct Process<'a> {
+    spec: &'a ProcessSpec,
+    run: &'a Run<'a>,
+    file: File,
+    queue: sys::Queue,
+    pattern: Pattern,
+    rate: Option<RateLimiter>,
+    rng: Xoshiro256PlusPlus,
+    slots: Vec<Option<Slot>>,
+    free: Vec<u32>,
+    tally: Tally,
+    now: Nanos,
+    started: Nanos,
+    think_end: Nanos,
+    since_think: u32,
+    unsynced: u32,
+    wrote: bool,
+    counting: bool,
+    sleeps: u64,
+}
+
+impl<'a> Process<'a> {
+    /// Wait for its start and open the device.
+    pub fn new(spec: &'a ProcessSpec, run: &'a Run<'a>) -> io::Result<Process<'a>> {
+        run.wait_to_start(spec);
+        let job = &spec.job;
+        sys::set_priority(job.priorities.base)?;
+        let sync = match job.durability.mode {
+            SyncMode::None => OFlags::empty(),
+            SyncMode::Sync => OFlags::SYNC,
+            SyncMode::Dsync => OFlags::DSYNC,
+        };
+        let flags = (OFlags::DIRECT | sync).bits().cast_signed();
+        let file =
+            File::options().read(true).write(job.access.rw.writes()).custom_flags(flags).open(run.device)?;
+        let depth = job.queueing.depth();
+        let largest = Direction::ALL.map(|d| job.access.block_sizes[d].max()).into_iter().max().unwrap_or(0);
+        let seed = job.access.randseed.unwrap_or(run.seed);
+        let now = clock() - run.epoch;
+        Ok(Process {
+            spec,
+            run,
+            file,
+            queue: sys::Queue::new(depth, largest as usize)?,
+            pattern: Pattern::new(spec, seed),
+            rate: RateLimiter::new(spec, seed),
+            rng: Xoshiro256PlusPlus::seed_from_u64(random::stream_seed(seed, spec.id, Stream::Priority)),
+            slots: vec![None; depth as usize],
+            free: (0..depth).rev().collect(),
+            tally: Tally::new(job.reporting.bw_average, job.reporting.iops_average),
+            now,
+            started: now,
+            think_end: now,
+            since_think: 0,
+            unsynced: 0,
+            wrote: false,
+            counting: false,
+            sleeps: 0,
+        })
+    }
+
+    /// From its start to its end.
+    pub fn live(mut self) -> io::Result<JobResult> {
+        loop {
+            let more = self.pass()?;
+            self.drain()?;
+            let durability = self.spec.job.durability;
+            if self.wrote && (durability.end_fsync || durability.fsync_on_close) {
+                self.file.sync_all()?;
+                self.waited();
+                self.wrote = false;
+            }
+            if !more || !self.pattern.begin_pass() {
+                return Ok(self.result());
+            }
+        }
+    }
+
+    /// One pass over the workload; false when the process is to end.
+    fn pass(&mut self) -> io::Result<bool> {
+        let job = &self.spec.job;
+        let count_from = self.started + job.timing.ramp_time;
+        let end_by = job.timing.runtime.map_or(Nanos::NEVER, |runtime| count_from.saturating_add(runtime));
+        let mut put_off = None;
+        loop {
+            if !self.counting && self.now >= count_from {
+                self.counting = true;
+                self.tally.restart(self.now);
+            }
+            let told = self.run.told_to_end[self.spec.id.0 as usize].load(Ordering::Relaxed);
+            if self.now >= end_by || told {
+                return Ok(false);
+            }
+            if job.think.time > Nanos::ZERO && self.think_is_due() {
+                self.drain()?;
+                self.think(end_by);
+                continue;
+            }
+            if self.sync_is_due() {
+                self.sync()?;
+                continue;
+            }
+            let Some(unit) = put_off.take().or_else(|| self.pattern.next()) else { return Ok(true) };
+            if let Some(rate) = &mut self.rate {
+                let due = self.started.saturating_add(rate.due(unit.direction));
+                if due > self.now {
+                    put_off = Some(unit);
+                    self.drain()?;
+                    self.sleep_until(due.min(end_by));
+                    continue;
+                }
+                rate.issued(unit.direction, unit.len);
+            }
+            self.begin(unit)?;
+        }
+    }
+
+    fn begin(&mut self, unit: IoUnit) -> io::Result<()> {
+        let job = &self.spec.job;
+        if unit.direction == Direction::Write {
+            self.wrote = true;
+            self.unsynced += 1;
+        }
+        self.since_think += u32::from(job.think.after == ThinkAfter::Issue);
+        let slot = self.free.pop().expect("the queue is reaped when it is full");
+        self.slots[slot as usize] = Some(Slot { unit, issued: self.now });
+        self.tally.depth(self.depth());
+        let at = self.run.starts[unit.file as usize].to_bytes().0 + unit.offset;
+        let write = unit.direction == Direction::Write;
+        if !job.queueing.engine.is_queued() {
+            return self.block_on(slot, write, at, unit.len);
+        }
+        let percent = job.priorities.raised_percent[unit.direction];
+        let raised = percent > 0 && random::chance(&mut self.rng, percent);
+        let prio = if raised { job.priorities.raised[unit.direction] } else { job.priorities.base };
+        self.queue.prepare(slot, self.file.as_raw_fd(), write, at, unit.len, sys::priority(prio));
+        if self.free.is_empty() {
+            return self.reap();
+        }
+        if self.queue.unsubmitted() >= job.queueing.batch_submit {
+            self.submit(0)?;
+        }
+        Ok(())
+    }
+
+    /// I/O by an engine that blocks.
+    fn block_on(&mut self, slot: u32, write: bool, at: u64, len: u32) -> io::Result<()> {
+        let buffer = self.queue.buffer(slot, len as usize);
+        let done = if write { pwrite(&self.file, buffer, at)? } else { pread(&self.file, buffer, at)? };
+        self.waited();
+        self.tally.submit_levels[1] += 1;
+        self.tally.complete_levels[1] += 1;
+        self.reaped(slot, done as u32)
+    }
+
+    /// Hand over what is prepared; wait for `least` completions.
+    fn submit(&mut self, least: u32) -> io::Result<()> {
+        let handed_over = self.queue.unsubmitted();
+        self.queue.enter(least)?;
+        if handed_over > 0 {
+            self.tally.submit_levels[Tally::batch_level(handed_over)] += 1;
+        }
+        if least > 0 {
+            self.waited();
+        }
+        Ok(())
+    }
+
+    /// All slots are in use: wait for completions, down to the depth to refill from.
+    fn reap(&mut self) -> io::Result<()> {
+        let queueing = self.spec.job.queueing;
+        let low = queueing.low.min(self.slots.len() as u32 - 1);
+        loop {
+            let least = queueing.batch_complete_min.clamp(1, self.depth());
+            self.submit(least)?;
+            self.take(queueing.batch_complete_max.max(least))?;
+            if self.depth() <= low {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Wait for everything under way.
+    fn drain(&mut self) -> io::Result<()> {
+        while self.depth() > 0 {
+            self.submit(1)?;
+            self.take(u32::MAX)?;
+        }
+        Ok(())
+    }
+
+    /// Reap at most so many of the completions that are there.
+    fn take(&mut self, most: u32) -> io::Result<()> {
+        let count = self.queue.ready().min(most);
+        for _ in 0..count {
+            let Some((slot, bytes)) = self.queue.take() else { break };
+            self.reaped(slot, bytes?)?;
+        }
+        self.tally.complete_levels[Tally::batch_level(count)] += 1;
+        Ok(())
+    }
+
+    fn reaped(&mut self, slot: u32, done: u32) -> io::Result<()> {
+        let Slot { unit, issued } = self.slots[slot as usize].take().expect("it was begun");
+        if done != unit.len {
+            let what = format!("{done} of {} bytes at {}", unit.len, unit.offset);
+            return Err(io::Error::other(what));
+        }
+        self.free.push(slot);
+        let job = &self.spec.job;
+        let bytes = u64::from(unit.len);
+        let times = IoTimes { start: issued, issued, reaped: self.now };
+        self.tally.io(unit.direction as usize, bytes, times, job.queueing.engine.is_queued());
+        let write = unit.direction != Direction::Read;
+        let clat = self.now.saturating_sub(issued);
+        self.run.series.lock().expect("nobody panics with it").completed(self.now, write, bytes, clat);
+        self.since_think += u32::from(job.think.after == ThinkAfter::Complete);
+        Ok(())
+    }
+
+    /// I/Os begun and not reaped.
+    fn depth(&self) -> u32 {
+        (self.slots.len() - self.free.len()) as u32
+    }
+
+    /// Time has passed.
+    fn waited(&mut self) {
+        self.sleeps += 1;
+        self.now = clock() - self.run.epoch;
+    }
+
+    fn sleep_until(&mut self, at: Nanos) {
+        sys::sleep_until(self.run.epoch + at);
+        self.waited();
+    }
+
+    fn think_is_due(&self) -> bool {
+        let think = &self.spec.job.think;
+        (think.blocks > 0 && self.since_think >= think.blocks)
+            || (think.io_time > Nanos::ZERO && self.now.saturating_sub(self.think_end) >= think.io_time)
+    }
+
+    /// Pause. What of it is to be spent on the CPU is slept as well.
+    fn think(&mut self, end_by: Nanos) {
+        let begun = self.now;
+        self.since_think = 0;
+        self.think_end = (begun + self.spec.job.think.time).min(end_by.max(begun));
+        if let Some(rate) = &mut self.rate {
+            for direction in Direction::ALL {
+                rate.paused(direction, self.think_end - begun);
+            }
+        }
+        self.sleep_until(self.think_end);
+    }
+
+    fn sync_is_due(&self) -> bool {
+        let durability = &self.spec.job.durability;
+        let due = |every| every > 0 && self.unsynced >= every;
+        due(durability.fsync_every) || due(durability.fdatasync_every)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        if self.queue.unsubmitted() > 0 {
+            self.submit(0)?;
+        }
+        let begun = self.now;
+        self.file.sync_data()?;
+        self.waited();
+        self.tally.sync(self.now.saturating_sub(begun));
+        self.unsynced = 0;
+        Ok(())
+    }
+
+    fn result(&self) -> JobResult {
+        let job = &self.spec.job;
+        let [read, write, trim] = self.tally.directions(self.now);
+        let (sync_lat, sync_hist) = self.tally.syncs();
+        JobResult {
+            name: job.name.clone(),
+            group: job.group,
+            group_reporting: job.reporting.group_reporting,
+            options: job.given.clone(),
+            percentiles: job.reporting.percentiles.clone(),
+            start_ns: self.started.0,
+            end_ns: self.now.0,
+            user_ns: 0,
+            system_ns: 0,
+            context_switches: self.sleeps,
+            read,
+            write,
+            trim,
+            sync_lat,
+            sync_hist,
+            depth_levels: self.tally.depth_levels,
+            submit_levels: self.tally.submit_levels,
+            complete_levels: self.tally.complete_levels,
+            latency_levels: self.tally.latency_levels.to_vec(),
+        }
+    }
+}
