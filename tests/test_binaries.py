@@ -13,7 +13,9 @@ from blklab.errors import RunError
 
 @pytest.mark.parametrize("name", binaries.NAMES)
 def test_every_program_is_built_and_runs(name: str) -> None:
-    done = subprocess.run([binaries.find(name), "--help"], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [binaries.find(name), "--help"], capture_output=True, text=True, check=False
+    )
     assert name in done.stdout + done.stderr
 
 
@@ -29,7 +31,9 @@ def test_what_is_missing_or_cannot_run_is_one_line(
 
 
 def test_the_guest_refuses_to_be_an_ordinary_process() -> None:
-    done = subprocess.run([binaries.find("blklab-guest")], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [binaries.find("blklab-guest")], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 1
     assert "is not the first one" in done.stderr
     assert done.stderr.count("\n") == 1

@@ -74,7 +74,7 @@ fn run(command: Command) -> Outcome {
     match command {
         Command::Create { disk, overrides, data, id, seed } => {
             let model = read_model(&disk, &overrides)?;
-            create(Config { model, seed, data, id, log_rows: 0 })
+            create(Config { model, seed, data, id, queue_depth_max: u32::MAX, log_rows: 0 })
         }
         Command::List => list(),
         Command::Remove { id } => remove(id),

@@ -27,6 +27,8 @@ pub struct Config {
     pub data: DataKind,
     /// The N of `/dev/ublkbN`; the driver chooses if none is given.
     pub id: Option<u32>,
+    /// Tags per hardware queue at most, if the disk itself would take more.
+    pub queue_depth_max: u32,
     /// How many requests [`Report::log`] takes.
     pub log_rows: usize,
 }
@@ -47,7 +49,8 @@ impl Server {
     /// # Errors
     /// See [`Error`]. Nothing is left behind then.
     pub fn start(config: Config, on_end: impl FnOnce() + Send + 'static) -> Result<Server, Error> {
-        let limits = config.model.limits().clone();
+        let mut limits = config.model.limits().clone();
+        limits.queue_depth = limits.queue_depth.min(config.queue_depth_max);
         let store = Store::open(&config.data, limits.capacity.to_bytes())?;
         let mut control = Control::open()?;
         let info = control.add(&limits, config.id)?;

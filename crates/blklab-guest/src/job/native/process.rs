@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io;
+use std::num::NonZeroU64;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::sync::atomic::Ordering;
@@ -69,6 +70,8 @@ impl<'a> Process<'a> {
         run.wait_to_start(spec);
         let job = &spec.job;
         sys::set_priority(job.priorities.base)?;
+        // Sleeps may take 50 us longer otherwise, so that they can end with others'.
+        rustix::thread::set_current_timer_slack(NonZeroU64::new(1))?;
         let sync = match job.durability.mode {
             SyncMode::None => OFlags::empty(),
             SyncMode::Sync => OFlags::SYNC,
