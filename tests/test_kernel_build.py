@@ -190,6 +190,20 @@ def test_missing_tools_are_told_with_the_packages_they_come_in(
         build(str(linux))
 
 
+def test_make_test_installs_what_a_build_needs() -> None:
+    [line] = [
+        line
+        for line in (ROOT / "Makefile").read_text(encoding="utf-8").splitlines()
+        if line.startswith("TEST_PACKAGES :=")
+    ]
+    named = {word.partition(":")[0]: word.rpartition(":")[2] for word in line.split()[2:]}
+    # gcc brings binutils; the others are on every Debian.
+    there = {"binutils", "perl-base", "tar", "util-linux"}
+    wanted = {command: package for command, package in tools.PACKAGES.items()
+              if package not in there}  # fmt: skip
+    assert wanted.items() <= named.items()
+
+
 def _start(source: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-m", "blklab", "kernel", "build", "--json", "--source", source],
