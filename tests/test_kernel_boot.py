@@ -219,7 +219,7 @@ def test_no_root_is_needed(linux: Path, run_dir: Path) -> None:
     if python is None:
         pytest.skip("needs a Python that everybody may run")
     done = subprocess.run(
-        [*(nobody if os.getuid() == 0 else []), sys.executable, "-c", _PARENT, own, *program,
+        [*(nobody if os.getuid() == 0 else []), python, "-c", _PARENT, own, *program,
          str(place)],
         env=os.environ | {"PYTHONPATH": str(ROOT / "python")},
         capture_output=True,
@@ -227,7 +227,7 @@ def test_no_root_is_needed(linux: Path, run_dir: Path) -> None:
         check=False,
     )  # fmt: skip
     if "Permission denied" in done.stderr and "blklab.kernel" not in done.stderr:
-        pytest.skip("nobody may not read this checkout")
+        pytest.skip(f"nobody may not read this checkout: {done.stderr.splitlines()[-1]}")
     assert done.returncode == 0, done.stderr
     # Inside, init is root of what its own user may do outside.
     assert (place / "out").read_text() == "0\n"

@@ -277,7 +277,10 @@ def test_list_and_remove(ball: str, tmp_path: Path) -> None:
     assert "only the name" in run("kernel", "remove", "plain").stdout
     assert "removed" in run("kernel", "remove", "linux-7.3").stdout
     assert [kernel.names for kernel in cache.kernels()] == [("mine",)]
+    # As an unpacking that was killed leaves it.
+    (cache.root() / "sources/.partial-0123").mkdir()
     assert "MB removed" in run("kernel", "remove", "--sources").stdout
+    assert {path.suffix for path in (cache.root() / "sources").iterdir()} <= {".lock"}
     assert not list((cache.root() / "trees").glob("[!.]*"))
     # Its image does not hang on the sources.
     assert cache.find("mine").image.is_file()

@@ -14,12 +14,9 @@ from pathlib import Path
 from typing import IO
 
 from blklab.errors import InputError
-from blklab.kernel import cache, mirror
+from blklab.kernel import DEFAULT_VERSION, cache, mirror
 from blklab.kernel.errors import KernelError
 from blklab.kernel.steps import Steps
-
-DEFAULT_VERSION = "7.3"
-"""What is built if nothing else is said."""
 
 # A third of the source's size, and nothing that user-mode Linux is built of. What a
 # directory's Kconfig and Makefiles say stays, since others include it.
