@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import os
+import pty
+import select
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +22,7 @@ from blklab.errors import InputError
 from blklab.kernel.boot import TimeTravel, boot
 from blklab.kernel.errors import GuestPanicError, GuestTimeoutError, KernelError
 from tests import real_kernel
+from tests.test_cli import failing
 
 ROOT = Path(__file__).resolve().parents[1]
 MOUNTS = "mount -t proc proc /proc; mount -t sysfs sys /sys; mount -t hostfs -o $run none $run\n"
@@ -241,16 +246,38 @@ def test_a_command_line_that_cannot_be_written_down_is_refused(run_dir: Path) ->
         boot(run_dir / "x", ["/bin/sh", "x" * 3000], run_dir)
 
 
-def test_a_shell_inside_sees_the_guest_and_powers_off(linux: Path) -> None:
-    done = subprocess.run(
+def test_a_shell_inside_sees_the_guest_and_leaves_the_terminal_as_it_was(linux: Path) -> None:
+    ours, theirs = pty.openpty()
+    before = termios.tcgetattr(theirs)
+    process = subprocess.Popen(
         [sys.executable, "-m", "blklab", "kernel", "shell"],
-        input="uname -r; cat /sys/block/nullb0/queue/scheduler; echo $((6 * 7))\nexit\n",
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
         env=os.environ | {"PYTHONPATH": str(ROOT / "python")},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
     )
-    assert done.returncode == 0, done.stderr
-    assert "\n42" in done.stdout.replace("\r", "")
-    assert "leave with: exit" in done.stderr
+    text = _read_until(ours, "# ")
+    os.write(ours, b"ls /sys/block; echo $((6 * 7)); pwd; touch here && ls\n")
+    text += _read_until(ours, "here\n")
+    assert "\n42\n" in text and "loop0" in text
+    os.write(ours, b"exit\n")
+    assert process.wait(60) == 0
+    assert termios.tcgetattr(theirs) == before
+
+
+def test_a_shell_needs_a_terminal(
+    linux: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO("echo lost"))
+    assert failing(capfd, monkeypatch, "kernel", "shell") == (
+        2,
+        "blklab: a shell needs a terminal as its standard input\n",
+    )
+
+
+def _read_until(terminal: int, wanted: str) -> str:
+    text, end_s = "", time.monotonic() + 60
+    while wanted not in text:
+        assert select.select([terminal], [], [], end_s - time.monotonic())[0], text
+        text += os.read(terminal, 4096).decode(errors="replace").replace("\r", "")
+    return text

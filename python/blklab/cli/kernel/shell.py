@@ -29,12 +29,15 @@ def shell(
     import termios
     from pathlib import Path
 
+    from blklab.errors import InputError
     from blklab.kernel import cache, shell_init
     from blklab.kernel.boot import boot, checked_time_travel
 
     kernel = cache.find(name) if name else cache.latest()
     travel = checked_time_travel(time_travel)
-    terminal = termios.tcgetattr(sys.stdin) if sys.stdin.isatty() else None
+    if not sys.stdin.isatty():
+        raise InputError("a shell needs a terminal as its standard input")
+    terminal = termios.tcgetattr(sys.stdin)
     print(f"Linux {kernel.version} ({kernel.label}); leave with: exit", file=sys.stderr)
     program = str(Path(sys.executable).resolve())
     init = [program, "-I", "-S", shell_init.__file__, "/bin/sh", "-i"]
@@ -50,7 +53,6 @@ def shell(
         ) as guest:
             guest.wait()
     finally:
-        if terminal is not None:
-            # A guest that is killed leaves the terminal as it had set it.
-            with contextlib.suppress(termios.error):
-                termios.tcsetattr(sys.stdin, termios.TCSADRAIN, terminal)
+        # A guest that is killed leaves the terminal as it had set it.
+        with contextlib.suppress(termios.error):
+            termios.tcsetattr(sys.stdin, termios.TCSADRAIN, terminal)
