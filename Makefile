@@ -8,8 +8,9 @@ RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml
 # Programs that run as processes of their own, beside the Python package.
 PROGRAMS := blklab-disk blklab-guest
 PROGRAM_DIR := python/blklab/bin
-# Real fio as the reference for job files and output; Chromium to look at the report.
-TEST_PACKAGES := fio chromium
+# Real fio as the reference for job files and output; Chromium to look at the report; the rest
+# builds a kernel. The command, and the package where that is called otherwise.
+TEST_PACKAGES := fio chromium gcc make flex bison bc patch xz:xz-utils
 
 .PHONY: help compare setup test test-packages check test-rust test-python docs bench wheel clean
 
@@ -47,7 +48,7 @@ $(VENV)/.dev: $(VENV)/.built
 test: test-packages check test-rust test-python docs  ## Formatting, lints, types, all tests, docs
 
 test-packages:
-	@missing=""; for p in $(TEST_PACKAGES); do command -v $$p >/dev/null || missing="$$missing $$p"; done; \
+	@missing=""; for p in $(TEST_PACKAGES); do command -v $${p%%:*} >/dev/null || missing="$$missing $${p##*:}"; done; \
 	if [ -n "$$missing" ]; then \
 	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing >/dev/null; \

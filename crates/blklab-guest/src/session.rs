@@ -95,8 +95,11 @@ fn try_run(directory: &Path, outcome: &mut Outcome) -> Result<(), String> {
         let _ = unmount(&file_system.mountpoint, UnmountFlags::DETACH);
     }
     let report = server.stop().map_err(|error| error.to_string());
-    worked?;
+    let job = worked?;
     let report = report?;
+    if let (Some(job), Some(counters)) = (job, &outcome.counters) {
+        job.write_result(directory, counters, &report.log)?;
+    }
     if config.log_rows > 0 {
         outcome.log = Some(write_log(directory, &report.log)?);
     }
@@ -139,14 +142,14 @@ enum Work<'a> {
     Job(Job),
 }
 
-/// Everything between the disk's coming and going.
+/// Everything between the disk's coming and going. A job's result is not written yet.
 fn work(
     directory: &Path,
     config: &Config,
     server: &Server,
     device: &Path,
     outcome: &mut Outcome,
-) -> Result<(), String> {
+) -> Result<Option<Job>, String> {
     let block = Block::new(&format!("ublkb{}", server.id()));
     if let Some(file_system) = &config.file_system {
         make_file_system(directory, file_system, device)?;
@@ -176,11 +179,11 @@ fn work(
     }
     let counters = block.counters()?.since(&before);
     outcome.trace = trace.map(|trace| trace.end(directory)).transpose()?;
-    if let Work::Job(job) = work {
-        job.write_result(directory, &counters)?;
-    }
     outcome.counters = Some(counters);
-    Ok(())
+    Ok(match work {
+        Work::Job(job) => Some(job),
+        Work::Program(_) => None,
+    })
 }
 
 fn run_program(program: &Program, directory: &Path) -> Result<Ended, String> {

@@ -4,3 +4,6 @@ User-mode Linux is the whole kernel compiled into one executable that runs witho
 without hardware virtualisation. `build` makes one of a source and patches, `cache` keeps it,
 `boot` runs it.
 """
+
+DEFAULT_VERSION = "7.3"
+"""What is built if nothing else is said: of trixie-backports. 7.2 and newer run on every CPU."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -124,7 +125,7 @@ class Guest:
 def boot(
     kernel: Path,
     init: Sequence[str],
-    run_dir: Path,
+    run_dir: Path | None,
     *,
     memory_mib: int = 512,
     time_travel: TimeTravel = "off",
@@ -134,15 +135,18 @@ def boot(
 ) -> Guest:
     """Start `kernel` with the program `init` and its arguments, and return at once.
 
-    The guest may write to `run_dir` and nowhere else. Its console goes to `run_dir`/console,
-    at most 4 MiB; with `interactive` it is this process's terminal. `options` are further
-    words of the kernel's command line. InputError if that cannot be written down. The guest
-    dies with this process, even if this is killed; it is nowhere tied to a thread.
+    The guest may write to `run_dir` and nowhere else; None is a directory that goes with it.
+    Its console goes to `run_dir`/console, at most 4 MiB; with `interactive` it is this
+    process's terminal. `options` are further words of the kernel's command line. InputError
+    if that cannot be written down. The guest dies with this process, even if this is killed.
     """
-    run_dir = run_dir.absolute()
-    console = None if interactive else run_dir / "console"
     # Sockets have short names (sun_path): not below run_dir, which may lie deep.
     private = tempfile.mkdtemp(prefix="blklab-guest-")
+    if run_dir is None:
+        run_dir = Path(private) / "run"
+        run_dir.mkdir()
+    run_dir = run_dir.absolute()
+    console = None if interactive else run_dir / "console"
     terminal = os.dup(sys.stdin.fileno()) if interactive else None
     words = [
         *("root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro"),
@@ -170,7 +174,7 @@ def boot(
             pass_fds=[] if terminal is None else [terminal],
         )
     except BaseException:
-        Path(private).rmdir()
+        shutil.rmtree(private)
         raise
     finally:
         if terminal is not None:

@@ -17,13 +17,16 @@ from pathlib import Path
 from blklab.errors import InputError
 from blklab.kernel import cache, config, patches, source, tools
 from blklab.kernel.cache import Kernel
+from blklab.kernel.errors import KernelError
 from blklab.kernel.make import Make
 from blklab.kernel.source import Source
 from blklab.kernel.steps import Steps
 from blklab.kernel.tree import Tree
 
-_COMPILED_AT_FIRST = 990
+_COMPILED_AT_FIRST = 950
 """Files that a first build compiles: of 7.3.4 with our configuration. Others differ a little."""
+_LONGEST_COMPILATION_NS = 60 * 10**9
+"""estimate: of one file on a busy machine; usual are one to five seconds."""
 _UNFIT = re.compile(r"[^\w.+-]+", re.ASCII)
 
 
@@ -115,8 +118,13 @@ def _build_alone(order: _Order, place: Path, lock: int, jobs: int, steps: Steps)
     files = order.files or source.files(order.source)
     changed = tree.follow(order.source, files, patched)
     make = Make(place / "tree", objects, log, jobs, lock)
-    _configure(make, order.fragment, changed, steps)
-    compiled = _compile(make, steps)
+    try:
+        _configure(make, order.fragment, changed, steps)
+        compiled = _compile(make, steps, unfinished)
+    except KernelError:
+        # make has ended by itself, and removed what it had half made.
+        unfinished.unlink()
+        raise
     release = (objects / "include/config/kernel.release").read_text(encoding="utf-8").strip()
     kernel = Kernel(
         key=order.key,
@@ -150,27 +158,32 @@ def _configure(make: Make, fragment: config.Fragment, changed: Sequence[str], st
         steps.note(f"this kernel has no {option}")
 
 
-def _compile(make: Make, steps: Steps) -> int:
-    """How many files were compiled, now and in earlier attempts that came to nothing."""
+def _compile(make: Make, steps: Steps, unfinished: Path) -> int:
+    """How many files were compiled; `unfinished` is touched as it goes on."""
     finished = make.objects / ".finished"
-    if finished.is_file():
-        steps.begin("compiling what changed", None, "files")
-        return make.run(["linux"], tick=steps.reached)
-    before = sum(1 for _ in make.objects.rglob("*.o"))
-    steps.begin("compiling", max(_COMPILED_AT_FIRST, before), "files")
-    compiled = make.run(["linux"], tick=lambda done: steps.reached(before + done))
+    first = not finished.is_file()
+    # Objects of attempts that came to nothing count for how far it is.
+    before = sum(1 for _ in make.objects.rglob("*.o")) if first else 0
+
+    def tick(done: int) -> None:
+        unfinished.touch()
+        steps.reached(before + done)
+
+    what = "compiling" if first else "compiling what changed"
+    steps.begin(what, max(_COMPILED_AT_FIRST, before) if first else None, "files")
+    compiled = make.run(["linux"], tick=tick)
     finished.touch()
     return compiled
 
 
 def _distrust(objects: Path, unfinished: Path) -> None:
-    """Remove what a build has made that was killed so that it could not tidy up.
+    """Remove the last that a build has made that was killed so that it could not tidy up.
 
     A compiler that is killed leaves half an object, and make goes by times alone.
     """
     if not unfinished.is_file():
         return
-    since_ns = unfinished.stat().st_mtime_ns
+    since_ns = unfinished.stat().st_mtime_ns - _LONGEST_COMPILATION_NS
     for path in objects.rglob("*"):
         if path.is_file() and not path.is_symlink() and path.stat().st_mtime_ns >= since_ns:
             path.unlink()

@@ -116,15 +116,19 @@ def locked(place: Path, waiting: Callable[[], None] | None = None) -> Iterator[i
         os.close(handle)
 
 
+def partial_of(place: Path) -> Path:
+    """Where `place` is made until it is whole; to be used under its lock."""
+    return place.with_name(f"{_PARTIAL}{place.name}")
+
+
 @contextlib.contextmanager
 def whole_directory(place: Path) -> Iterator[Path]:
     """A directory to fill that becomes `place` at the end, or is gone.
 
     To be used under the lock of `place`: what an earlier, killed process left is removed.
     """
-    for left in place.parent.glob(f"{_PARTIAL}{place.name}-*"):
-        shutil.rmtree(left, ignore_errors=True)
-    partial = place.parent / f"{_PARTIAL}{place.name}-{os.getpid()}"
+    partial = partial_of(place)
+    shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
     try:
         yield partial
@@ -217,8 +221,11 @@ def remove_sources() -> int:
     """Remove downloads, sources and objects, but what is in use; bytes that came free."""
     before = sum(used_bytes().values())
     for part in ("trees", "sources", "downloads"):
-        for path in _entries(part):
-            with contextlib.suppress(BlockingIOError), _locked_now(path):
+        for path in (root() / part).glob("*"):
+            name = path.name.removeprefix(_PARTIAL)
+            if name.startswith("."):
+                continue
+            with contextlib.suppress(BlockingIOError), _locked_now(path.with_name(name)):
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
     return before - sum(used_bytes().values())
 

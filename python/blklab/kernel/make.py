@@ -56,7 +56,7 @@ class Make:
         assert process.stdout is not None
         compiled = 0
         try:
-            with self.log.open("ab") as log:
+            with self.log.open("ab", buffering=0) as log:
                 log.write(f"$ make {' '.join(targets)}\n".encode())
                 start = log.tell()
                 for line in process.stdout:

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from blklab.errors import InputError
+from blklab.kernel import cache
 from blklab.kernel.errors import KernelError
 
 # Searched in this order. trixie-backports is small to ask and has the kernels that Debian
@@ -87,7 +88,7 @@ def download(package: Package, target: Path, tick: Tick = lambda _: None) -> Non
     `tick` is told how many bytes have come so far. KernelError otherwise.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
-    partial = target.with_name(f".{target.name}.partial")
+    partial = cache.partial_of(target)
     digest, count = hashlib.sha256(), 0
     try:
         with _opened(package.path) as reader, partial.open("wb") as file:

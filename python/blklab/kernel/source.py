@@ -14,12 +14,9 @@ from pathlib import Path
 from typing import IO
 
 from blklab.errors import InputError
-from blklab.kernel import cache, mirror
+from blklab.kernel import DEFAULT_VERSION, cache, mirror
 from blklab.kernel.errors import KernelError
 from blklab.kernel.steps import Steps
-
-DEFAULT_VERSION = "7.3"
-"""What is built if nothing else is said."""
 
 # A third of the source's size, and nothing that user-mode Linux is built of. What a
 # directory's Kconfig and Makefiles say stays, since others include it.
@@ -29,7 +26,8 @@ _ARCHITECTURES = (
 )
 LEFT_OUT = (
     *(f"arch/{name}" for name in _ARCHITECTURES),
-    *("drivers/gpu", "drivers/net", "drivers/media", "sound"),
+    # Not drivers/net itself: the loopback interface is in it.
+    *("drivers/gpu", "drivers/net/ethernet", "drivers/net/wireless", "drivers/media", "sound"),
 )
 _LEFT_OUT_SUFFIXES = (".c", ".h", ".S", ".dts", ".dtsi")
 _TARBALLS = (".tar", ".tar.xz", ".tar.gz", ".tar.bz2", ".tgz", ".txz")
@@ -140,7 +138,8 @@ def _unpacked(wanted: str) -> Source | None:
         row = json.loads(note.read_text(encoding="utf-8"))
         kind, version, *_ = row["identity"].split()
         package = mirror.Package("", version, "", "", 0, False)
-        if kind == "debian" and package.fits(wanted):
+        unpacked_so = note.parent == _place(row["identity"]).parent
+        if kind == "debian" and unpacked_so and package.fits(wanted):
             found.append((mirror.order(version), note, row))
     if not found:
         return None
@@ -149,7 +148,7 @@ def _unpacked(wanted: str) -> Source | None:
 
 
 def _place(identity: str) -> Path:
-    return cache.root() / "sources" / cache.key_of(identity) / "tree"
+    return cache.root() / "sources" / cache.key_of(identity, *LEFT_OUT) / "tree"
 
 
 def _unpack_once(source: Source, reader: IO[bytes], name: str, steps: Steps) -> None:

@@ -56,8 +56,14 @@ mod tests {
         let plan = plan("[a]\nsize=1m\n[b]\nsize=1m\n");
         let mut log = Log::new(10);
         for (at, sector) in [(5, 0), (6, 2048), (7, 2047), (8, 1 << 20)] {
-            let command =
-                Command { tag: Tag(0), op: Op::Read, sector: Sector(sector), sectors: 8, fua: false, urgent: false };
+            let command = Command {
+                tag: Tag(0),
+                op: Op::Read,
+                sector: Sector(sector),
+                sectors: 8,
+                fua: false,
+                urgent: false,
+            };
             let row = log.arrived(Nanos(at), &command).expect("there is room");
             if sector != 2047 {
                 log.completed(Some(row), Nanos(at + 100));

@@ -1,6 +1,7 @@
 //! A fio job file, run in the guest as the simulator would run it: the same files at the
 //! same places of the same disk, the same processes, the same result.
 
+mod disk_trace;
 mod fio_file;
 mod fio_result;
 mod native;
@@ -13,6 +14,7 @@ use blklab_core::result::{DiskCounters, RunResult};
 use blklab_core::units::{Nanos, Sector};
 use blklab_core::workload::jobfile::{self, Bare, JobFile};
 use blklab_core::workload::plan::{self, Plan};
+use blklab_disk::log::Log;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -119,8 +121,9 @@ impl Job {
     ///
     /// # Errors
     /// One line.
-    pub fn write_result(mut self, directory: &Path, counters: &Counters) -> Result<(), String> {
+    pub fn write_result(mut self, directory: &Path, counters: &Counters, log: &Log) -> Result<(), String> {
         self.result.disk = disk_counters(counters);
+        self.result.detail = disk_trace::of(log, &self.plan, self.capacity);
         let columns = self.result.columns();
         let names: Vec<_> = columns.iter().map(|(name, column)| (name, column.len())).collect();
         let text = json!({"summary": self.result, "columns": names}).to_string();

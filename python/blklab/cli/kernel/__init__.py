@@ -10,9 +10,15 @@ app = typer.Typer(
     name="kernel",
     help="Build Linux as a program, patched or not, keep it and start it.",
     rich_markup_mode=None,
-    no_args_is_help=True,
 )
 app.command("build")(build.build)
 app.command("list")(listed.listed)
 app.command("remove")(remove.remove)
 app.command("shell")(shell.shell)
+
+
+@app.callback(invoke_without_command=True)
+def group(context: typer.Context) -> None:
+    """Build Linux as a program, patched or not, keep it and start it."""
+    if context.invoked_subcommand is None:
+        print(context.get_help())

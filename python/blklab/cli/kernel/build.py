@@ -8,13 +8,15 @@ from typing import Annotated
 import typer
 
 from blklab.cli import complete
+from blklab.kernel import DEFAULT_VERSION
 
 
 def build(
     source: Annotated[
         str | None,
         typer.Option(
-            help="Version (7.3, 6.12.107), tarball, or directory of one's own. [default: 7.3]",
+            help="Version (7.3, 6.12.107), tarball, or directory of one's own. "
+            f"[default: {DEFAULT_VERSION}]",
         ),
     ] = None,
     patch: Annotated[

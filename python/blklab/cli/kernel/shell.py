@@ -26,32 +26,33 @@ def shell(
     """Start a kernel with a shell inside; this machine's files are there, read-only."""
     import contextlib
     import sys
-    import tempfile
     import termios
     from pathlib import Path
 
+    from blklab.errors import InputError
     from blklab.kernel import cache, shell_init
     from blklab.kernel.boot import boot, checked_time_travel
 
     kernel = cache.find(name) if name else cache.latest()
     travel = checked_time_travel(time_travel)
-    terminal = termios.tcgetattr(sys.stdin) if sys.stdin.isatty() else None
+    if not sys.stdin.isatty():
+        raise InputError("a shell needs a terminal as its standard input")
+    terminal = termios.tcgetattr(sys.stdin)
     print(f"Linux {kernel.version} ({kernel.label}); leave with: exit", file=sys.stderr)
     program = str(Path(sys.executable).resolve())
-    with tempfile.TemporaryDirectory(prefix="blklab-run-") as directory:
-        try:
-            with boot(
-                kernel.image,
-                [program, "-I", "-S", shell_init.__file__, "/bin/sh", "-i"],
-                Path(directory),
-                memory_mib=memory,
-                time_travel=travel,
-                timeout_s=timeout,
-                interactive=True,
-            ) as guest:
-                guest.wait()
-        finally:
-            if terminal is not None:
-                # A guest that is killed leaves the terminal as it had set it.
-                with contextlib.suppress(termios.error):
-                    termios.tcsetattr(sys.stdin, termios.TCSADRAIN, terminal)
+    init = [program, "-I", "-S", shell_init.__file__, "/bin/sh", "-i"]
+    try:
+        with boot(
+            kernel.image,
+            init,
+            None,
+            memory_mib=memory,
+            time_travel=travel,
+            timeout_s=timeout,
+            interactive=True,
+        ) as guest:
+            guest.wait()
+    finally:
+        # A guest that is killed leaves the terminal as it had set it.
+        with contextlib.suppress(termios.error):
+            termios.tcsetattr(sys.stdin, termios.TCSADRAIN, terminal)

@@ -1,0 +1,50 @@
+"""The default kernel, built or taken from the user's cache, once for all tests."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+
+import pytest
+
+from blklab.kernel import source, tools
+from blklab.kernel.build import build
+from blklab.kernel.errors import KernelError
+from blklab.kernel.steps import Steps
+
+POWER_OFF = "exec python3 -c 'import ctypes; ctypes.CDLL(None).reboot(0x4321FEDC)'\n"
+"""The last line of an init in sh."""
+
+
+@functools.cache
+def image_or_reason() -> Path | str:
+    """The kernel's image, or why there can be none here. A cold build takes some minutes."""
+    if absent := tools.missing():
+        return f"not installed: {', '.join(absent)}"
+    if not _may_trace():
+        return "ptrace is not allowed here"
+    try:
+        source.find(None, Steps())
+    except KernelError as error:
+        return f"no kernel source: {error}"
+    return build().kernel.image
+
+
+def image() -> Path:
+    """The kernel's image; skips with the reason where there is none."""
+    found = image_or_reason()
+    if isinstance(found, str):
+        pytest.skip(found)
+    return found
+
+
+def _may_trace() -> bool:
+    """Whether a child may ask to be traced, as user-mode Linux does."""
+    import ctypes
+    import os
+
+    trace_me = 0
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if ctypes.CDLL(None).ptrace(trace_me, 0, None, None) == 0 else 1)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
