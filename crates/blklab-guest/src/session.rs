@@ -139,7 +139,7 @@ fn start_disk(directory: &Path, config: &Config) -> Result<Server, String> {
 /// What is to run, made ready.
 enum Work<'a> {
     Program(&'a Program),
-    Job(Job),
+    Job(Box<Job>),
 }
 
 /// Everything between the disk's coming and going. A job's result is not written yet.
@@ -149,7 +149,7 @@ fn work(
     server: &Server,
     device: &Path,
     outcome: &mut Outcome,
-) -> Result<Option<Job>, String> {
+) -> Result<Option<Box<Job>>, String> {
     let block = Block::new(&format!("ublkb{}", server.id()));
     if let Some(file_system) = &config.file_system {
         make_file_system(directory, file_system, device)?;
@@ -167,7 +167,7 @@ fn work(
     }
     let mut work = match &config.run {
         Run::Program(program) => Work::Program(program),
-        Run::Job(job) => Work::Job(Job::prepare(job, device, block.capacity()?, directory)?),
+        Run::Job(job) => Work::Job(Box::new(Job::prepare(job, device, block.capacity()?, directory)?)),
     };
     let trace = if config.trace { Some(Trace::begin()?) } else { None };
     let before = block.counters()?;

@@ -32,6 +32,9 @@ _MIB_DIRECT = 256
 _MIB_BESIDE_CACHE = 96
 _TIMEOUT_S = 1800.0
 _VALUE_BYTES = 8
+_LOG_ROWS = 16384
+# Write-back throttling is not part of any scheduler, and the other rigs have none.
+_QUEUE = {"wbt_lat_usec": 0}
 
 
 @dataclass(frozen=True)
@@ -112,7 +115,7 @@ class KernelRig:
         job = sim.describe_job(experiment.job, experiment.ignore_unsupported)
         sim.describe_disk(experiment.disk)
         of_queue = {tunable["name"] for tunable in sim.environment()["queue"]}
-        changed: Mapping[str, int] = scheduler["changed"]
+        settings: Mapping[str, int] = scheduler["settings"]
         order = {
             "disk": {
                 "file": "disk.toml",
@@ -121,8 +124,9 @@ class KernelRig:
                 "data": "none",
             },
             "scheduler": scheduler["name"],
-            "queue": {name: value for name, value in changed.items() if name in of_queue},
-            "iosched": {name: value for name, value in changed.items() if name not in of_queue},
+            "queue": _QUEUE | {n: v for n, v in settings.items() if n in of_queue and v},
+            "iosched": {n: v for n, v in scheduler["changed"].items() if n not in of_queue},
+            "log_rows": _LOG_ROWS,
             "sysctl": _sysctls(host),
             "run": {
                 "job": {

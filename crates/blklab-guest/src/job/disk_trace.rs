@@ -66,7 +66,7 @@ mod tests {
             };
             let row = log.arrived(Nanos(at), &command).expect("there is room");
             if sector != 2047 {
-                log.completed(Some(row), Nanos(at + 100));
+                log.ended(row, Nanos(at + 100));
             }
         }
         let trace = of(&log, &plan, Sector(1 << 21));
