@@ -27,6 +27,7 @@ _COMPILED_AT_FIRST = 950
 """Files that a first build compiles: of 7.3.4 with our configuration. Others differ a little."""
 _LONGEST_COMPILATION_NS = 60 * 10**9
 """estimate: of one file on a busy machine; usual are one to five seconds."""
+_OWN_PATCHES = ("clock.patch",)
 _UNFIT = re.compile(r"[^\w.+-]+", re.ASCII)
 
 
@@ -47,6 +48,7 @@ class _Order:
     files: Mapping[str, os.stat_result]
     """Empty of a source that cannot change."""
     patches: Sequence[tuple[str, bytes]]
+    """Ours first, as far as they apply, then the user's."""
     fragment: config.Fragment
 
     @property
@@ -57,7 +59,7 @@ class _Order:
 
     @property
     def name(self) -> str:
-        stems = [label.removesuffix(".patch").removesuffix(".diff") for label, _ in self.patches]
+        stems = [label.removesuffix(".patch").removesuffix(".diff") for label, _ in self.patches if label not in _OWN_PATCHES]
         return _UNFIT.sub("-", "-".join([self.source.name, *stems])).lstrip("._+-")[:80]
 
 
@@ -84,7 +86,8 @@ def build(
     if os.uname().machine != "x86_64":
         raise InputError(f"user-mode Linux is built here on x86_64 only, not {os.uname().machine}")
     place = source.find(what, steps, refresh=refresh)
-    order = _Order(place, source.files(place) if place.own else {}, texts, fragment)
+    own = _own_patches(place, steps)
+    order = _Order(place, source.files(place) if place.own else {}, [*own, *texts], fragment)
     found = cache.by_key(order.key)
     fresh = found is None
     kernel = found or _build(order, jobs or len(os.sched_getaffinity(0)), steps)
@@ -92,6 +95,20 @@ def build(
     if called not in kernel.names:
         cache.give_name(called, kernel.key)
     return Built(cache.find(called), fresh)
+
+
+def _own_patches(place: Source, steps: Steps) -> list[tuple[str, bytes]]:
+    """What every kernel of ours gets, as far as it fits the source."""
+    fitting = []
+    for label in _OWN_PATCHES:
+        text = Path(__file__).with_name(label).read_bytes()
+        try:
+            patches.apply([(label, text)], lambda name: place.top / name)
+        except KernelError:
+            steps.note(f"{label} does not fit this source: a guest reads its clock in 256 ns steps")
+        else:
+            fitting.append((label, text))
+    return fitting
 
 
 def _build(order: _Order, jobs: int, steps: Steps) -> Kernel:

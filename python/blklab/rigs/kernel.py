@@ -33,6 +33,7 @@ _MIB_BESIDE_CACHE = 96
 _TIMEOUT_S = 1800.0
 _VALUE_BYTES = 8
 _LOG_ROWS = 16384
+_ADAPTER_TAGS = 32
 # Write-back throttling is not part of any scheduler, and the other rigs have none.
 _QUEUE = {"wbt_lat_usec": 0}
 
@@ -113,7 +114,7 @@ class KernelRig:
         scheduler = sim.check_scheduler(experiment.scheduler)
         host = sim.check_host(experiment.host)
         job = sim.describe_job(experiment.job, experiment.ignore_unsupported)
-        sim.describe_disk(experiment.disk)
+        limits = sim.describe_disk(experiment.disk)["limits"]
         of_queue = {tunable["name"] for tunable in sim.environment()["queue"]}
         settings: Mapping[str, int] = scheduler["settings"]
         order = {
@@ -124,7 +125,9 @@ class KernelRig:
                 "data": "none",
             },
             "scheduler": scheduler["name"],
-            "queue": _QUEUE | {n: v for n, v in settings.items() if n in of_queue and v},
+            "queue": _QUEUE
+            | _requests(scheduler["name"], limits)
+            | {n: v for n, v in settings.items() if n in of_queue and v},
             "iosched": {n: v for n, v in scheduler["changed"].items() if n not in of_queue},
             "log_rows": _LOG_ROWS,
             "sysctl": _sysctls(host),
@@ -158,6 +161,12 @@ class _Run:
 
     def column(self, name: str) -> bytes:
         return self._bulk[self._places[name]]
+
+
+def _requests(scheduler: str, limits: Mapping[str, int]) -> dict[str, int]:
+    """What `nr_requests` is before a SATA disk that takes fewer commands than its adapter."""
+    fewer = limits["hw_queues"] == 1 and limits["queue_depth"] < _ADAPTER_TAGS
+    return {"nr_requests": 2 * _ADAPTER_TAGS} if fewer and scheduler != "none" else {}
 
 
 def _flat(job: Mapping[str, Any]) -> str:

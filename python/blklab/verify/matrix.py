@@ -1,0 +1,94 @@
+"""The runs of `blklab verify`: disks x schedulers x loads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from blklab.catalogue import Entry
+from blklab.errors import InputError, nearest
+
+
+@dataclass(frozen=True)
+class Load:
+    """A job file, and who issues its I/O in the kernel."""
+
+    name: str
+    text: str
+    driver: str = "native"
+
+    def entry(self, seconds: float) -> Entry:
+        """The job file for a disk on which a run lasts `seconds`."""
+        limits = f"[global]\ntime_based\nruntime={round(seconds * 1000)}ms\n"
+        return Entry(self.name, Path(f"{self.name}.fio"), limits + self.text)
+
+
+@dataclass(frozen=True)
+class Place:
+    """A disk, and how long a run on it lasts: long enough for some thousand I/Os."""
+
+    name: str
+    disk: str
+    seconds: float
+
+
+PLACES = (
+    Place("HDD, NCQ off", "wd10ezrx:ncq=off", 20.0),
+    Place("HDD, NCQ 32", "wd10ezrx", 20.0),
+    Place("SATA SSD", "su800-128gb", 0.4),
+)
+
+SCHEDULERS = ("none", "mq-deadline", "kyber")
+
+_DIRECT = "direct=1\nsize=4g\n"
+_QUEUED = "ioengine=libaio\n"
+
+# Sizes are such that no run comes to the end of its files.
+LOADS = (
+    Load("read-seq", f"[a]\n{_DIRECT}rw=read\nbs=128k\n"),
+    Load("write-seq", f"[a]\n{_DIRECT}rw=write\nbs=128k\n"),
+    Load("read-rand-qd1", f"[a]\n{_DIRECT}norandommap\nrw=randread\nbs=4k\n"),
+    Load("read-rand-qd8", f"[a]\n{_DIRECT}{_QUEUED}norandommap\niodepth=8\nrw=randread\nbs=4k\n"),
+    Load("read-rand-qd32", f"[a]\n{_DIRECT}{_QUEUED}norandommap\niodepth=32\nrw=randread\nbs=4k\n"),
+    Load("write-rand-qd8", f"[a]\n{_DIRECT}{_QUEUED}norandommap\niodepth=8\nrw=randwrite\nbs=4k\n"),
+    Load(
+        "mix-70-30",
+        f"[a]\n{_DIRECT}{_QUEUED}norandommap\niodepth=16\nrw=randrw\nrwmixread=70\nbs=4k\n",
+    ),
+    Load("readers-seq", f"[a]\n{_DIRECT}rw=read\nbs=256k\nnumjobs=4\n"),
+    Load(
+        "readers-writer",
+        f"[r]\n{_DIRECT}norandommap\nrw=randread\nbs=16k\nnumjobs=2\n"
+        f"[w]\n{_DIRECT}{_QUEUED}iodepth=8\nrw=write\nbs=256k\n",
+    ),
+    Load(
+        "ioprio",
+        f"[high]\n{_DIRECT}norandommap\nrw=randread\nbs=4k\nprioclass=1\nnumjobs=2\n"
+        f"[low]\n{_DIRECT}{_QUEUED}norandommap\niodepth=8\nrw=randread\nbs=4k\nprioclass=3\n",
+    ),
+    Load(
+        "think-time",
+        f"[a]\n{_DIRECT}norandommap\nrw=randread\nbs=8k\nthinktime=3ms\nnumjobs=3\n",
+    ),
+    Load(
+        "sizes",
+        f"[a]\n{_DIRECT}{_QUEUED}norandommap\niodepth=4\nrw=randread\n"
+        "bssplit=4k/40:16k/30:64k/20:512k/10\n",
+    ),
+    Load("read-seq-buffered", "[a]\nsize=4g\nrw=read\nbs=64k\n", "fio"),
+    Load("write-seq-buffered", "[a]\nsize=4g\nrw=write\nbs=64k\n", "fio"),
+)
+
+QUICK = ("read-rand-qd1", "read-rand-qd8", "readers-writer")
+"""The loads of the usual test run."""
+
+
+def chosen(names: Iterable[str]) -> tuple[Load, ...]:
+    """The loads of those names; all if none is named. InputError if there is no such load."""
+    by_name = {load.name: load for load in LOADS}
+    wanted = tuple(names)
+    for name in wanted:
+        if name not in by_name:
+            raise InputError(f"--load: no '{name}'{nearest(name, by_name)}")
+    return tuple(by_name[name] for name in wanted) or LOADS

@@ -1,0 +1,73 @@
+"""From two results of one run to a cell: figures of both, and how far they are apart."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+
+from blklab.histogram import Histogram
+from blklab.result import Result, Trace
+
+RIGS = ("sim", "kernel")
+_ORDER_ROWS = 4000
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What one rig measured, over all processes and directions."""
+
+    ios: int
+    bytes_per_s: float
+    p50_ns: int
+    p99_ns: int
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One run on both rigs."""
+
+    place: str
+    disk: str
+    scheduler: str
+    load: str
+    driver: str
+    sim: Figures
+    kernel: Figures
+    order: float | None
+    """Share of the first commands that both dispatch in the same order; None where the rigs
+    were not given the same sequence, or there are too few."""
+
+    def off(self, what: str) -> float:
+        """How far `sim` is from `kernel` in this figure, as a part of the kernel's."""
+        ours, real = getattr(self.sim, what), getattr(self.kernel, what)
+        return float(abs(ours - real) / real) if real else float(ours != real)
+
+
+def figures(result: Result) -> Figures:
+    """Throughput over the whole run; latency of all I/Os together."""
+    sides = [side for job in result.jobs for side in (job.read, job.write, job.trim)]
+    # The longest side's time: processes run side by side.
+    runtime_ns = max(side.runtime_ns for side in sides)
+    latency = Histogram.merged(side.clat_hist for side in sides)
+    return Figures(
+        ios=sum(side.ios for side in sides),
+        bytes_per_s=sum(side.bytes for side in sides) * 1e9 / runtime_ns if runtime_ns else 0.0,
+        p50_ns=latency.percentile(50),
+        p99_ns=latency.percentile(99),
+    )
+
+
+def order(ours: Result, real: Result) -> float | None:
+    """How much of the order of dispatch is the same in both."""
+    sequences = [_first(ours.overview), _first(real.detail)]
+    if ours.overview.stride != 1 or min(map(len, sequences)) == 0:
+        return None
+    length = min(map(len, sequences))
+    matcher = SequenceMatcher(None, *(sequence[:length] for sequence in sequences), autojunk=False)
+    return sum(block.size for block in matcher.get_matching_blocks()) / length
+
+
+def _first(trace: Trace) -> Sequence[tuple[int, int]]:
+    rows = slice(0, _ORDER_ROWS)
+    return list(zip(trace.sector[rows].tolist(), trace.op[rows].tolist(), strict=True))

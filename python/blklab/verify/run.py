@@ -1,0 +1,88 @@
+"""Run the matrix: each cell on the simulator and in a guest, several cells at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from blklab import specs
+from blklab.rigs import Experiment
+from blklab.rigs.kernel import KernelRig, Options
+from blklab.rigs.sim import SimRig
+from blklab.verify.matrix import Load, Place
+from blklab.verify.measure import Cell, figures, order
+
+HOST = ("submit_ns=0,complete_ns=0,syscall_ns=0,copy_mb_s=0,cpus=1,memory_kb=1048576",)
+"""CPU work is free and there is one CPU, as in the guest; memory that two guests can have."""
+
+
+@dataclass(frozen=True)
+class Planned:
+    """One cell to be."""
+
+    place: Place
+    scheduler: str
+    load: Load
+
+
+def plan(
+    places: Sequence[Place], schedulers: Sequence[str], loads: Sequence[Load]
+) -> list[Planned]:
+    """All combinations, in the order of the table."""
+    return [
+        Planned(place, scheduler, load)
+        for place in places
+        for load in loads
+        for scheduler in schedulers
+    ]
+
+
+def run(
+    cells: Sequence[Planned],
+    kernel: str | None,
+    threads: int,
+    seed: int,
+    done: Callable[[Cell], None],
+) -> list[Cell]:
+    """Every cell, in the order of `cells`; `done` is called after each, in this thread.
+
+    BlklabError if a run fails; KeyboardInterrupt ends all guests first.
+    """
+    sim = SimRig()
+    guests = {
+        driver: KernelRig(Options(kernel=kernel, driver=driver))
+        for driver in {planned.load.driver for planned in cells}
+    }
+    pool = ThreadPoolExecutor(threads, thread_name_prefix="blklab")
+
+    def one(planned: Planned) -> Cell:
+        disk = specs.disk(planned.place.disk)
+        job = planned.load.entry(planned.place.seconds)
+        experiment = Experiment(job, disk, planned.scheduler, seed, specs.host(HOST))
+        ours = sim.run(experiment)
+        real = guests[planned.load.driver].run(experiment)
+        return Cell(
+            place=planned.place.name,
+            disk=disk.label,
+            scheduler=planned.scheduler,
+            load=planned.load.name,
+            driver=planned.load.driver,
+            sim=figures(ours),
+            kernel=figures(real),
+            order=order(ours, real) if planned.load.driver == "native" else None,
+        )
+
+    try:
+        found = []
+        for future in [pool.submit(one, planned) for planned in cells]:
+            found.append(future.result())
+            done(found[-1])
+        return found
+    except BaseException:
+        sim.cancel()
+        for rig in guests.values():
+            rig.cancel()
+        raise
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
