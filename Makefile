@@ -12,7 +12,7 @@ PROGRAM_DIR := python/blklab/bin
 # builds a kernel. The command, and the package where that is called otherwise.
 TEST_PACKAGES := fio chromium gcc make flex bison bc patch xz:xz-utils
 
-.PHONY: help compare setup test test-packages check test-rust test-python docs bench wheel clean
+.PHONY: help compare setup test test-packages check test-rust test-python docs verify bench wheel clean
 
 help:  ## This list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | column -t -s "$$(printf '\t')"
@@ -73,6 +73,10 @@ test-python: $(VENV)/.dev  ## The Python tests
 docs: $(VENV)/.dev  ## The documentation, links checked, in site/
 	@# Not --quiet: what is not printed is not counted by --strict.
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+verify: $(VENV)/.built  ## The simulator against the real kernel: the whole matrix
+	$(BIN)/blklab kernel build
+	$(BIN)/blklab verify --out docs/data/verify.json
 
 bench: $(VENV)/.built  ## How fast and how big: core, then whole processes
 	cargo bench --quiet

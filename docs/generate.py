@@ -335,6 +335,58 @@ def bench() -> str:
     )
 
 
+def verify() -> str:
+    """The table of ``blklab verify``, as last kept in ``docs/data/verify.json``."""
+    kept = _verified()
+    parts = []
+    for place in dict.fromkeys(cell["place"] for cell in kept["cells"]):
+        cells = [cell for cell in kept["cells"] if cell["place"] == place]
+        rows = _table(
+            (
+                *("load", "scheduler", "simulator", "kernel", "off"),
+                *("p50", "off", "p99", "off", "order", "in the bar"),
+            ),
+            (_verify_row(cell) for cell in cells),
+            right=tuple(range(2, 10)),
+        )
+        parts.append(f"**{place}** (`{cells[0]['disk']}`)\n\n{rows}")
+    share = f"{kept['met']} of {len(kept['cells'])}"
+    parts.append(
+        f"{share} cells are within the bar; the worst figure is {kept['worst']:.0%} off. Made with "
+        f"blklab {kept['version']}, seed {kept['seed']}.\n"
+    )
+    return "\n".join(parts)
+
+
+def verify_missed() -> str:
+    """The cells outside the bar."""
+    missed = [cell for cell in _verified()["cells"] if not cell["meets_bar"]]
+    lines = [f"* {cell['place']}, {cell['load']} under {cell['scheduler']}" for cell in missed]
+    return "\n".join(["Outside the bar:", "", *lines, ""]) if missed else "Nowhere in this table.\n"
+
+
+def _verified() -> dict[str, Any]:
+    kept: dict[str, Any] = json.loads(_text(ROOT / "docs" / "data" / "verify.json"))
+    return kept
+
+
+def _verify_row(cell: dict[str, Any]) -> tuple[str, ...]:
+    off = {what: f"{100 * part:.1f} %" for what, part in cell["off"].items()}
+    return (
+        cell["load"],
+        cell["scheduler"],
+        rate_text(cell["sim"]["bytes_per_s"]),
+        rate_text(cell["kernel"]["bytes_per_s"]),
+        off["bytes_per_s"],
+        duration_text(cell["kernel"]["p50_ns"]),
+        off["p50_ns"],
+        duration_text(cell["kernel"]["p99_ns"]),
+        off["p99_ns"],
+        "" if cell["order"] is None else f"{cell['order']:.0%}",
+        "yes" if cell["meets_bar"] else "**no**",
+    )
+
+
 # Files of the repository that are pages too
 
 
@@ -365,6 +417,8 @@ _MAKERS: dict[str, Callable[..., str]] = {
         left_out,
         python_class,
         bench,
+        verify,
+        verify_missed,
         repository_file,
     )
 }

@@ -53,6 +53,15 @@ pub const TUNABLES: &[Tunable] = &[
         max: 1_000_000,
         help: "speed of copying between a process and the page cache; 0: it takes no time",
     },
+    Tunable {
+        name: "budget",
+        unit: Unit::Count,
+        default: 1,
+        min: 0,
+        max: 1,
+        help: "1: the driver asks the scheduler only when the disk takes one more (SCSI, SATA); \
+               0: it asks first and keeps one request back for want of a tag (NVMe, ublk)",
+    },
 ];
 
 /// The host's CPUs and what things cost on them.
@@ -66,13 +75,21 @@ pub struct Host {
     pub complete: Nanos,
     /// Of a buffered read or write, beside copying.
     pub syscall: Nanos,
+    /// The driver asks the scheduler only when the disk takes one more (`get_budget` of SCSI).
+    pub budget: bool,
     copy_mb_s: u64,
 }
 
 impl Host {
     /// CPU work takes no time.
-    pub const FREE: Host =
-        Host { cpus: 4, submit: Nanos::ZERO, complete: Nanos::ZERO, syscall: Nanos::ZERO, copy_mb_s: 0 };
+    pub const FREE: Host = Host {
+        cpus: 4,
+        submit: Nanos::ZERO,
+        complete: Nanos::ZERO,
+        syscall: Nanos::ZERO,
+        budget: true,
+        copy_mb_s: 0,
+    };
 
     /// The table at its defaults.
     pub fn settings() -> Settings {
@@ -88,6 +105,7 @@ impl Host {
             submit: Nanos(get("submit_ns")),
             complete: Nanos(get("complete_ns")),
             syscall: Nanos(get("syscall_ns")),
+            budget: get("budget") > 0,
             copy_mb_s: get("copy_mb_s"),
         }
     }

@@ -15,7 +15,7 @@ from typing import TextIO
 import typer
 from typer.exceptions import TyperException
 
-from blklab.cli import compare, disks, fio, host, kernel, report, schedulers, workloads
+from blklab.cli import compare, disks, fio, host, kernel, report, schedulers, verify, workloads
 from blklab.errors import BlklabError
 
 app = typer.Typer(
@@ -34,6 +34,7 @@ for command in (
     workloads.workloads,
     host.host,
     report.report,
+    verify.verify,
 ):
     app.command()(command)
 

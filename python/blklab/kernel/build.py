@@ -59,7 +59,11 @@ class _Order:
 
     @property
     def name(self) -> str:
-        stems = [label.removesuffix(".patch").removesuffix(".diff") for label, _ in self.patches if label not in _OWN_PATCHES]
+        stems = [
+            label.removesuffix(".patch").removesuffix(".diff")
+            for label, _ in self.patches
+            if label not in _OWN_PATCHES
+        ]
         return _UNFIT.sub("-", "-".join([self.source.name, *stems])).lstrip("._+-")[:80]
 
 

@@ -186,8 +186,7 @@ def _sysctls(host: Mapping[str, int]) -> dict[str, int]:
         for limit in ("dirty_background", "dirty")
     }
     return {f"vm.{limit}_bytes": max(size[limit], 2 * 4096) for limit in size} | {
-        f"vm.{name}": host[name]
-        for name in ("dirty_expire_centisecs", "dirty_writeback_centisecs")
+        f"vm.{name}": host[name] for name in ("dirty_expire_centisecs", "dirty_writeback_centisecs")
     }
 
 

@@ -80,7 +80,7 @@ LOADS = (
     Load("write-seq-buffered", "[a]\nsize=4g\nrw=write\nbs=64k\n", "fio"),
 )
 
-QUICK = ("read-rand-qd1", "read-rand-qd8", "readers-writer")
+QUICK = ("read-rand-qd1", "read-rand-qd8", "mix-70-30")
 """The loads of the usual test run."""
 
 
@@ -92,3 +92,8 @@ def chosen(names: Iterable[str]) -> tuple[Load, ...]:
         if name not in by_name:
             raise InputError(f"--load: no '{name}'{nearest(name, by_name)}")
     return tuple(by_name[name] for name in wanted) or LOADS
+
+
+def places(disks: Iterable[str]) -> tuple[Place, ...]:
+    """The matrix's disks, or these, each for a second."""
+    return tuple(Place(disk, disk, 1.0) for disk in disks) or PLACES

@@ -60,12 +60,13 @@ def figures(result: Result) -> Figures:
 
 def order(ours: Result, real: Result) -> float | None:
     """How much of the order of dispatch is the same in both."""
-    sequences = [_first(ours.overview), _first(real.detail)]
-    if ours.overview.stride != 1 or min(map(len, sequences)) == 0:
+    first, second = _first(ours.overview), _first(real.detail)
+    length = min(len(first), len(second))
+    if ours.overview.stride != 1 or not length:
         return None
-    length = min(map(len, sequences))
-    matcher = SequenceMatcher(None, *(sequence[:length] for sequence in sequences), autojunk=False)
-    return sum(block.size for block in matcher.get_matching_blocks()) / length
+    matcher = SequenceMatcher(None, first[:length], second[:length], autojunk=False)
+    same: int = sum(block.size for block in matcher.get_matching_blocks())
+    return same / length
 
 
 def _first(trace: Trace) -> Sequence[tuple[int, int]]:

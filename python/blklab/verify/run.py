@@ -13,8 +13,9 @@ from blklab.rigs.sim import SimRig
 from blklab.verify.matrix import Load, Place
 from blklab.verify.measure import Cell, figures, order
 
-HOST = ("submit_ns=0,complete_ns=0,syscall_ns=0,copy_mb_s=0,cpus=1,memory_kb=1048576",)
-"""CPU work is free and there is one CPU, as in the guest; memory that two guests can have."""
+HOST = ("submit_ns=0,complete_ns=0,syscall_ns=0,copy_mb_s=0,cpus=1,budget=0,memory_kb=1048576",)
+"""CPU work is free, there is one CPU and the driver has no budget, as in the guest; memory that
+two guests can have."""
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 //! The queue's limits, as the kernel derives them from what the disk says.
 
 use crate::disk::DiskLimits;
+use crate::host::Host;
 use crate::scheduler::{Generation, Info, QueueLimits};
 use crate::tunable::{Settings, Tunable, Unit};
 
@@ -39,17 +40,21 @@ pub const QUEUE_TUNABLES: &[Tunable] = &[
     },
 ];
 
-/// Limits of a queue under the scheduler `info` on a host with `cpus` CPUs.
+/// Limits of a queue under the scheduler `info` on `host`.
 ///
 /// `nr_requests`: twice the number of tags, at most 256, under a multi-queue scheduler
 /// (`blk_mq_init_sched`); the number of tags under none; 128 in each direction for the
 /// single-queue schedulers.
-pub fn queue_limits(disk: &DiskLimits, info: &Info, cpus: u16, queue: &Settings) -> QueueLimits {
-    let tags = if disk.hw_queues == 1 { disk.queue_depth.max(HOST_ADAPTER_TAGS) } else { disk.queue_depth };
-    let kernels_choice = match (info.generation, info.name) {
-        (Generation::SingleQueue, _) => DEFAULT_REQUESTS,
-        (Generation::MultiQueue, "none") => tags,
-        (Generation::MultiQueue, _) => 2 * tags.min(DEFAULT_REQUESTS),
+pub fn queue_limits(disk: &DiskLimits, info: &Info, host: &Host, queue: &Settings) -> QueueLimits {
+    let cpus = host.cpus;
+    // Who has no budget has no adapter either: as many tags as the disk takes commands.
+    let without_elevator = info.name == "none";
+    let adapter = disk.hw_queues == 1 && (host.budget || !without_elevator);
+    let tags = if adapter { disk.queue_depth.max(HOST_ADAPTER_TAGS) } else { disk.queue_depth };
+    let kernels_choice = match info.generation {
+        Generation::SingleQueue => DEFAULT_REQUESTS,
+        Generation::MultiQueue if without_elevator => tags,
+        Generation::MultiQueue => 2 * tags.min(DEFAULT_REQUESTS),
     };
     // The table's bounds keep every value within 32 bits.
     let max_sectors = queue.get("max_sectors_kb") as u32 * 2;

@@ -55,6 +55,8 @@ struct HwQueue {
     allocated: [u32; 2],
     /// With the disk.
     in_flight: u32,
+    /// Out of the scheduler and not with the disk yet ([`Rules::peeks`]).
+    parked: Option<RequestId>,
     /// Stands in [`Block::to_run`].
     to_run: bool,
 }
@@ -83,8 +85,6 @@ pub struct Block {
     /// Hardware queues that may have something to dispatch, in order.
     to_run: Vec<u16>,
     plug: Vec<RequestId>,
-    /// Out of the scheduler and not with the disk yet ([`Rules::peeks`]).
-    peeked: Option<RequestId>,
     flushes: Flushes,
     in_flight: u32,
     waiting: u32,
@@ -103,11 +103,11 @@ macro_rules! queue {
 }
 
 impl Block {
-    /// An empty queue before `disk`.
-    pub fn new(disk: &AnyDisk, limits: QueueLimits, scheduler: AnyScheduler) -> Block {
+    /// An empty queue before `disk`. `budget`: see [`crate::host::Host::budget`].
+    pub fn new(disk: &AnyDisk, limits: QueueLimits, scheduler: AnyScheduler, budget: bool) -> Block {
         let found = disk.limits();
         let generation = scheduler.info().generation;
-        let rules = Rules::of(generation);
+        let rules = Rules::of(generation, budget);
         Block {
             flush_after_fua: found.volatile_write_cache && !found.fua,
             volatile_write_cache: found.volatile_write_cache,
@@ -118,7 +118,6 @@ impl Block {
             hw_queues: vec![HwQueue::default(); usize::from(limits.hw_queues)],
             to_run: Vec::with_capacity(usize::from(limits.hw_queues)),
             plug: Vec::with_capacity(rules.plug_requests),
-            peeked: None,
             flushes: Flushes::default(),
             in_flight: 0,
             waiting: 0,
@@ -356,7 +355,7 @@ impl Block {
     /// Give the disk as much as it takes and the scheduler lets go.
     #[inline]
     pub fn run(&mut self, now: Nanos, disk: &mut AnyDisk) {
-        if !self.to_run.is_empty() || !self.flushes.waiting.is_empty() || self.peeked.is_some() {
+        if !self.to_run.is_empty() || !self.flushes.waiting.is_empty() {
             self.run_marked(now, disk);
         }
     }
@@ -388,18 +387,26 @@ impl Block {
         for hw_queue in self.to_run.drain(..) {
             self.hw_queues[usize::from(hw_queue)].to_run = false;
         }
+        for hw_queue in 0..self.limits.hw_queues {
+            self.run_peeking_one(now, hw_queue, disk);
+        }
+    }
+
+    fn run_peeking_one(&mut self, now: Nanos, hw_queue: u16, disk: &mut AnyDisk) {
+        let index = usize::from(hw_queue);
         loop {
-            let full = self.hw_queues[0].in_flight >= self.limits.queue_depth;
-            if self.peeked.is_none() && !self.flush_is_due() {
-                self.peeked = self.scheduler.dispatch(&queue!(self, now), 0);
-                if self.peeked.is_none() {
+            let flush = hw_queue == 0 && self.flush_is_due();
+            if self.hw_queues[index].parked.is_none() && !flush {
+                let next = self.scheduler.dispatch(&queue!(self, now), hw_queue);
+                self.hw_queues[index].parked = next;
+                if next.is_none() {
                     return;
                 }
             }
-            if full {
+            if self.hw_queues[index].in_flight >= self.limits.queue_depth {
                 return;
             }
-            match self.peeked.take() {
+            match self.hw_queues[index].parked.take() {
                 Some(id) => self.issue(now, id, disk),
                 None => self.issue_flush(now, disk),
             }
@@ -485,7 +492,7 @@ impl Block {
             }
         }
         self.requests.remove(id);
-        if self.scheduler.waiting() > 0 {
+        if self.scheduler.waiting() > 0 || self.rules.peeks {
             self.mark(number);
         }
     }

@@ -24,8 +24,9 @@ pub(super) struct Rules {
 }
 
 impl Rules {
-    /// The rules of that generation.
-    pub const fn of(generation: Generation) -> Rules {
+    /// The rules of that generation. A driver without a `budget` peeks in blk-mq too: a request
+    /// for which there is no tag stays in `hctx->dispatch` (`blk_mq_dispatch_rq_list`).
+    pub const fn of(generation: Generation, budget: bool) -> Rules {
         match generation {
             Generation::SingleQueue => Rules {
                 plug_requests: 16,
@@ -39,7 +40,7 @@ impl Rules {
                 plug_merges: 1,
                 plug_sorted: false,
                 joins_without_plug: true,
-                peeks: false,
+                peeks: !budget,
             },
         }
     }

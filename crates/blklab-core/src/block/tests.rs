@@ -17,12 +17,16 @@ struct Rig {
 
 impl Rig {
     fn new(scheduler: &str) -> Rig {
+        Rig::with_budget(scheduler, true)
+    }
+
+    fn with_budget(scheduler: &str, budget: bool) -> Rig {
         let spec = SchedulerSpec::parse(scheduler).expect("a good scheduler");
         let disk = DiskModel::parse(HDD, "test").expect("a good disk").build(1);
-        let limits = queue_limits(disk.limits(), spec.info, Host::FREE.cpus, &spec.queue);
+        let limits = queue_limits(disk.limits(), spec.info, &Host::FREE, &spec.queue);
         let limits = QueueLimits { queue_depth: 1, ..limits };
         let elevator = AnyScheduler::new(spec.info.name, &spec.settings, &limits).expect("registered");
-        Rig { block: Block::new(&disk, limits, elevator), disk, now: Nanos::ZERO }
+        Rig { block: Block::new(&disk, limits, elevator, budget), disk, now: Nanos::ZERO }
     }
 
     fn submit_as(&mut self, sector: u64, manner: Manner) -> Submitted {
@@ -131,9 +135,9 @@ fn a_bio_grows_any_request_of_a_plug_of_4_12_and_the_last_one_of_blk_mqs() {
 }
 
 #[test]
-fn the_driver_of_4_12_has_seen_one_request_while_the_disk_is_full() {
-    let served = |scheduler| {
-        let mut rig = Rig::new(scheduler);
+fn a_driver_that_peeks_has_seen_one_request_while_the_disk_is_full() {
+    let served = |scheduler, budget| {
+        let mut rig = Rig::with_budget(scheduler, budget);
         rig.plug([500_000]);
         rig.plug([700_000]);
         rig.plug([700_008]);
@@ -141,9 +145,11 @@ fn the_driver_of_4_12_has_seen_one_request_while_the_disk_is_full() {
         rig.end_all()
     };
     // What was peeked goes next, though another is nearer, and nothing is merged with it.
-    assert_eq!(served("deadline"), [[500_000], [700_000], [700_008], [600_000]]);
+    let peeked = [[500_000], [700_000], [700_008], [600_000]];
+    assert_eq!(served("deadline", true), peeked);
+    assert_eq!(served("mq-deadline", false), peeked, "as does a driver of today without a budget");
     let merged = [vec![500_000], vec![600_000], vec![700_000, 700_008]];
-    assert_eq!(served("mq-deadline"), merged);
+    assert_eq!(served("mq-deadline", true), merged);
 }
 
 #[test]

@@ -102,7 +102,7 @@ struct Engine {
 impl Engine {
     fn new(setup: Setup<'_>) -> Engine {
         let Setup { plan, disk, scheduler, host, memory, seed } = setup;
-        let limits = queue_limits(disk.limits(), scheduler.info, host.cpus, &scheduler.queue);
+        let limits = queue_limits(disk.limits(), scheduler.info, &host, &scheduler.queue);
         let elevator = AnyScheduler::new(scheduler.info.name, &scheduler.settings, &limits)
             .expect("a specification names a scheduler of the registry");
         let max_io = Bytes(u64::from(limits.max_sectors) * crate::units::SECTOR_BYTES);
@@ -114,7 +114,7 @@ impl Engine {
         }
         let lock = if host.is_free() { 0 } else { scheduler.info.lock_ns };
         let cpus = Cpus::new(&host, Nanos(lock));
-        let block = Block::new(&disk, limits, elevator);
+        let block = Block::new(&disk, limits, elevator, host.budget);
         let living = plan.processes.len();
         let threads: usize = plan.processes.iter().map(aio::threads).sum();
         let mut world = World::new(block, disk, cache, host, cpus, files, living + threads);

@@ -1,0 +1,119 @@
+"""``blklab verify``: does the simulator agree with the real kernel?"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from blklab.cli import complete
+
+if TYPE_CHECKING:
+    from blklab.verify.measure import Cell
+    from blklab.verify.verdict import Verdict
+
+
+def verify(
+    load: Annotated[
+        list[str] | None, typer.Option(help="Only these loads; repeatable. [default: all]")
+    ] = None,
+    scheduler: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Only these schedulers; repeatable. [default: all that both rigs have]",
+            autocompletion=complete.scheduler,
+        ),
+    ] = None,
+    disk: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="These disk models in place of the matrix's own; repeatable.",
+            autocompletion=complete.disk,
+        ),
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="A few loads: some seconds.")] = False,
+    kernel: Annotated[
+        str | None, typer.Option(help="A kernel of `blklab kernel list`. [default: the last built]")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Seed of all runs.")] = 1,
+    jobs: Annotated[
+        int, typer.Option(min=1, help="Cells at the same time; default: one per CPU.")
+    ] = len(os.sched_getaffinity(0)),
+    out: Annotated[Path | None, typer.Option(help="Write the cells there as JSON, too.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="JSON in place of the table.")] = False,
+) -> None:
+    """Run the same loads on the simulator and in a real kernel, and lay both side by side.
+
+    Ends with exit code 1 if the simulator misses its bar.
+    """
+    from blklab.cli import console
+    from blklab.cli.progress import progress
+    from blklab.files import write_whole
+    from blklab.verify import export, matrix, run
+    from blklab.verify.verdict import judge
+
+    places = matrix.places(disk or ())
+    names = load or (matrix.QUICK if quick else ())
+    schedulers = tuple(scheduler or matrix.SCHEDULERS)
+    cells_wanted = run.plan(places, schedulers, matrix.chosen(names))
+    with progress(len(cells_wanted), "each on the simulator and in a guest") as tick:
+        cells = run.run(cells_wanted, kernel, jobs, seed, tick)
+    verdict = judge(cells)
+    exported = export.exported(cells, verdict, seed)
+    if out is not None:
+        write_whole(out, export.text(exported))
+    if as_json:
+        console.print_json(exported)
+    else:
+        _print(cells, verdict)
+    if not verdict.good:
+        raise typer.Exit(1)
+
+
+def _print(cells: list[Cell], verdict: Verdict) -> None:
+    from blklab.cli import console
+    from blklab.units import duration_text, rate_text
+    from blklab.verify.verdict import meets
+
+    terminal = console.console()
+    for place in dict.fromkeys(cell.place for cell in cells):
+        table = console.table(
+            *("load", "scheduler", "sim", "kernel", "off", "p50", "off", "p99", "off", "order", ""),
+            right=range(2, 10),
+        )
+        for cell in cells:
+            if cell.place == place:
+                table.add_row(
+                    cell.load,
+                    cell.scheduler,
+                    rate_text(cell.sim.bytes_per_s),
+                    rate_text(cell.kernel.bytes_per_s),
+                    _percent(cell.off("bytes_per_s")),
+                    duration_text(cell.kernel.p50_ns),
+                    _percent(cell.off("p50_ns")),
+                    duration_text(cell.kernel.p99_ns),
+                    _percent(cell.off("p99_ns")),
+                    "" if cell.order is None else f"{cell.order:.0%}",
+                    "" if meets(cell) else "off",
+                )
+        terminal.print(f"\n{place}: {next(c.disk for c in cells if c.place == place)}")
+        terminal.print(table)
+    terminal.print(export_line(verdict))
+
+
+def export_line(verdict: Verdict) -> str:
+    """The verdict in a sentence."""
+    from blklab.verify.verdict import SHARE, WORST
+
+    word = "agrees" if verdict.good else "does not agree"
+    return (
+        f"The simulator {word} with the kernel: {verdict.met} of {verdict.cells} cells are within "
+        f"2 % of throughput, 5 % of p50 and 10 % of p99 (the bar: {SHARE:.0%} of them); the worst "
+        f"figure is {_percent(verdict.worst)} off (the bar: {WORST:.0%})."
+    )
+
+
+def _percent(part: float) -> str:
+    return f"{100 * part:.1f} %"

@@ -1,0 +1,35 @@
+"""Cells as plain data, for `--json`, for files and for the documentation."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from blklab.rigs import sim
+from blklab.verify.measure import Cell
+from blklab.verify.verdict import BAR, SHARE, WORST, Verdict, meets
+
+
+def exported(cells: Sequence[Cell], verdict: Verdict, seed: int) -> dict[str, Any]:
+    """Everything that the table shows, and what it was held against."""
+    rows = [
+        asdict(cell)
+        | {"off": {what: round(cell.off(what), 6) for what in BAR}, "meets_bar": meets(cell)}
+        for cell in cells
+    ]
+    return {
+        "version": sim.version(),
+        "seed": seed,
+        "bar": {"off": BAR, "share": SHARE, "worst": WORST},
+        "good": verdict.good,
+        "met": verdict.met,
+        "worst": round(verdict.worst, 6),
+        "cells": rows,
+    }
+
+
+def text(data: Mapping[str, Any]) -> str:
+    """As a file."""
+    return json.dumps(data, indent=1) + "\n"

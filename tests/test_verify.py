@@ -1,0 +1,81 @@
+"""`blklab verify`: the matrix, the bar, and that the simulator meets it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from blklab.errors import InputError
+from blklab.rigs import sim
+from blklab.verify import matrix
+from blklab.verify.measure import Cell, Figures
+from blklab.verify.verdict import judge, meets
+from tests import real_kernel
+from tests.test_cli import failing, run
+
+SAME = Figures(1000, 1e8, 1_000_000, 2_000_000)
+CELL = Cell("HDD", "wd10ezrx", "none", "read", "native", SAME, SAME, 1.0)
+
+
+def test_every_load_is_a_job_file_that_the_simulator_takes() -> None:
+    names = [load.name for load in matrix.LOADS]
+    assert len(set(names)) == len(names)
+    for load in matrix.LOADS:
+        described = sim.describe_job(load.entry(0.5), ignore_unsupported=False)
+        assert all(("runtime", "500ms") in map(tuple, job["options"]) for job in described["jobs"])
+    assert set(matrix.QUICK) <= set(names)
+
+
+def test_a_cell_is_held_against_the_kernel_and_each_figure_has_its_own_bar() -> None:
+    assert meets(CELL)
+    for what, within, beyond in (
+        ("bytes_per_s", 0.019, 0.021),
+        ("p50_ns", 0.049, 0.051),
+        ("p99_ns", 0.099, 0.101),
+    ):
+        real = getattr(SAME, what)
+        for off, met in ((within, True), (-within, True), (beyond, False), (-beyond, False)):
+            cell = replace(CELL, sim=replace(SAME, **{what: real * (1 + off)}))
+            assert meets(cell) is met, (what, off)
+
+
+def test_nine_cells_in_ten_have_to_meet_the_bar_and_none_may_be_far_off() -> None:
+    off = replace(CELL, sim=replace(SAME, p50_ns=1_100_000))
+    far = replace(CELL, sim=replace(SAME, p50_ns=1_300_000))
+    assert judge([CELL] * 9 + [off]).good
+    assert not judge([CELL] * 8 + [off] * 2).good
+    assert not judge([CELL] * 99 + [far]).good
+    assert judge([CELL] * 9 + [off]).missed == (off,)
+
+
+def test_a_load_that_is_not_there_is_refused() -> None:
+    with pytest.raises(InputError, match="--load: no 'read-sqe'; did you mean 'read-seq'"):
+        matrix.chosen(["read-sqe"])
+
+
+def test_the_simulator_agrees_with_the_kernel_request_by_request(tmp_path: Path) -> None:
+    kernel = real_kernel.image().parent.name
+    out = tmp_path / "cells.json"
+    done = run("verify", "--quick", "--kernel", kernel, "--out", str(out))
+    assert done.exit_code == 0, done.stdout
+    assert "The simulator agrees with the kernel" in done.stdout
+    cells = json.loads(out.read_text())["cells"]
+    assert len(cells) == len(matrix.PLACES) * len(matrix.SCHEDULERS) * len(matrix.QUICK)
+    on_hdd = [cell for cell in cells if cell["load"] == "read-rand-qd1" and "HDD" in cell["place"]]
+    for cell in on_hdd:
+        # One request at a time leaves a scheduler nothing to do, and no room for error.
+        assert cell["sim"] == cell["kernel"]
+        assert cell["order"] == 1.0
+
+
+def test_without_a_kernel_it_says_how_to_get_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("BLKLAB_CACHE", str(tmp_path))
+    code, text = failing(capfd, monkeypatch, "verify", "--quick")
+    assert code != 0
+    assert "blklab kernel build" in text
+    assert len(text.splitlines()) == 1 or "runs:" in text
