@@ -2,15 +2,19 @@
 
 Each run is a guest: user-mode Linux, whose first process serves the disk model, sets the
 scheduler, runs the job and leaves its result in the run's directory.
+
+What runs on the guest's CPU takes no time, and the page cache is the kernel's, so of the
+modelled host only memory and the limits of dirty data count here. Schedulers and tunables
+that the simulator does not know are the kernel's to accept or refuse.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import tempfile
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -35,34 +39,98 @@ _VALUE_BYTES = 8
 _LOG_ROWS = 16384
 # Write-back throttling is not part of any scheduler, and the other rigs have none.
 _QUEUE = {"wbt_lat_usec": 0}
-
-
-@dataclass(frozen=True)
-class Options:
-    """What this rig alone can be told."""
-
-    kernel: str | None = None
-    """Name or key of a kernel that was built; the one built last if none is given."""
-    driver: str = "fio"
-    time_travel: TimeTravel = "inf-cpu"
+_WORD = re.compile(r"[\w-]+", re.ASCII)
+_CLOCKS: Mapping[TimeTravel, str] = {
+    "inf-cpu": "virtual, CPU work takes no time",
+    "on": "virtual, CPU work takes this machine's time",
+    "off": "this machine's",
+}
 
 
 class KernelRig:
-    """See :class:`blklab.rigs.Rig`."""
+    """See :class:`blklab.rigs.Rig`.
+
+    `kernel` is the name or key of a kernel that was built, by default the one built last;
+    `driver` is one of :data:`DRIVERS`.
+    """
 
     name = "kernel"
 
-    def __init__(self, options: Options | None = None) -> None:
-        self._options = options or Options()
-        if self._options.driver not in DRIVERS:
-            wrong = self._options.driver
-            raise InputError(f"--driver: no '{wrong}'{nearest(wrong, DRIVERS)}")
-        named = self._options.kernel
-        self._kernel = cache.find(named) if named else cache.latest()
+    def __init__(
+        self,
+        kernel: str | None = None,
+        driver: str = "fio",
+        time_travel: TimeTravel = "inf-cpu",
+    ) -> None:
+        if driver not in DRIVERS:
+            raise InputError(f"--driver: no '{driver}'{nearest(driver, DRIVERS)}")
+        self._driver, self._time_travel = driver, time_travel
+        self._kernel = cache.find(kernel) if kernel else cache.latest()
         self._init = binaries.find("blklab-guest")
         self._guests: set[Guest] = set()
         self._lock = threading.Lock()
         self._cancelled = False
+
+    def describe(self) -> dict[str, Any]:
+        """See :class:`blklab.rigs.Rig`."""
+        kernel = self._kernel
+        patched = f", patched with {', '.join(kernel.patches)}" if kernel.patches else ""
+        text = (
+            f"Linux {kernel.version} ({kernel.label}{patched}), driver {self._driver}, "
+            f"clock {self._time_travel}"
+        )
+        return {
+            "text": f"{text}: {_CLOCKS[self._time_travel]}",
+            "kernel": {
+                name: getattr(kernel, name)
+                for name in ("label", "key", "version", "source", "patches", "config")
+            },
+            "driver": self._driver,
+            "time_travel": self._time_travel,
+        }
+
+    def check_host(self, changed: Mapping[str, int]) -> dict[str, int]:
+        """See :class:`blklab.rigs.Rig`."""
+        values = sim.check_host(changed)
+        counts = {row["name"] for row in sim.environment()["page cache"]}
+        for name in changed:
+            if name not in counts:
+                raise InputError(
+                    f"--host: {name} is the simulator's; with --rig kernel: "
+                    f"{', '.join(sorted(counts))}"
+                )
+        return {name: value for name, value in values.items() if name in counts}
+
+    def check_scheduler(self, spec: str) -> dict[str, Any]:
+        """See :class:`blklab.rigs.Rig`. Names that the simulator does not know may be the
+        kernel's: it is asked when a guest runs."""
+        name, _, text = spec.partition(":")
+        table = {row["name"]: row["tunables"] for row in sim.schedulers()}
+        rows = [*table.get(name, []), *sim.environment()["queue"]]
+        known = {row["name"] for row in rows}
+        ours, own = [], {}
+        for change in text.split(",") if text else []:
+            key, equals, value = (part.strip() for part in change.partition("="))
+            if not (equals and _WORD.fullmatch(key) and value):
+                raise InputError(f"scheduler '{spec}': expected tunable=value, found '{change}'")
+            if key in known:
+                ours.append(change)
+            else:
+                own[key] = value
+        if not _WORD.fullmatch(name):
+            raise InputError(f"scheduler '{spec}': expected name[:tunable=value,...]")
+        # Every scheduler has the queue's tunables; none has no others.
+        like = name if name in table else "none"
+        checked = sim.check_scheduler(f"{like}:{','.join(ours)}" if ours else like)
+        return {
+            "name": name,
+            "settings": checked["settings"] | own,
+            "changed": checked["changed"] | own,
+        }
+
+    def position(self) -> tuple[float, float | None]:
+        """See :class:`blklab.rigs.Rig`. A guest's clock cannot be seen from outside."""
+        return 0.0, None
 
     def run(self, experiment: Experiment) -> Result:
         """Boot a guest, let it run the job; see :class:`blklab.rigs.Rig`."""
@@ -91,7 +159,7 @@ class KernelRig:
             [str(self._init)],
             directory,
             memory_mib=memory_mib,
-            time_travel=self._options.time_travel,
+            time_travel=self._time_travel,
             timeout_s=_TIMEOUT_S,
         ) as guest:
             with self._lock:
@@ -110,12 +178,12 @@ class KernelRig:
 
     def _order(self, experiment: Experiment) -> tuple[dict[str, Any], int]:
         """``guest.json``, and the guest's memory in MiB."""
-        scheduler = sim.check_scheduler(experiment.scheduler)
-        host = sim.check_host(experiment.host)
+        scheduler = self.check_scheduler(experiment.scheduler)
+        host = self.check_host(experiment.host)
         job = sim.describe_job(experiment.job, experiment.ignore_unsupported)
         sim.describe_disk(experiment.disk)
         of_queue = {tunable["name"] for tunable in sim.environment()["queue"]}
-        settings: Mapping[str, int] = scheduler["settings"]
+        settings: Mapping[str, Any] = scheduler["settings"]
         order = {
             "disk": {
                 "file": "disk.toml",
@@ -132,7 +200,7 @@ class KernelRig:
                 "job": {
                     "text": _flat(job),
                     "seed": experiment.seed,
-                    "driver": self._options.driver,
+                    "driver": self._driver,
                 }
             },
         }
@@ -177,8 +245,7 @@ def _sysctls(host: Mapping[str, int]) -> dict[str, int]:
         for limit in ("dirty_background", "dirty")
     }
     return {f"vm.{limit}_bytes": max(size[limit], 2 * 4096) for limit in size} | {
-        f"vm.{name}": host[name]
-        for name in ("dirty_expire_centisecs", "dirty_writeback_centisecs")
+        f"vm.{name}": host[name] for name in ("dirty_expire_centisecs", "dirty_writeback_centisecs")
     }
 
 
