@@ -15,7 +15,7 @@ from typing import TextIO
 import typer
 from typer.exceptions import TyperException
 
-from blklab.cli import compare, disks, fio, host, kernel, report, schedulers, workloads
+from blklab.cli import compare, disk, disks, fio, host, kernel, report, schedulers, workloads
 from blklab.errors import BlklabError
 
 app = typer.Typer(
@@ -38,6 +38,7 @@ for command in (
     app.command()(command)
 
 app.add_typer(kernel.app)
+app.add_typer(disk.app)
 
 _FAILED = 1
 _INTERRUPTED = 130

@@ -11,26 +11,22 @@ that the simulator does not know are the kernel's to accept or refuse.
 from __future__ import annotations
 
 import json
-import re
 import tempfile
 import threading
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from blklab import binaries
 from blklab.errors import InputError, RunError, nearest
-from blklab.kernel import cache
+from blklab.kernel import cache, outcome, scheduler
 from blklab.kernel.boot import Guest, TimeTravel, boot
 from blklab.result import DIRECTIONS, Result
 from blklab.rigs import Experiment, sim
 
 DRIVERS = ("fio", "native")
 """Who issues the I/O."""
-
-LATENESS_PART = 0.02
-"""A run is invalid if half of its completions were late by more than this part of the mean
-latency that the processes saw."""
 
 _MIB_DIRECT = 256
 _MIB_BESIDE_CACHE = 96
@@ -39,7 +35,6 @@ _VALUE_BYTES = 8
 _LOG_ROWS = 16384
 # Write-back throttling is not part of any scheduler, and the other rigs have none.
 _QUEUE = {"wbt_lat_usec": 0}
-_WORD = re.compile(r"[\w-]+", re.ASCII)
 _CLOCKS: Mapping[TimeTravel, str] = {
     "inf-cpu": "virtual, CPU work takes no time",
     "on": "virtual, CPU work takes this machine's time",
@@ -102,31 +97,8 @@ class KernelRig:
         return {name: value for name, value in values.items() if name in counts}
 
     def check_scheduler(self, spec: str) -> dict[str, Any]:
-        """See :class:`blklab.rigs.Rig`. Names that the simulator does not know may be the
-        kernel's: it is asked when a guest runs."""
-        name, _, text = spec.partition(":")
-        table = {row["name"]: row["tunables"] for row in sim.schedulers()}
-        rows = [*table.get(name, []), *sim.environment()["queue"]]
-        known = {row["name"] for row in rows}
-        ours, own = [], {}
-        for change in text.split(",") if text else []:
-            key, equals, value = (part.strip() for part in change.partition("="))
-            if not (equals and _WORD.fullmatch(key) and value):
-                raise InputError(f"scheduler '{spec}': expected tunable=value, found '{change}'")
-            if key in known:
-                ours.append(change)
-            else:
-                own[key] = value
-        if not _WORD.fullmatch(name):
-            raise InputError(f"scheduler '{spec}': expected name[:tunable=value,...]")
-        # Every scheduler has the queue's tunables; none has no others.
-        like = name if name in table else "none"
-        checked = sim.check_scheduler(f"{like}:{','.join(ours)}" if ours else like)
-        return {
-            "name": name,
-            "settings": checked["settings"] | own,
-            "changed": checked["changed"] | own,
-        }
+        """See :class:`blklab.rigs.Rig` and :mod:`blklab.kernel.scheduler`."""
+        return asdict(scheduler.parse(spec))
 
     def position(self) -> tuple[float, float | None]:
         """See :class:`blklab.rigs.Rig`. A guest's clock cannot be seen from outside."""
@@ -140,9 +112,9 @@ class KernelRig:
             (directory / "disk.toml").write_text(experiment.disk.file.text)
             (directory / "guest.json").write_text(json.dumps(order))
             self._boot(directory, memory_mib)
-            outcome = _outcome(directory)
+            found = outcome.read(directory)
             result = Result.from_run(_Run(directory))
-            _check_lateness(outcome["disk"]["lateness"], result)
+            _check_lateness(found["disk"]["lateness"], result)
             return result
 
     def cancel(self) -> None:
@@ -161,6 +133,7 @@ class KernelRig:
             memory_mib=memory_mib,
             time_travel=self._time_travel,
             timeout_s=_TIMEOUT_S,
+            temporary=True,
         ) as guest:
             with self._lock:
                 if self._cancelled:
@@ -178,12 +151,10 @@ class KernelRig:
 
     def _order(self, experiment: Experiment) -> tuple[dict[str, Any], int]:
         """``guest.json``, and the guest's memory in MiB."""
-        scheduler = self.check_scheduler(experiment.scheduler)
+        chosen = scheduler.parse(experiment.scheduler)
         host = self.check_host(experiment.host)
         job = sim.describe_job(experiment.job, experiment.ignore_unsupported)
         sim.describe_disk(experiment.disk)
-        of_queue = {tunable["name"] for tunable in sim.environment()["queue"]}
-        settings: Mapping[str, Any] = scheduler["settings"]
         order = {
             "disk": {
                 "file": "disk.toml",
@@ -191,9 +162,7 @@ class KernelRig:
                 "seed": experiment.seed,
                 "data": "none",
             },
-            "scheduler": scheduler["name"],
-            "queue": _QUEUE | {n: v for n, v in settings.items() if n in of_queue and v},
-            "iosched": {n: v for n, v in scheduler["changed"].items() if n not in of_queue},
+            **chosen.for_guest(_QUEUE | chosen.queue()),
             "log_rows": _LOG_ROWS,
             "sysctl": _sysctls(host),
             "run": {
@@ -257,23 +226,10 @@ def _memory_mib(job: Mapping[str, Any], host: Mapping[str, int]) -> int:
     return _MIB_DIRECT if direct else host["memory_kb"] // 1024 + _MIB_BESIDE_CACHE
 
 
-def _outcome(directory: Path) -> dict[str, Any]:
-    try:
-        outcome: dict[str, Any] = json.loads((directory / "result.json").read_bytes())
-    except (OSError, ValueError) as error:
-        raise RunError(f"the guest left no result: {error}") from error
-    if outcome["error"]:
-        raise RunError(f"in the guest: {outcome['error']}")
-    return outcome
-
-
 def _check_lateness(lateness: Mapping[str, int], result: Result) -> None:
     """RunError if the disk could not keep up with its model."""
     sides = [job.direction(name) for job in result.jobs for name in DIRECTIONS]
     ios = sum(side.ios for side in sides)
     latency_ns = sum(side.lat.mean_ns * side.ios for side in sides) / max(ios, 1)
-    if ios and lateness["p50_ns"] > LATENESS_PART * latency_ns:
-        raise RunError(
-            f"invalid: half of the disk's completions came {lateness['p50_ns']} ns late or later "
-            f"(the latency seen is {latency_ns:.0f} ns); run fewer guests at a time (--jobs 1)"
-        )
+    if why := outcome.too_late(lateness, latency_ns):
+        raise RunError(f"{why}; run fewer guests at a time (--jobs 1)")
