@@ -6,6 +6,7 @@ import json
 import re
 import threading
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -54,6 +55,15 @@ class Plausible:
         mean_ns = 8e6 / (1.5 if fast else 1.0)
         duration_ns = round(3e9 / (1.5 if fast else 1.0) * (1 + experiment.seed / 1e3))
         return plausible.result(experiment.seed, mean_ns=mean_ns, duration_ns=duration_ns, syncs=30)
+
+    def describe(self) -> dict[str, Any]:
+        return {"text": ""}
+
+    def check_host(self, changed: Mapping[str, int]) -> dict[str, int]:
+        return dict(changed)
+
+    def check_scheduler(self, spec: str) -> dict[str, Any]:
+        return {"name": spec, "settings": {}, "changed": {}}
 
     def position(self) -> tuple[float, float | None]:
         return 0.0, None

@@ -37,6 +37,7 @@ def results(name: str = "hdd") -> Results:
             document["story"]["jobs"] = [name] * len(document["story"]["jobs"])
     described = {
         "rig": "sim",
+        "rig_setup": {"text": name},
         "seed": 1,
         "repeats": 2,
         "host": {},

@@ -6,10 +6,9 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from blklab import specs
+from blklab import rigs, specs
 from blklab.catalogue import Entry
 from blklab.result import Result
-from blklab.rigs import Experiment, rig
 
 
 def simulate(
@@ -20,8 +19,11 @@ def simulate(
     seed: int = 1,
     host: Mapping[str, int] | None = None,
     ignore_unsupported: bool = False,
+    rig: str = "sim",
+    kernel: str | None = None,
+    driver: str | None = None,
 ) -> Result:
-    """Simulate a fio job and return what it measured.
+    """Run a fio job on a modelled disk and return what it measured.
 
     Args:
         job: a job file's path, the name of a workload, or the text of a job file (anything
@@ -31,16 +33,20 @@ def simulate(
         seed: the same seed gives the same result to the last bit.
         host: costs and sizes of the modelled host, by name.
         ignore_unsupported: leave out job options that are not simulated instead of refusing.
+        rig: ``sim``, or ``kernel``: Linux itself above the modelled disk.
+        kernel: name of the kernel for the kernel rig; the one built last if None.
+        driver: who issues the I/O on the kernel rig: ``fio``, the default, or ``native``.
 
     Raises:
         blklab.errors.InputError: a name, file or value is wrong; one line says which.
+        blklab.errors.RunError: the run failed: the guest panicked, the disk was too late.
     """
     text = os.fspath(job)
     if "\n" in text or "[" in text:
         entry = Entry("job", Path("job"), text)
     else:
         entry = specs.workload(text)
-    experiment = Experiment(
+    experiment = rigs.Experiment(
         entry, specs.disk(disk), scheduler, seed, dict(host or {}), ignore_unsupported
     )
-    return rig("sim").run(experiment)
+    return rigs.rig(rig, {"kernel": kernel, "driver": driver}).run(experiment)

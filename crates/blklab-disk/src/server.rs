@@ -51,8 +51,9 @@ impl Server {
     pub fn start(config: Config, on_end: impl FnOnce() + Send + 'static) -> Result<Server, Error> {
         let mut limits = config.model.limits().clone();
         limits.queue_depth = limits.queue_depth.min(config.queue_depth_max);
-        let store = Store::open(&config.data, limits.capacity.to_bytes())?;
+        // First, for without it no file for the data shall be made.
         let mut control = Control::open()?;
+        let store = Store::open(&config.data, limits.capacity.to_bytes())?;
         let info = control.add(&limits, config.id)?;
         let restart = Arc::new(Restart::default());
         let (ready, is_ready) = mpsc::channel();

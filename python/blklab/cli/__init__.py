@@ -15,7 +15,18 @@ from typing import TextIO
 import typer
 from typer.exceptions import TyperException
 
-from blklab.cli import compare, disks, fio, host, kernel, report, schedulers, verify, workloads
+from blklab.cli import (
+    compare,
+    disk,
+    disks,
+    fio,
+    host,
+    kernel,
+    report,
+    schedulers,
+    verify,
+    workloads,
+)
 from blklab.errors import BlklabError
 
 app = typer.Typer(
@@ -39,6 +50,7 @@ for command in (
     app.command()(command)
 
 app.add_typer(kernel.app)
+app.add_typer(disk.app)
 
 _FAILED = 1
 _INTERRUPTED = 130

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from blklab.cli import complete
+from blklab.cli.rigs import DriverName, KernelName, RigName
 
 if TYPE_CHECKING:
     from blklab.compare.plan import Setup
@@ -56,7 +57,9 @@ def compare(
     jobs: Annotated[
         int, typer.Option(min=1, help="Runs at the same time; default: one per CPU.")
     ] = len(os.sched_getaffinity(0)),
-    rig: Annotated[str, typer.Option(help="Where to run: sim.")] = "sim",
+    rig: RigName = "sim",
+    kernel: KernelName = None,
+    driver: DriverName = None,
     host: Annotated[
         list[str] | None,
         typer.Option(
@@ -94,12 +97,11 @@ def compare(
         tuple(scheduler or SCHEDULERS),
         repeats,
         seed,
-        rig,
         specs.host(host or ()),
         ignore_unsupported,
     )
-    place = rig_of(rig)
-    described = describe(setup)
+    place = rig_of(rig, {"kernel": kernel, "driver": driver})
+    described = describe(setup, place)
     for load in described["workloads"]:
         console.print_ignored(load["ignored"])
     runs = plan(setup)

@@ -51,6 +51,20 @@ def kernel(incomplete: str) -> list[str]:
     return _beginning(names, incomplete)
 
 
+def rig(incomplete: str) -> list[str]:
+    """Rigs."""
+    from blklab.rigs import RIGS
+
+    return _beginning(RIGS, incomplete)
+
+
+def driver(incomplete: str) -> list[str]:
+    """Drivers of the kernel rig."""
+    from blklab.rigs.kernel import DRIVERS
+
+    return _beginning(DRIVERS, incomplete)
+
+
 def objective(incomplete: str) -> list[str]:
     """Objectives."""
     from blklab.compare.analyse import OBJECTIVES

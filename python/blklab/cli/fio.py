@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from blklab.cli import complete
+from blklab.cli.rigs import DriverName, KernelName, RigName
 
 
 def fio(
@@ -26,7 +27,9 @@ def fio(
     scheduler: Annotated[
         str, typer.Option(help="name[:tunable=value,...].", autocompletion=complete.scheduler)
     ] = "none",
-    rig: Annotated[str, typer.Option(help="Where to run: sim.")] = "sim",
+    rig: RigName = "sim",
+    kernel: KernelName = None,
+    driver: DriverName = None,
     seed: Annotated[
         int, typer.Option(min=0, max=2**63 - 1, help="The same seed gives the same result.")
     ] = 1,
@@ -63,7 +66,7 @@ def fio(
     )
     console.print_ignored(sim.ignored_options(entry, ignore_unsupported))
     shared = dict(sim.describe_job(entry, ignore_unsupported)["global"])
-    place = rig_of(rig)
+    place = rig_of(rig, {"kernel": kernel, "driver": driver})
     with watching(place):
         result = place.run(experiment)
     text = formats.render(report(result, model.file.name, shared), chosen)

@@ -58,7 +58,9 @@ def _position(rig: Rig, took_s: float) -> RenderableType:
     now_s, end_s = rig.position()
     if took_s < _SHORT_S:
         return ""
-    if end_s is None or now_s == 0:
+    if now_s == 0:
+        return f"running for {took_s:.0f} s"
+    if end_s is None:
         return f"{now_s:.1f} s of virtual time"
     left_s = took_s / now_s * max(end_s - now_s, 0)
     line = Table.grid(padding=(0, 1))

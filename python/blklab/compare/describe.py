@@ -6,19 +6,27 @@ import platform
 from typing import Any
 
 from blklab.compare.plan import Setup
-from blklab.rigs import sim
+from blklab.rigs import Rig, sim
 from blklab.workloads import summary
 
+_NOT_OURS: dict[str, Any] = {
+    "summary": "a scheduler of the kernel that blklab does not know",
+    "follows": "the kernel that ran",
+    "tunables": [],
+}
+_ONLY_THERE = {"unit": "", "help": "a tunable of the kernel that blklab does not know"}
 
-def describe(setup: Setup) -> dict[str, Any]:
+
+def describe(setup: Setup, place: Rig) -> dict[str, Any]:
     """Plain data. InputError if a disk, a job file or a scheduler is wrong: all are checked
     here, before anything runs."""
     known = {info["name"]: info for info in sim.schedulers()}
     return {
-        "rig": setup.rig,
+        "rig": place.name,
+        "rig_setup": place.describe(),
         "seed": setup.seed,
         "repeats": setup.repeats,
-        "host": sim.check_host(setup.host),
+        "host": place.check_host(setup.host),
         "ignore_unsupported": setup.ignore_unsupported,
         "versions": {
             "blklab": sim.version(),
@@ -42,13 +50,18 @@ def describe(setup: Setup) -> dict[str, Any]:
             }
             for job in setup.workloads
         ],
-        "schedulers": [{"label": spec} | _scheduler(spec, known) for spec in setup.schedulers],
+        "schedulers": [
+            {"label": spec} | _scheduler(place.check_scheduler(spec), known)
+            for spec in setup.schedulers
+        ],
     }
 
 
-def _scheduler(spec: str, known: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    checked = sim.check_scheduler(spec)
-    info = known[checked["name"]]
+def _scheduler(checked: dict[str, Any], known: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    info = known.get(checked["name"], _NOT_OURS)
+    rows = info["tunables"] + sim.environment()["queue"]
+    listed = {row["name"] for row in rows}
+    rows += [_ONLY_THERE | {"name": name} for name in checked["changed"] if name not in listed]
     return {
         "name": checked["name"],
         "summary": info["summary"],
@@ -61,6 +74,6 @@ def _scheduler(spec: str, known: dict[str, dict[str, Any]]) -> dict[str, Any]:
                 "changed": tunable["name"] in checked["changed"],
                 "help": tunable["help"],
             }
-            for tunable in info["tunables"] + sim.environment()["queue"]
+            for tunable in rows
         ],
     }

@@ -20,7 +20,6 @@ class Setup:
     schedulers: tuple[str, ...]
     repeats: int
     seed: int
-    rig: str = "sim"
     host: Mapping[str, int] = field(default_factory=dict)
     ignore_unsupported: bool = False
 

@@ -56,13 +56,20 @@ class Guest:
     """A guest that runs. Leaving the ``with`` block ends it if it has not ended."""
 
     def __init__(
-        self, process: subprocess.Popen[bytes], console: Path | None, timeout_s: float, cpu: int
+        self,
+        process: subprocess.Popen[bytes],
+        console: Path | None,
+        timeout_s: float,
+        cpu: int,
+        *,
+        named: bool,
     ) -> None:
         self._process = process
         self._cpu: int | None = cpu
         self._start_s = time.monotonic()
         self.console = console
         self._timeout_s = timeout_s
+        self._named = named
 
     def __enter__(self) -> Guest:
         return self
@@ -132,7 +139,7 @@ class Guest:
         return lines[-_TAIL_LINES:]
 
     def _where(self) -> str:
-        return f"; its console: {self.console}" if self.console else ""
+        return f"; its console: {self.console}" if self.console and self._named else ""
 
 
 def boot(
@@ -144,14 +151,16 @@ def boot(
     time_travel: TimeTravel = "off",
     timeout_s: float = 600.0,
     interactive: bool = False,
+    temporary: bool = False,
     options: Sequence[str] = (),
 ) -> Guest:
     """Start `kernel` with the program `init` and its arguments, and return at once.
 
     The guest may write to `run_dir` and nowhere else; None is a directory that goes with it.
     Its console goes to `run_dir`/console, at most 4 MiB; with `interactive` it is this
-    process's terminal. `options` are further words of the kernel's command line. InputError
-    if that cannot be written down. The guest dies with this process, even if this is killed.
+    process's terminal. A `temporary` directory is not named in messages. `options`
+    are further words of the kernel's command line. InputError if that cannot be written down.
+    The guest dies with this process, even if this is killed.
     """
     # Sockets have short names (sun_path): not below run_dir, which may lie deep.
     private = tempfile.mkdtemp(prefix="blklab-guest-")
@@ -194,7 +203,7 @@ def boot(
     finally:
         if terminal is not None:
             os.close(terminal)
-    return Guest(process, console, timeout_s, cpu)
+    return Guest(process, console, timeout_s, cpu, named=not temporary)
 
 
 def _take_cpu() -> int:

@@ -4,16 +4,23 @@ Mounts what a shell expects, runs it on the console and powers the guest off aft
 the standard library, and no site: it is run by path. ::
 
     shell_init.py SHELL [ARGUMENT...]
+
+If the run directory has a ``disk.json``, there is a disk: ``serve`` in it is the command of
+the server, the rest is as in the guest.json of a run.
 """
 
 from __future__ import annotations
 
 import ctypes
 import fcntl
+import json
 import os
+import signal
+import subprocess
 import sys
 import termios
 from pathlib import Path
+from typing import Any
 
 _POWER_OFF = 0x4321FEDC
 """LINUX_REBOOT_CMD_POWER_OFF, reboot(2)."""
@@ -40,7 +47,13 @@ def main(shell: list[str]) -> None:
         run = _run_directory()
         _mount("hostfs", run, run)
         os.environ["PATH"] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-        _run(shell, run)
+        order = Path(run) / "disk.json"
+        if order.exists():
+            _run_with_disk(shell, run, json.loads(order.read_text(encoding="utf-8")))
+        else:
+            _run(shell, run)
+    except OSError as error:
+        print(f"{error.filename}: {error.strerror}", file=sys.stderr)
     finally:
         os.sync()
         _LIBC.reboot(_POWER_OFF)
@@ -60,6 +73,42 @@ def _mount(kind: str, place: str, data: str) -> None:
         return  # the root is read-only and lacks it
     if _LIBC.mount(kind.encode(), place.encode(), kind.encode(), 0, data.encode()):
         print(f"{place}: {os.strerror(ctypes.get_errno())}", file=sys.stderr)
+
+
+def _run_with_disk(shell: list[str], directory: str, order: dict[str, Any]) -> None:
+    """Serve the disk while the shell runs; without a disk there is no shell."""
+    with subprocess.Popen(order["serve"], stdout=subprocess.PIPE, cwd=directory) as server:
+        assert server.stdout is not None
+        first = server.stdout.readline().decode()
+        if not first:
+            return  # it has said why
+        device = first.partition(":")[0]
+        os.environ["BLKLAB_DISK"] = device
+        queue = Path("/sys/block") / Path(device).name / "queue"
+        try:
+            _set(queue / "scheduler", order["scheduler"])
+            for folder in ("queue", "iosched"):
+                for name, value in order[folder].items():
+                    _set((queue if folder == "queue" else queue / folder) / name, value)
+        except OSError as error:
+            print(f"{error.filename}: {error.strerror}", file=sys.stderr)
+        else:
+            print(f"{first.partition(';')[0]}; {order['scheduler']}", file=sys.stderr)
+            _run(shell, directory)
+        server.send_signal(signal.SIGTERM)
+        # Its report has to go somewhere.
+        server.communicate()
+
+
+def _set(file: Path, value: object) -> None:
+    # One write and no more: closing a text file would write again after an error.
+    handle = os.open(file, os.O_WRONLY)
+    try:
+        os.write(handle, str(value).encode())
+    except OSError as error:
+        raise OSError(error.errno, f"{value} was refused: {error.strerror}", str(file)) from error
+    finally:
+        os.close(handle)
 
 
 def _run(shell: list[str], directory: str) -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from blklab.catalogue import Entry
 from blklab.errors import InputError, nearest
-from blklab.result import Result
+
+if TYPE_CHECKING:
+    from blklab.result import Result
 
 
 @dataclass(frozen=True)
@@ -45,24 +47,64 @@ class Rig(Protocol):
 
     name: str
 
+    def describe(self) -> dict[str, Any]:
+        """What a result of it depends on besides the experiment, as plain data; ``text`` is
+        that for a person, empty if there is nothing to say."""
+
+    def check_host(self, changed: Mapping[str, int]) -> dict[str, int]:
+        """Every value of the host that counts here, with these changed. InputError if wrong."""
+
+    def check_scheduler(self, spec: str) -> dict[str, Any]:
+        """``name:key=value,...`` as ``name``, all ``settings`` that are known, and those that
+        are ``changed``. InputError if it is wrong as far as that is known beforehand."""
+
     def run(self, experiment: Experiment) -> Result:
         """Run it to the end. InputError for bad input, RunError if it fails."""
 
     def position(self) -> tuple[float, float | None]:
         """Seconds of its own clock that the run under way has come, and by when it will have
-        ended, if that is known."""
+        ended; 0 and None where that is not known."""
 
     def cancel(self) -> None:
         """Make every run that is under way end soon, with KeyboardInterrupt."""
 
 
-_RIGS = {"sim": "blklab.rigs.sim:SimRig", "kernel": "blklab.rigs.kernel:KernelRig"}
+@dataclass(frozen=True)
+class Known:
+    """A rig that can be asked for."""
+
+    summary: str
+    """For ``--help``: what it runs."""
+    place: str
+    """``module:class``."""
+    options: tuple[str, ...] = ()
+    """Keyword arguments of the class, which are options of the commands."""
 
 
-def rig(name: str) -> Rig:
-    """A fresh rig of that name. InputError if there is none."""
-    if name not in _RIGS:
-        raise InputError(f"no rig '{name}'{nearest(name, _RIGS)}")
-    module, kind = _RIGS[name].split(":")
-    make: Callable[[], Rig] = getattr(import_module(module), kind)
-    return make()
+RIGS = {
+    "sim": Known("the simulator", "blklab.rigs.sim:SimRig"),
+    "kernel": Known("Linux itself", "blklab.rigs.kernel:KernelRig", options=("kernel", "driver")),
+}
+
+HELP = f"Where to run: {', '.join(f'{name} ({known.summary})' for name, known in RIGS.items())}."
+"""Of the option ``--rig``."""
+
+
+def rig(name: str, options: Mapping[str, str | None] | None = None) -> Rig:
+    """A fresh rig of that name, told its `options`; None is one that was not given.
+
+    InputError if there is none, or if it does not have such an option.
+    """
+    if name not in RIGS:
+        raise InputError(f"--rig: no rig '{name}'{nearest(name, RIGS)}")
+    given = {option: value for option, value in (options or {}).items() if value is not None}
+    for option in given:
+        if option not in RIGS[name].options:
+            having = [other for other, known in RIGS.items() if option in known.options]
+            raise InputError(
+                f"--{option}: the rig '{name}' has no such option; it is for "
+                f"{' or '.join(f'--rig {other}' for other in having) or 'no rig'}"
+            )
+    module, kind = RIGS[name].place.split(":")
+    make: Callable[..., Rig] = getattr(import_module(module), kind)
+    return make(**given)

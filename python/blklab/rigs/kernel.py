@@ -2,6 +2,10 @@
 
 Each run is a guest: user-mode Linux, whose first process serves the disk model, sets the
 scheduler, runs the job and leaves its result in the run's directory.
+
+What runs on the guest's CPU takes no time, and the page cache is the kernel's, so of the
+modelled host only memory and the limits of dirty data count here. Schedulers and tunables
+that the simulator does not know are the kernel's to accept or refuse.
 """
 
 from __future__ import annotations
@@ -10,23 +14,19 @@ import json
 import tempfile
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from blklab import binaries
 from blklab.errors import InputError, RunError, nearest
-from blklab.kernel import cache
+from blklab.kernel import cache, outcome, scheduler
 from blklab.kernel.boot import Guest, TimeTravel, boot
 from blklab.result import DIRECTIONS, Result
 from blklab.rigs import Experiment, sim
 
 DRIVERS = ("fio", "native")
 """Who issues the I/O."""
-
-LATENESS_PART = 0.02
-"""A run is invalid if half of its completions were late by more than this part of the mean
-latency that the processes saw."""
 
 _MIB_DIRECT = 256
 _MIB_BESIDE_CACHE = 96
@@ -36,34 +36,74 @@ _LOG_ROWS = 16384
 _ADAPTER_TAGS = 32
 # Write-back throttling is not part of any scheduler, and the other rigs have none.
 _QUEUE = {"wbt_lat_usec": 0}
-
-
-@dataclass(frozen=True)
-class Options:
-    """What this rig alone can be told."""
-
-    kernel: str | None = None
-    """Name or key of a kernel that was built; the one built last if none is given."""
-    driver: str = "fio"
-    time_travel: TimeTravel = "inf-cpu"
+_CLOCKS: Mapping[TimeTravel, str] = {
+    "inf-cpu": "virtual, CPU work takes no time",
+    "on": "virtual, CPU work takes this machine's time",
+    "off": "this machine's",
+}
 
 
 class KernelRig:
-    """See :class:`blklab.rigs.Rig`."""
+    """See :class:`blklab.rigs.Rig`.
+
+    `kernel` is the name or key of a kernel that was built, by default the one built last;
+    `driver` is one of :data:`DRIVERS`.
+    """
 
     name = "kernel"
 
-    def __init__(self, options: Options | None = None) -> None:
-        self._options = options or Options()
-        if self._options.driver not in DRIVERS:
-            wrong = self._options.driver
-            raise InputError(f"--driver: no '{wrong}'{nearest(wrong, DRIVERS)}")
-        named = self._options.kernel
-        self._kernel = cache.find(named) if named else cache.latest()
+    def __init__(
+        self,
+        kernel: str | None = None,
+        driver: str = "fio",
+        time_travel: TimeTravel = "inf-cpu",
+    ) -> None:
+        if driver not in DRIVERS:
+            raise InputError(f"--driver: no '{driver}'{nearest(driver, DRIVERS)}")
+        self._driver, self._time_travel = driver, time_travel
+        self._kernel = cache.find(kernel) if kernel else cache.latest()
         self._init = binaries.find("blklab-guest")
         self._guests: set[Guest] = set()
         self._lock = threading.Lock()
         self._cancelled = False
+
+    def describe(self) -> dict[str, Any]:
+        """See :class:`blklab.rigs.Rig`."""
+        kernel = self._kernel
+        patched = f", patched with {', '.join(kernel.patches)}" if kernel.patches else ""
+        text = (
+            f"Linux {kernel.version} ({kernel.label}{patched}), driver {self._driver}, "
+            f"clock {self._time_travel}"
+        )
+        return {
+            "text": f"{text}: {_CLOCKS[self._time_travel]}",
+            "kernel": {
+                name: getattr(kernel, name)
+                for name in ("label", "key", "version", "source", "patches", "config")
+            },
+            "driver": self._driver,
+            "time_travel": self._time_travel,
+        }
+
+    def check_host(self, changed: Mapping[str, int]) -> dict[str, int]:
+        """See :class:`blklab.rigs.Rig`."""
+        values = sim.check_host(changed)
+        counts = {row["name"] for row in sim.environment()["page cache"]}
+        for name in changed:
+            if name not in counts:
+                raise InputError(
+                    f"--host: {name} is the simulator's; with --rig kernel: "
+                    f"{', '.join(sorted(counts))}"
+                )
+        return {name: value for name, value in values.items() if name in counts}
+
+    def check_scheduler(self, spec: str) -> dict[str, Any]:
+        """See :class:`blklab.rigs.Rig` and :mod:`blklab.kernel.scheduler`."""
+        return asdict(scheduler.parse(spec))
+
+    def position(self) -> tuple[float, float | None]:
+        """See :class:`blklab.rigs.Rig`. A guest's clock cannot be seen from outside."""
+        return 0.0, None
 
     def run(self, experiment: Experiment) -> Result:
         """Boot a guest, let it run the job; see :class:`blklab.rigs.Rig`."""
@@ -73,9 +113,9 @@ class KernelRig:
             (directory / "disk.toml").write_text(experiment.disk.file.text)
             (directory / "guest.json").write_text(json.dumps(order))
             self._boot(directory, memory_mib)
-            outcome = _outcome(directory)
+            found = outcome.read(directory)
             result = Result.from_run(_Run(directory))
-            _check_lateness(outcome["disk"]["lateness"], result)
+            _check_lateness(found["disk"]["lateness"], result)
             return result
 
     def cancel(self) -> None:
@@ -92,8 +132,9 @@ class KernelRig:
             [str(self._init)],
             directory,
             memory_mib=memory_mib,
-            time_travel=self._options.time_travel,
+            time_travel=self._time_travel,
             timeout_s=_TIMEOUT_S,
+            temporary=True,
         ) as guest:
             with self._lock:
                 if self._cancelled:
@@ -111,12 +152,10 @@ class KernelRig:
 
     def _order(self, experiment: Experiment) -> tuple[dict[str, Any], int]:
         """``guest.json``, and the guest's memory in MiB."""
-        scheduler = sim.check_scheduler(experiment.scheduler)
-        host = sim.check_host(experiment.host)
+        chosen = scheduler.parse(experiment.scheduler)
+        host = self.check_host(experiment.host)
         job = sim.describe_job(experiment.job, experiment.ignore_unsupported)
         limits = sim.describe_disk(experiment.disk)["limits"]
-        of_queue = {tunable["name"] for tunable in sim.environment()["queue"]}
-        settings: Mapping[str, int] = scheduler["settings"]
         order = {
             "disk": {
                 "file": "disk.toml",
@@ -124,18 +163,14 @@ class KernelRig:
                 "seed": experiment.seed,
                 "data": "none",
             },
-            "scheduler": scheduler["name"],
-            "queue": _QUEUE
-            | _requests(scheduler["name"], limits)
-            | {n: v for n, v in settings.items() if n in of_queue and v},
-            "iosched": {n: v for n, v in scheduler["changed"].items() if n not in of_queue},
+            **chosen.for_guest(_QUEUE | _requests(chosen.name, limits) | chosen.queue()),
             "log_rows": _LOG_ROWS,
             "sysctl": _sysctls(host),
             "run": {
                 "job": {
                     "text": _flat(job),
                     "seed": experiment.seed,
-                    "driver": self._options.driver,
+                    "driver": self._driver,
                 }
             },
         }
@@ -198,23 +233,10 @@ def _memory_mib(job: Mapping[str, Any], host: Mapping[str, int]) -> int:
     return _MIB_DIRECT if direct else host["memory_kb"] // 1024 + _MIB_BESIDE_CACHE
 
 
-def _outcome(directory: Path) -> dict[str, Any]:
-    try:
-        outcome: dict[str, Any] = json.loads((directory / "result.json").read_bytes())
-    except (OSError, ValueError) as error:
-        raise RunError(f"the guest left no result: {error}") from error
-    if outcome["error"]:
-        raise RunError(f"in the guest: {outcome['error']}")
-    return outcome
-
-
 def _check_lateness(lateness: Mapping[str, int], result: Result) -> None:
     """RunError if the disk could not keep up with its model."""
     sides = [job.direction(name) for job in result.jobs for name in DIRECTIONS]
     ios = sum(side.ios for side in sides)
     latency_ns = sum(side.lat.mean_ns * side.ios for side in sides) / max(ios, 1)
-    if ios and lateness["p50_ns"] > LATENESS_PART * latency_ns:
-        raise RunError(
-            f"invalid: half of the disk's completions came {lateness['p50_ns']} ns late or later "
-            f"(the latency seen is {latency_ns:.0f} ns); run fewer guests at a time (--jobs 1)"
-        )
+    if why := outcome.too_late(lateness, latency_ns):
+        raise RunError(f"{why}; run fewer guests at a time (--jobs 1)")

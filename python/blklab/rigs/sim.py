@@ -27,6 +27,18 @@ class SimRig:
     def __init__(self) -> None:
         self._cancel = _core.CancelToken()
 
+    def describe(self) -> dict[str, Any]:
+        """See :class:`blklab.rigs.Rig`."""
+        return {"text": ""}
+
+    def check_host(self, changed: Mapping[str, int]) -> dict[str, int]:
+        """See :class:`blklab.rigs.Rig`."""
+        return check_host(changed)
+
+    def check_scheduler(self, spec: str) -> dict[str, Any]:
+        """See :class:`blklab.rigs.Rig`."""
+        return check_scheduler(spec)
+
     def run(self, experiment: Experiment) -> Result:
         """Simulate without the GIL; see :class:`blklab.rigs.Rig`."""
         job, disk = experiment.job, experiment.disk

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from blklab import specs
 from blklab.rigs import Experiment
-from blklab.rigs.kernel import KernelRig, Options
+from blklab.rigs.kernel import KernelRig
 from blklab.rigs.sim import SimRig
 from blklab.verify.matrix import Load, Place
 from blklab.verify.measure import Cell, figures, order
 
-HOST = ("submit_ns=0,complete_ns=0,syscall_ns=0,copy_mb_s=0,cpus=1,budget=0,memory_kb=1048576",)
-"""CPU work is free, there is one CPU and the driver has no budget, as in the guest; memory that
-two guests can have."""
+MEMORY = "memory_kb=1048576"
+"""What two guests can have at a time."""
+HOST = f"submit_ns=0,complete_ns=0,syscall_ns=0,copy_mb_s=0,cpus=1,budget=0,{MEMORY}"
+"""CPU work is free, there is one CPU and the driver has no budget, as in a guest."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ def run(
     """
     sim = SimRig()
     guests = {
-        driver: KernelRig(Options(kernel=kernel, driver=driver))
+        driver: KernelRig(kernel=kernel, driver=driver)
         for driver in {planned.load.driver for planned in cells}
     }
     pool = ThreadPoolExecutor(threads, thread_name_prefix="blklab")
@@ -60,9 +61,10 @@ def run(
     def one(planned: Planned) -> Cell:
         disk = specs.disk(planned.place.disk)
         job = planned.load.entry(planned.place.seconds)
-        experiment = Experiment(job, disk, planned.scheduler, seed, specs.host(HOST))
-        ours = sim.run(experiment)
-        real = guests[planned.load.driver].run(experiment)
+        experiment = Experiment(job, disk, planned.scheduler, seed)
+        ours = sim.run(replace(experiment, host=specs.host([HOST])))
+        guest = guests[planned.load.driver]
+        real = guest.run(replace(experiment, host=specs.host([MEMORY])))
         return Cell(
             place=planned.place.name,
             disk=disk.label,

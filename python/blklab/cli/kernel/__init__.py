@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from blklab.cli.kernel import build, listed, remove, shell
+from blklab.cli.kernel import build, listed, remove, run, shell
 
 app = typer.Typer(
     name="kernel",
@@ -14,6 +14,7 @@ app = typer.Typer(
 app.command("build")(build.build)
 app.command("list")(listed.listed)
 app.command("remove")(remove.remove)
+app.command("run", context_settings={"allow_interspersed_args": False})(run.run)
 app.command("shell")(shell.shell)
 
 

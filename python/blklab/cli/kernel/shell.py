@@ -17,6 +17,19 @@ def shell(
             autocompletion=complete.kernel,
         ),
     ] = None,
+    disk: Annotated[
+        str | None,
+        typer.Option(
+            help="A disk model that is to be there: name or file.toml[:key=value,...].",
+            autocompletion=complete.disk,
+        ),
+    ] = None,
+    scheduler: Annotated[
+        str,
+        typer.Option(
+            help="With --disk: name[:tunable=value,...].", autocompletion=complete.scheduler
+        ),
+    ] = "none",
     memory: Annotated[int, typer.Option(min=64, max=65536, help="In MiB.")] = 512,
     time_travel: Annotated[
         str, typer.Option(help="The guest's clock: off (the host's), on or inf-cpu.")
@@ -29,12 +42,14 @@ def shell(
     import termios
     from pathlib import Path
 
+    from blklab import specs
     from blklab.errors import InputError
-    from blklab.kernel import cache, shell_init
+    from blklab.kernel import cache, shell_disk, shell_init
     from blklab.kernel.boot import boot, checked_time_travel
 
     kernel = cache.find(name) if name else cache.latest()
     travel = checked_time_travel(time_travel)
+    order = shell_disk.order(specs.disk(disk), scheduler) if disk else None
     if not sys.stdin.isatty():
         raise InputError("a shell needs a terminal as its standard input")
     terminal = termios.tcgetattr(sys.stdin)
@@ -42,15 +57,18 @@ def shell(
     program = str(Path(sys.executable).resolve())
     init = [program, "-I", "-S", shell_init.__file__, "/bin/sh", "-i"]
     try:
-        with boot(
-            kernel.image,
-            init,
-            None,
-            memory_mib=memory,
-            time_travel=travel,
-            timeout_s=timeout,
-            interactive=True,
-        ) as guest:
+        with (
+            shell_disk.directory(order) as run_dir,
+            boot(
+                kernel.image,
+                init,
+                run_dir,
+                memory_mib=memory,
+                time_travel=travel,
+                timeout_s=timeout,
+                interactive=True,
+            ) as guest,
+        ):
             guest.wait()
     finally:
         # A guest that is killed leaves the terminal as it had set it.

@@ -1,0 +1,89 @@
+"""``blklab disk``: a disk model as a block device of this machine, through ublk.
+
+The work is `blklab-disk`'s, which takes this process's place: what it says is what the user
+sees, and signals reach it.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, NoReturn
+
+import typer
+
+from blklab.cli import complete
+
+app = typer.Typer(
+    name="disk",
+    help="Make a modelled disk a block device of this machine (needs root and ublk).",
+    rich_markup_mode=None,
+)
+
+
+@app.callback(invoke_without_command=True)
+def group(context: typer.Context) -> None:
+    """Make a modelled disk a block device of this machine (needs root and ublk)."""
+    if context.invoked_subcommand is None:
+        print(context.get_help())
+
+
+@app.command()
+def create(
+    disk: Annotated[
+        str,
+        typer.Argument(
+            help="Disk model: name or file.toml[:key=value,...].", autocompletion=complete.disk
+        ),
+    ],
+    data: Annotated[
+        str,
+        typer.Option(
+            metavar="memory|none|FILE",
+            help="Where the disk's data are kept: in memory, in a sparse file that stays, or "
+            "nowhere (reads give zeros).",
+        ),
+    ] = "memory",
+    number: Annotated[
+        int | None,
+        typer.Option("--id", min=0, help="The N of /dev/ublkbN. [default: the first that is free]"),
+    ] = None,
+    seed: Annotated[
+        int, typer.Option(min=0, max=2**63 - 1, help="Where a platter stands at the start.")
+    ] = 1,
+) -> None:
+    """Make /dev/ublkbN and serve it until Ctrl-C; then print what it did as JSON."""
+    from blklab import specs
+    from blklab.rigs import sim
+
+    model = specs.disk(disk)
+    sim.describe_disk(model)
+    words = ["create", f"--disk={model.file.path}", f"--data={data}", f"--seed={seed}"]
+    words += [f"--set={key}={value}" for key, value in model.overrides]
+    if number is not None:
+        words.append(f"--id={number}")
+    _become(words)
+
+
+@app.command("list")
+def listed() -> None:
+    """List the ublk devices of this machine, whoever serves them."""
+    _become(["list"])
+
+
+@app.command()
+def remove(
+    number: Annotated[int, typer.Argument(metavar="N", min=0, help="That of /dev/ublkbN.")],
+) -> None:
+    """End a device and its server; also deletes what a killed server has left."""
+    _become(["remove", str(number)])
+
+
+def _become(words: list[str]) -> NoReturn:
+    """Turn into blklab-disk."""
+    import os
+    import sys
+
+    from blklab import binaries
+
+    program = binaries.find("blklab-disk")
+    sys.stdout.flush()
+    os.execv(program, ["blklab-disk", *words])

@@ -1,0 +1,135 @@
+"""``blklab kernel run``: any program before a modelled disk, under a kernel's scheduler."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from blklab.cli import complete
+
+if TYPE_CHECKING:
+    from blklab.kernel.program import Ran
+
+_SECTOR_BYTES = 512
+
+
+def run(
+    command: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="-- COMMAND...",
+            help="A program of this machine and its arguments; {disk} is the disk.",
+        ),
+    ],
+    disk: Annotated[
+        str,
+        typer.Option(
+            help="Disk model: name or file.toml[:key=value,...].", autocompletion=complete.disk
+        ),
+    ],
+    scheduler: Annotated[
+        str,
+        typer.Option(
+            help="name[:tunable=value,...], any that the kernel has.",
+            autocompletion=complete.scheduler,
+        ),
+    ] = "none",
+    kernel: Annotated[
+        str | None,
+        typer.Option(help="By name. [default: the latest]", autocompletion=complete.kernel),
+    ] = None,
+    mkfs: Annotated[
+        str | None, typer.Option(help="Make a file system on the disk: ext4, xfs or btrfs.")
+    ] = None,
+    mount: Annotated[Path, typer.Option(help="With --mkfs: where it is mounted.")] = Path("/mnt"),
+    data: Annotated[
+        str,
+        typer.Option(
+            metavar="memory|none|FILE",
+            help="Where the disk's data are kept: in memory, in a sparse file that stays, or "
+            "nowhere (reads give zeros).",
+        ),
+    ] = "memory",
+    memory: Annotated[int, typer.Option(min=64, max=65536, help="The guest's, in MiB.")] = 512,
+    trace: Annotated[
+        Path | None,
+        typer.Option(help="Directory for the block layer's events, as tracefs prints them."),
+    ] = None,
+    time_travel: Annotated[
+        str,
+        typer.Option(
+            help="The guest's clock: inf-cpu (virtual, CPU work is free), on (virtual, CPU work "
+            "takes its time) or off (the host's)."
+        ),
+    ] = "inf-cpu",
+    seed: Annotated[
+        int, typer.Option(min=0, max=2**63 - 1, help="Where a platter stands at the start.")
+    ] = 1,
+    timeout: Annotated[float, typer.Option(min=1, help="End it after so many seconds.")] = 3600.0,
+) -> None:
+    """Run a program in a guest, before a modelled disk, and say what the disk did.
+
+    This machine's files are there, read-only. The program starts in the disk's file system, or
+    without --mkfs in an empty directory that goes with it; what it prints is shown when it has
+    ended, and its exit code is passed on.
+    """
+    import sys
+
+    from blklab import specs
+    from blklab.files import check_directory
+    from blklab.kernel import cache, program
+    from blklab.kernel.boot import checked_time_travel
+
+    if trace is not None:
+        check_directory(trace)
+    task = program.Program(
+        command=command,
+        disk=specs.disk(disk),
+        scheduler=scheduler,
+        seed=seed,
+        data=data,
+        file_system=mkfs,
+        mount=mount,
+        memory_mib=memory,
+        time_travel=checked_time_travel(time_travel),
+        timeout_s=timeout,
+        trace=trace,
+    )
+    chosen = cache.find(kernel) if kernel else cache.latest()
+    ran = program.run(chosen, task, sys.stdout.buffer, sys.stderr.buffer)
+    for line in _told(ran):
+        print(f"blklab: {line}", file=sys.stderr)
+    if trace is not None:
+        events = ran.outcome["trace"]
+        lost = f", {events['lost']} earlier ones lost" if events["lost"] else ""
+        print(f"blklab: {trace / 'trace.txt'}: {events['events']} events{lost}", file=sys.stderr)
+    sys.exit(ran.exit_code)
+
+
+def _told(ran: Ran) -> list[str]:
+    """What the disk did, and whether it can be believed."""
+    from blklab.kernel.outcome import too_late
+    from blklab.units import duration_text
+
+    found = ran.outcome
+    disk, late = found["disk"], found["disk"]["lateness"]
+    spans = (f"{name} {duration_text(late[f'{name}_ns'])}" for name in ("p50", "p99", "max"))
+    lines = [
+        f"{_moved(disk, 'read')}, {_moved(disk, 'write')}, {disk['flushes']} flushes; "
+        f"lateness {', '.join(spans)}",
+        f"{found['scheduler']} on Linux {found['kernel']}: "
+        f"{duration_text(found['program']['duration_ns'])} there, "
+        f"{duration_text(ran.wall_s * 1e9)} here",
+    ]
+    counters = found["counters"]
+    ticks_ms = counters["read_ticks_ms"] + counters["write_ticks_ms"]
+    ios = counters["read_ios"] + counters["write_ios"]
+    invalid = too_late(late, ticks_ms * 1e6 / max(ios, 1))
+    return [*lines, *([invalid] if invalid else [])]
+
+
+def _moved(disk: dict[str, Any], what: str) -> str:
+    size_mb = disk[f"{what}_sectors"] * _SECTOR_BYTES / 1e6
+    return f"{disk[f'{what}s']} {what}s of {size_mb:.1f} MB"

@@ -1,0 +1,168 @@
+"""Any program of this machine in a guest, with a modelled disk before it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from blklab import binaries
+from blklab.errors import InputError, nearest
+from blklab.kernel import outcome, scheduler
+from blklab.kernel.boot import TimeTravel, boot
+from blklab.kernel.cache import Kernel
+from blklab.rigs import Disk, sim
+
+FILE_SYSTEMS = ("ext4", "xfs", "btrfs")
+"""What can be made on the disk, where this machine has the mkfs of it."""
+
+DEVICE = "/dev/ublkb0"
+"""The disk, inside."""
+
+DEVICE_WORD = "{disk}"
+"""Stands for the disk in a command."""
+
+_HIDDEN = tuple(map(Path, ("/tmp", "/run")))
+"""Directories of which a guest has its own."""
+_SIGNALLED = 128
+
+
+@dataclass(frozen=True)
+class Program:
+    """What is to run, and before which disk."""
+
+    command: Sequence[str]
+    disk: Disk
+    scheduler: str = "none"
+    seed: int = 1
+    data: str = "memory"
+    """``memory``, ``none`` or a file's path."""
+    file_system: str | None = None
+    mount: Path = Path("/mnt")
+    memory_mib: int = 512
+    time_travel: TimeTravel = "inf-cpu"
+    timeout_s: float = 3600.0
+    trace: Path | None = None
+    """Directory for the block layer's events."""
+
+
+@dataclass(frozen=True)
+class Ran:
+    """How it ended."""
+
+    exit_code: int
+    """The program's; 128 and the signal's number if one ended it."""
+    outcome: dict[str, Any]
+    """The guest's ``result.json``."""
+    wall_s: float
+
+
+def run(kernel: Kernel, program: Program, stdout: BinaryIO, stderr: BinaryIO) -> Ran:
+    """Run it to its end; then what it has printed goes to `stdout` and `stderr`.
+
+    InputError for bad input; RunError if the guest fails. The program's own failure is none.
+    """
+    order = _order(program)
+    with _directory(program) as directory:
+        (directory / "disk.toml").write_text(program.disk.file.text, encoding="utf-8")
+        (directory / "guest.json").write_text(json.dumps(order), encoding="utf-8")
+        (directory / "scratch").mkdir()
+        try:
+            with boot(
+                kernel.image,
+                [str(binaries.find("blklab-guest"))],
+                directory,
+                memory_mib=program.memory_mib,
+                time_travel=program.time_travel,
+                timeout_s=program.timeout_s,
+                temporary=True,
+            ) as guest:
+                ended = guest.wait()
+        finally:
+            _copy(directory / "program.stdout", stdout)
+            _copy(directory / "program.stderr", stderr)
+        found = outcome.read(directory)
+        if program.trace is not None:
+            program.trace.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(directory / "trace.txt", program.trace / "trace.txt")
+    code = found["program"]["exit_code"]
+    if code is None:
+        code = _SIGNALLED + found["program"]["signal"]
+    return Ran(code, found, ended.wall_s)
+
+
+def _order(program: Program) -> dict[str, Any]:
+    """``guest.json``."""
+    sim.describe_disk(program.disk)
+    if not program.command or not program.command[0]:
+        raise InputError("no command; expected a program and its arguments behind --")
+    if program.file_system is not None:
+        _check_file_system(program)
+    order: dict[str, Any] = {
+        "disk": {
+            "file": "disk.toml",
+            "overrides": list(program.disk.overrides),
+            "seed": program.seed,
+            "data": program.data if program.data in ("memory", "none") else "data",
+        },
+        **scheduler.parse(program.scheduler).for_guest({}),
+        "host_directories": _seen(),
+        "trace": program.trace is not None,
+        "run": {
+            "program": {
+                "command": [word.replace(DEVICE_WORD, DEVICE) for word in program.command],
+                "environment": {"BLKLAB_DISK": DEVICE},
+                "directory": str(program.mount) if program.file_system else "scratch",
+            }
+        },
+    }
+    if program.file_system is not None:
+        order["file_system"] = {"kind": program.file_system, "mountpoint": str(program.mount)}
+    return order
+
+
+def _check_file_system(program: Program) -> None:
+    kind = program.file_system or ""
+    if kind not in FILE_SYSTEMS:
+        raise InputError(f"--mkfs: no '{kind}'{nearest(kind, FILE_SYSTEMS)}")
+    if program.data == "none":
+        raise InputError("--data none: what is written is forgotten, and a file system needs it")
+    if not program.mount.is_absolute():
+        raise InputError(f"--mount: '{program.mount}' is not absolute")
+
+
+def _seen() -> list[str]:
+    """The current directory, if a guest's own directories would hide it."""
+    here = Path.cwd()
+    return [str(here)] if any(hidden in here.parents for hidden in _HIDDEN) else []
+
+
+@contextlib.contextmanager
+def _directory(program: Program) -> Iterator[Path]:
+    """The run's directory, the one place that the guest may write to.
+
+    A file for the disk's data gets a second name in it, so the directory lies beside the
+    file: both names must be on one file system.
+    """
+    file = None if program.data in ("memory", "none") else Path(program.data).absolute()
+    make: Callable[..., tempfile.TemporaryDirectory[str]] = tempfile.TemporaryDirectory
+    with make(prefix="blklab-run-", dir=file.parent if file else None) as name:
+        directory = Path(name)
+        if file is not None:
+            if file.exists() and not file.is_file():
+                raise InputError(f"--data: {file} is no regular file")
+            file.touch()
+            os.link(file, directory / "data")
+        yield directory
+
+
+def _copy(path: Path, to: BinaryIO) -> None:
+    with contextlib.suppress(FileNotFoundError), path.open("rb") as file:
+        shutil.copyfileobj(file, to)
+    to.flush()

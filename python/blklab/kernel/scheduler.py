@@ -1,0 +1,64 @@
+"""A scheduler as the user writes it, for a guest: what goes to `queue/`, what to `queue/iosched/`.
+
+What the simulator knows is checked by its tables. Any other name may be the kernel's own, or
+come of a patch: the guest's kernel accepts or refuses it, in one line.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from blklab.errors import InputError
+from blklab.rigs import sim
+
+_WORD = re.compile(r"[\w-]+", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Scheduler:
+    """A scheduler with its tunables."""
+
+    name: str
+    settings: dict[str, Any]
+    """Everything that is known of it and of the queue, with what was changed."""
+    changed: dict[str, Any]
+    """What the user has set."""
+
+    def for_guest(self, queue: dict[str, Any]) -> dict[str, Any]:
+        """Its part of ``guest.json``; `queue` goes to ``queue/`` where nothing else is said."""
+        of_queue = {row["name"] for row in sim.environment()["queue"]}
+        iosched = {n: v for n, v in self.changed.items() if n not in of_queue}
+        queue = queue | {n: v for n, v in self.changed.items() if n in of_queue}
+        if not queue.get("nr_requests", 1):
+            # The kernel's choice, which is not written as a number.
+            del queue["nr_requests"]
+        return {"scheduler": self.name, "queue": queue, "iosched": iosched}
+
+    def queue(self) -> dict[str, Any]:
+        """The queue's tunables as the simulator has them; 0 is the kernel's choice."""
+        names = (row["name"] for row in sim.environment()["queue"])
+        return {name: self.settings[name] for name in names if self.settings[name]}
+
+
+def parse(spec: str) -> Scheduler:
+    """``name:tunable=value,...``. InputError if it cannot be right."""
+    name, _, text = spec.partition(":")
+    if not _WORD.fullmatch(name):
+        raise InputError(f"scheduler '{spec}': expected name[:tunable=value,...]")
+    table = {row["name"]: row["tunables"] for row in sim.schedulers()}
+    # Every scheduler has the queue's tunables, and none has no others.
+    like = name if name in table else "none"
+    known = {row["name"] for row in [*table[like], *sim.environment()["queue"]]}
+    ours, own = [], {}
+    for change in text.split(",") if text else []:
+        key, equals, value = (part.strip() for part in change.partition("="))
+        if not (equals and value and _WORD.fullmatch(key)):
+            raise InputError(f"scheduler '{spec}': expected tunable=value, found '{change}'")
+        if key in known:
+            ours.append(change)
+        else:
+            own[key] = value
+    checked = sim.check_scheduler(f"{like}:{','.join(ours)}" if ours else like)
+    return Scheduler(name, checked["settings"] | own, checked["changed"] | own)
