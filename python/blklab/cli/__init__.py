@@ -14,7 +14,7 @@ from typing import TextIO
 import typer
 from typer.exceptions import TyperException
 
-from blklab.cli import compare, disks, fio, host, report, schedulers, workloads
+from blklab.cli import compare, disks, fio, host, report, run, schedulers, studies, workloads
 from blklab.errors import BlklabError
 
 app = typer.Typer(
@@ -27,10 +27,12 @@ app = typer.Typer(
 
 for command in (
     compare.compare,
+    run.run,
     fio.fio,
     disks.disks,
     schedulers.schedulers,
     workloads.workloads,
+    studies.studies,
     host.host,
     report.report,
 ):

@@ -59,10 +59,19 @@ class Rig(Protocol):
 _RIGS = {"sim": "blklab.rigs.sim:SimRig"}
 
 
+NAMES = tuple(_RIGS)
+"""All that there are."""
+
+
+def check(name: str) -> None:
+    """InputError if there is no such rig."""
+    if name not in NAMES:
+        raise InputError(f"no rig '{name}'{nearest(name, NAMES)}")
+
+
 def rig(name: str) -> Rig:
     """A fresh rig of that name. InputError if there is none."""
-    if name not in _RIGS:
-        raise InputError(f"no rig '{name}'{nearest(name, _RIGS)}")
+    check(name)
     module, kind = _RIGS[name].split(":")
     make: Callable[[], Rig] = getattr(import_module(module), kind)
     return make()
