@@ -329,6 +329,58 @@ def bench() -> str:
     )
 
 
+# Studies
+
+
+def study_judging() -> str:
+    """When which kind of claim is reproduced."""
+    from blklab.study import judge
+
+    assert judge.__doc__ is not None
+    return judge.__doc__.partition("\n\n")[2].strip() + "\n"
+
+
+def study_keys() -> str:
+    """What may stand in a study file, table by table."""
+    from blklab.study import keys
+
+    tables = {
+        "At the top": keys.STUDY,
+        "`[[part]]`: a comparison": keys.PART,
+        "`[[kernel]]`: a kernel to build": keys.KERNEL,
+        **{f"`[[part.claim]]` of kind `{kind}`": rows for kind, rows in keys.CLAIMS.items()},
+    }
+    return "\n".join(
+        f"**{title}**\n\n"
+        + _table(
+            ("key", "value", "default", "meaning"),
+            (
+                (
+                    _code(key.name),
+                    key.shape.expected + (f": {of.expected}" if (of := key.shape.of_each) else ""),
+                    "**required**" if key.default is None else key.default,
+                    key.help,
+                )
+                for key in rows
+            ),
+        )
+        for title, rows in tables.items()
+    )
+
+
+def study_metrics() -> str:
+    """What a claim may be about."""
+    from blklab.study.metrics import METRICS
+
+    return _table(
+        ("metric", "unit", "meaning", "better is"),
+        (
+            (_code(m.name), m.unit, m.help, "more" if m.more_is_better else "less")
+            for m in METRICS.values()
+        ),
+    )
+
+
 # Files of the repository that are pages too
 
 
@@ -358,6 +410,9 @@ _MAKERS: dict[str, Callable[..., str]] = {
         header,
         left_out,
         python_class,
+        study_judging,
+        study_keys,
+        study_metrics,
         bench,
         repository_file,
     )

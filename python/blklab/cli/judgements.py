@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 from blklab.cli import comparison
 from blklab.cli.console import console, print_terms, table
 from blklab.compare.analyse import analyse
+from blklab.statistics import Interval
 from blklab.study.judge import NOT_REPRODUCED, REPRODUCED, Judgement
 from blklab.study.model import Study
 from blklab.study.outcome import Outcome
-from blklab.study.words import Group, figure, groups, tally
+from blklab.study.words import Group, groups, tally
+from blklab.units import number_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -48,6 +50,10 @@ def show(
 def _show_group(group: Group, out: Console) -> None:
     from rich.text import Text
 
+    def mean(value: Interval | None) -> str:
+        # The ranges have no room here; they are in the report.
+        return "-" if value is None else number_text(value.estimate)
+
     out.print()
     out.print(Text(f"Published: {group.text}", style="bold"))
     out.print(f"({group.where})")
@@ -56,8 +62,8 @@ def _show_group(group: Group, out: Console) -> None:
         for row in group.rows:
             rows.add_row(
                 row.subject,
-                figure(row.published),
-                figure(row.measured),
+                mean(row.published),
+                mean(row.measured),
                 row.found if row.measured else "-",
                 Text(row.outcome, _STYLES.get(row.outcome, "")),
             )
