@@ -225,7 +225,7 @@ def blklab(where: Path, *arguments: str, code: int = 0) -> subprocess.CompletedP
 
 
 def test_a_study_of_ones_own_runs_by_name_and_tells_what_came_out(tmp_path: Path) -> None:
-    study(tmp_path, CLAIM)
+    study(tmp_path, 'objective = "throughput"\n' + CLAIM)
     assert re.search(r"^mine +t <i>$", blklab(tmp_path, "studies").stdout, re.MULTILINE)
     told = blklab(tmp_path, "studies", "mine").stdout
     assert "part p, 3 repeats, rig sim or kernel" in told
@@ -247,6 +247,8 @@ def test_a_study_of_ones_own_runs_by_name_and_tells_what_came_out(tmp_path: Path
     assert 'href="p/report.html"' in page
     part = (tmp_path / "reports/mine/p/report.html").read_text()
     assert "What was published, and what was measured" in part
+    assert "best first by throughput" in part
+    assert "throughput: no difference that matters" in done.stdout
 
 
 def test_kept_results_give_the_same_report_again_without_the_study(tmp_path: Path) -> None:
