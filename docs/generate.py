@@ -18,7 +18,7 @@ from mkdocs.exceptions import PluginError
 
 from blklab import _core
 from blklab.disks import DISKS
-from blklab.units import number_text
+from blklab.units import duration_text, number_text, rate_text
 from filled import ROOT, ExampleError, filled
 
 _MARK = re.compile(r"^<!-- generate: (.+?) -->$", re.MULTILINE)
@@ -387,6 +387,58 @@ def _verify_row(cell: dict[str, Any]) -> tuple[str, ...]:
     )
 
 
+# Studies
+
+
+def study_judging() -> str:
+    """When which kind of claim is reproduced."""
+    from blklab.study import judge
+
+    assert judge.__doc__ is not None
+    return judge.__doc__.partition("\n\n")[2].strip() + "\n"
+
+
+def study_keys() -> str:
+    """What may stand in a study file, table by table."""
+    from blklab.study import keys
+
+    tables = {
+        "At the top": keys.STUDY,
+        "`[[part]]`: a comparison": keys.PART,
+        "`[[kernel]]`: a kernel to build": keys.KERNEL,
+        **{f"`[[part.claim]]` of kind `{kind}`": rows for kind, rows in keys.CLAIMS.items()},
+    }
+    return "\n".join(
+        f"**{title}**\n\n"
+        + _table(
+            ("key", "value", "default", "meaning"),
+            (
+                (
+                    _code(key.name),
+                    key.shape.expected + (f": {of.expected}" if (of := key.shape.of_each) else ""),
+                    "**required**" if key.default is None else key.default,
+                    key.help,
+                )
+                for key in rows
+            ),
+        )
+        for title, rows in tables.items()
+    )
+
+
+def study_metrics() -> str:
+    """What a claim may be about."""
+    from blklab.study.metrics import METRICS
+
+    return _table(
+        ("metric", "unit", "meaning", "better is"),
+        (
+            (_code(m.name), m.unit, m.help, "more" if m.more_is_better else "less")
+            for m in METRICS.values()
+        ),
+    )
+
+
 # Files of the repository that are pages too
 
 
@@ -416,6 +468,9 @@ _MAKERS: dict[str, Callable[..., str]] = {
         header,
         left_out,
         python_class,
+        study_judging,
+        study_keys,
+        study_metrics,
         bench,
         verify,
         verify_missed,

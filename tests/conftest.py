@@ -15,9 +15,8 @@ from tests import fake_core
 @pytest.fixture
 def fake(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
     """A stand-in core, two disks and four workloads; the directory they lie in is current."""
-    for name in list(sys.modules):
-        if name.startswith(("blklab.rigs.sim", "blklab.compare.describe", "blklab._core")):
-            monkeypatch.delitem(sys.modules, name)
+    _forget()
+    monkeypatch.delitem(sys.modules, "blklab._core", raising=False)
     monkeypatch.setitem(sys.modules, "blklab._core", fake_core)
     monkeypatch.setattr(blklab, "_core", fake_core, raising=False)
     disks, workloads = tmp_path / "disks", tmp_path / "workloads"
@@ -32,6 +31,13 @@ def fake(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
     monkeypatch.setenv("BLKLAB_WORKLOADS", str(workloads))
     monkeypatch.chdir(tmp_path)
     yield tmp_path
-    for name in list(sys.modules):
-        if name.startswith(("blklab.rigs.sim", "blklab.compare.describe")):
-            del sys.modules[name]
+    _forget()
+
+
+def _forget() -> None:
+    """What has taken hold of one core is loaded again, with the other one."""
+    for package, name in (("blklab.rigs", "sim"), ("blklab.compare", "describe")):
+        sys.modules.pop(f"{package}.{name}", None)
+        # `from package import name` asks the package before it looks at sys.modules.
+        if package in sys.modules:
+            vars(sys.modules[package]).pop(name, None)

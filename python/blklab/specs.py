@@ -51,3 +51,9 @@ def workload(spec: str | os.PathLike[str]) -> Entry:
     """A workload's name, or a job file's path."""
     text = os.fspath(spec)
     return WORKLOADS.read(Path(text)) if Path(text).is_file() else WORKLOADS.find(text)
+
+
+def on_kernel(scheduler: str) -> tuple[str, str | None]:
+    """``name:tunable=value@kernel`` as what the scheduler is told, and the kernel's name."""
+    spec, at, kernel = scheduler.rpartition("@")
+    return (spec, kernel) if at else (scheduler, None)

@@ -23,7 +23,9 @@ from blklab.cli import (
     host,
     kernel,
     report,
+    run,
     schedulers,
+    studies,
     verify,
     workloads,
 )
@@ -39,10 +41,12 @@ app = typer.Typer(
 
 for command in (
     compare.compare,
+    run.run,
     fio.fio,
     disks.disks,
     schedulers.schedulers,
     workloads.workloads,
+    studies.studies,
     host.host,
     report.report,
     verify.verify,

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from blklab.cli.console import console, table
 from blklab.compare.analyse import OBJECTIVE_TEXT, OBJECTIVES, OPERATION_TEXT, Analysis, Cell
 from blklab.compare.words import sentence
 from blklab.units import duration_text, number_text
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 def show(analysis: Analysis, setup: Mapping[str, Any], page: Path) -> None:
@@ -18,14 +21,7 @@ def show(analysis: Analysis, setup: Mapping[str, Any], page: Path) -> None:
 
     out = console()
     repeats = setup["repeats"]
-    for cell in analysis.cells:
-        out.print()
-        latency = f"latency of {OPERATION_TEXT[cell.operation]}"
-        out.print(Text(f"{cell.disk}, {cell.workload} ({latency})", style="bold"))
-        out.print(_ranking(cell))
-        verdict = cell.verdicts[analysis.objective]
-        style = "green" if verdict is not None and verdict.winner else ""
-        out.print(Text(f"{analysis.objective}: {sentence(verdict, analysis.objective)}", style))
+    show_cells(analysis, out)
     out.print()
     out.print(Text("Recommendations, over all loads", style="bold"))
     for disk, verdicts in analysis.recommendations.items():
@@ -36,6 +32,20 @@ def show(analysis: Analysis, setup: Mapping[str, Any], page: Path) -> None:
     out.print(f"{OBJECTIVE_TEXT[analysis.objective]}.")
     # A path is there to be copied: never folded.
     out.print(f"Report: {page}", soft_wrap=True)
+
+
+def show_cells(analysis: Analysis, out: Console) -> None:
+    """Print the rankings, each with its verdict."""
+    from rich.text import Text
+
+    for cell in analysis.cells:
+        out.print()
+        latency = f"latency of {OPERATION_TEXT[cell.operation]}"
+        out.print(Text(f"{cell.disk}, {cell.workload} ({latency})", style="bold"))
+        out.print(_ranking(cell))
+        verdict = cell.verdicts[analysis.objective]
+        style = "green" if verdict is not None and verdict.winner else ""
+        out.print(Text(f"{analysis.objective}: {sentence(verdict, analysis.objective)}", style))
 
 
 def _ranking(cell: Cell) -> Any:

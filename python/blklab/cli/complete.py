@@ -19,6 +19,13 @@ def workload(incomplete: str) -> list[str]:
     return _beginning(WORKLOADS.paths(), incomplete)
 
 
+def study(incomplete: str) -> list[str]:
+    """Studies by name."""
+    from blklab.studies import STUDIES
+
+    return _beginning(STUDIES.paths(), incomplete)
+
+
 def scheduler(incomplete: str) -> list[str]:
     """Schedulers by name, then their tunables."""
     from blklab.rigs import sim

@@ -76,7 +76,7 @@ def analyse(measurements: Sequence[Measurement], objective: str) -> Analysis:
         per_load: list[tuple[Runs, str]] = []
         for workload in dict.fromkeys(m.workload for m in measurements if m.disk == disk):
             runs = _by_scheduler(measurements, disk, workload)
-            operation = _operation(runs)
+            operation = waited_for(runs)
             per_load.append((runs, operation))
             cells.append(_cell(disk, workload, operation, runs, objective))
         recommendations[disk] = {
@@ -94,7 +94,7 @@ def _by_scheduler(measurements: Sequence[Measurement], disk: str, workload: str)
     return runs
 
 
-def _operation(runs: Runs) -> str:
+def waited_for(runs: Runs) -> str:
     """The first kind of operation that every run has seen; empty if there is none."""
     everything = [measurement for several in runs.values() for measurement in several]
     for name in _WAITED_FOR:

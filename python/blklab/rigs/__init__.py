@@ -90,13 +90,18 @@ HELP = f"Where to run: {', '.join(f'{name} ({known.summary})' for name, known in
 """Of the option ``--rig``."""
 
 
+def check(name: str) -> None:
+    """InputError if there is no such rig."""
+    if name not in RIGS:
+        raise InputError(f"--rig: no rig '{name}'{nearest(name, RIGS)}")
+
+
 def rig(name: str, options: Mapping[str, str | None] | None = None) -> Rig:
     """A fresh rig of that name, told its `options`; None is one that was not given.
 
     InputError if there is none, or if it does not have such an option.
     """
-    if name not in RIGS:
-        raise InputError(f"--rig: no rig '{name}'{nearest(name, RIGS)}")
+    check(name)
     given = {option: value for option, value in (options or {}).items() if value is not None}
     for option in given:
         if option not in RIGS[name].options:

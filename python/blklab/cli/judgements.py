@@ -1,0 +1,102 @@
+"""A study on the terminal: what it is, and what came of it. 80 columns do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from blklab.cli import comparison
+from blklab.cli.console import console, print_terms, table
+from blklab.compare.analyse import analyse
+from blklab.statistics import Interval
+from blklab.study.judge import NOT_REPRODUCED, REPRODUCED, Judgement
+from blklab.study.model import Study
+from blklab.study.outcome import Outcome
+from blklab.study.words import Group, groups, tally
+from blklab.units import number_text
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_STYLES = {REPRODUCED: "green", NOT_REPRODUCED: "yellow"}
+
+
+def show(
+    study: Study, outcomes: Sequence[Outcome], judgements: Sequence[Judgement], page: Path
+) -> None:
+    """Print rankings, then what was published beside what was measured, part by part."""
+    from rich.text import Text
+
+    out = console()
+    out.print(Text(study.title, style="bold"))
+    for part, outcome in zip(study.parts, outcomes, strict=True):
+        out.print()
+        out.print(Text(f"== {part.name}, rig {outcome.rig}: {part.question}", style="bold"))
+        if part.note:
+            out.print(f"Note: {part.note}")
+        for skip in outcome.skipped:
+            out.print(f"Left out: {skip.what}: {skip.why}")
+        if outcome.results is not None:
+            comparison.show_cells(analyse(outcome.results.runs, part.objective), out)
+        for group in groups([row for row in judgements if row.part == part.name]):
+            _show_group(group, out)
+    out.print()
+    out.print(tally(judgements))
+    # A path is there to be copied: never folded.
+    out.print(f"Report: {page}", soft_wrap=True)
+
+
+def _show_group(group: Group, out: Console) -> None:
+    from rich.text import Text
+
+    def mean(value: Interval | None) -> str:
+        # The ranges have no room here; they are in the report.
+        return "-" if value is None else number_text(value.estimate)
+
+    out.print()
+    out.print(Text(f"Published: {group.text}", style="bold"))
+    out.print(f"({group.where})")
+    if group.is_table:
+        rows = table("scheduler", "published", "measured", "off", "outcome", right=(1, 2, 3))
+        for row in group.rows:
+            rows.add_row(
+                row.subject,
+                mean(row.published),
+                mean(row.measured),
+                row.found if row.measured else "-",
+                Text(row.outcome, _STYLES.get(row.outcome, "")),
+            )
+        out.print(rows)
+        for why in dict.fromkeys(row.found for row in group.rows if row.measured is None):
+            out.print(why)
+    else:
+        for row in group.rows:
+            outcome = Text(row.outcome, _STYLES.get(row.outcome, ""))
+            out.print(Text.assemble(f"{row.subject}: ", outcome, f": {row.found}"))
+    if group.why:
+        out.print(f"Why not: {group.why}")
+
+
+def describe(study: Study) -> None:
+    """Print what a study runs and what was published."""
+    print(f"{study.name}: {study.title}\n{study.question}")
+    if study.source:
+        print(f"Source: {study.source}")
+    print(study.file.path)
+    for kernel in study.kernels:
+        print(f"\nkernel {kernel.name}: {kernel.summary or 'no summary'}")
+        for patch in kernel.patches:
+            print(f"    {study.file.path.parent / patch}")
+    for part in study.parts:
+        print(f"\npart {part.name}, {part.repeats} repeats, rig {' or '.join(part.rigs)}\n")
+        lists = (("disks", part.disks), ("workloads", part.workloads),
+                 ("schedulers", part.schedulers))  # fmt: skip
+        print_terms(
+            [
+                ("question", part.question),
+                *((name, ", ".join(values)) for name, values in lists),
+                *([("note", part.note)] if part.note else []),
+                *((f"published ({claim.kind})", claim.text) for claim in part.claims),
+            ]
+        )

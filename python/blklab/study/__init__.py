@@ -1,0 +1,22 @@
+"""Studies: parse, plan, run and judge, with plain data between the steps.
+
+A study is one or more comparisons (`blklab.compare`) and what was published about them.
+Showing is not here: `blklab.cli` prints, `blklab.report` draws.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from blklab.studies import STUDIES
+from blklab.study.model import Study
+from blklab.study.parse import parse
+
+__all__ = ["find", "parse"]
+
+
+def find(spec: str | os.PathLike[str]) -> Study:
+    """The study of that name or in that file. InputError if there is none or it is wrong."""
+    text = os.fspath(spec)
+    return parse(STUDIES.read(Path(text)) if Path(text).is_file() else STUDIES.find(text))

@@ -1,0 +1,265 @@
+"""What was published beside what was measured: reproduced, or not.
+
+* A *figure* is reproduced if the mean of the runs is within the claim's tolerance of the mean
+  of the published ones. Published means are what most comparisons give; nothing is said
+  about how sure either is but the range of the runs.
+* A *ratio* likewise: the ratio, run by run, of two schedulers.
+* An *order* is reproduced if each scheduler is ahead of the next one by an interval that excludes
+  a tie and by an amount that matters, all together at 95 % (Bonferroni over the pairs).
+* *No difference* is reproduced if, at 95 % for all pairs together, no scheduler can be further
+  than the tolerance from any other. Not having seen a difference is not enough; if one
+  above the tolerance is neither shown nor excluded, the answer is "not known".
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from blklab.compare.analyse import waited_for
+from blklab.compare.measurement import Measurement
+from blklab.compare.words import factor
+from blklab.statistics import CONFIDENCE, MATTERS, Interval, ratio
+from blklab.study.metrics import METRICS, Metric, figures
+from blklab.study.model import Claim, Study
+from blklab.study.outcome import Outcome
+
+REPRODUCED, NOT_REPRODUCED, NOT_KNOWN = "reproduced", "not reproduced", "not known"
+_NO_REASON = "No reason is known."
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """One published figure or statement on one disk under one load."""
+
+    part: str
+    rig: str
+    disk: str
+    workload: str
+    kind: str
+    text: str
+    """What was said."""
+    subject: str
+    """The scheduler, or the schedulers that are compared."""
+    unit: str
+    tolerance: float | None
+    """Relative; None of an order."""
+    published: Interval | None
+    """Mean, least and largest of the published runs; None of what is no figure."""
+    measured: Interval | None
+    """Of a figure the same of our runs; of ratios with their confidence interval."""
+    found: str
+    """What was measured, in words; why there is nothing."""
+    outcome: str
+    why: str
+    """Known reasons, if it is not reproduced."""
+    source: str
+
+
+@dataclass(frozen=True)
+class _Cell:
+    """Figures of one metric by scheduler, one for each run, in the order of the seeds."""
+
+    metric: Metric
+    figures: Mapping[str, list[float] | None]
+
+
+@dataclass(frozen=True)
+class _Finding:
+    subject: str
+    outcome: str
+    found: str
+    published: Interval | None = None
+    measured: Interval | None = None
+
+
+def judge(study: Study, outcomes: Sequence[Outcome]) -> list[Judgement]:
+    """Every claim on each disk under each load that it is about, in the order of the study."""
+    return [
+        _judgement(claim, outcome, disk, workload, finding)
+        for part, outcome in zip(study.parts, outcomes, strict=True)
+        for claim in part.claims
+        for disk, workload in _places(claim, part.disks, part.workloads, outcome)
+        for finding in _findings(claim, outcome, disk, workload)
+    ]
+
+
+def _places(
+    claim: Claim, disks: Sequence[str], workloads: Sequence[str], outcome: Outcome
+) -> list[tuple[str, str]]:
+    """The labels of the results, which may not be what the study calls them (paths)."""
+    labels = [dict(zip(names, names, strict=True)) for names in (disks, workloads)]
+    if outcome.results is not None:
+        setup = outcome.results.setup
+        found = (
+            [row["label"] for row in setup["disks"]],
+            [row["name"] for row in setup["workloads"]],
+        )
+        labels = [
+            dict(zip(names, there, strict=True))
+            for names, there in zip((disks, workloads), found, strict=True)
+        ]
+    of_disks, of_workloads = labels
+    return [
+        (of_disks[disk], of_workloads[load]) for disk in claim.disks for load in claim.workloads
+    ]
+
+
+def _judgement(
+    claim: Claim, outcome: Outcome, disk: str, workload: str, finding: _Finding
+) -> Judgement:
+    return Judgement(
+        outcome.part,
+        outcome.rig,
+        disk,
+        workload,
+        claim.kind,
+        claim.text,
+        finding.subject,
+        "times" if claim.kind == "ratio" else METRICS[claim.metric].unit,
+        None if claim.kind == "order" else claim.tolerance,
+        finding.published,
+        finding.measured,
+        finding.found,
+        finding.outcome,
+        (claim.not_reproduced or _NO_REASON) if finding.outcome == NOT_REPRODUCED else "",
+        claim.source,
+    )
+
+
+def _findings(claim: Claim, outcome: Outcome, disk: str, workload: str) -> list[_Finding]:
+    runs = outcome.results.runs if outcome.results is not None else ()
+    by_scheduler: dict[str, list[Measurement]] = {}
+    for run in sorted(runs, key=lambda run: run.repeat):
+        if (run.disk, run.workload) == (disk, workload):
+            by_scheduler.setdefault(run.scheduler, []).append(run)
+    metric, operation = METRICS[claim.metric], waited_for(by_scheduler)
+    cell = _Cell(
+        metric, {name: figures(metric, of, operation) for name, of in by_scheduler.items()}
+    )
+    if claim.kind == "figures":
+        return [_figure(claim, cell, name, outcome) for name in claim.values]
+    missing = [name for name in claim.schedulers if cell.figures.get(name) is None]
+    if missing:
+        subject = _subject(claim, claim.schedulers)
+        return [_Finding(subject, NOT_KNOWN, _why_missing(missing[0], outcome))]
+    judges = {"ratio": _ratio, "order": _order, "no-difference": _no_difference}
+    return [judges[claim.kind](claim, cell)]
+
+
+def _subject(claim: Claim, names: Sequence[str]) -> str:
+    return {"ratio": " to ", "order": " before "}.get(claim.kind, ", ").join(names)
+
+
+def _why_missing(scheduler: str, outcome: Outcome) -> str:
+    for skip in outcome.skipped:
+        if skip.what in (scheduler, outcome.part):
+            return f"{skip.what} was left out: {skip.why}"
+    return f"{scheduler}: nothing was measured"
+
+
+def _figure(claim: Claim, cell: _Cell, name: str, outcome: Outcome) -> _Finding:
+    published = _range(claim.values[name])
+    runs = cell.figures.get(name)
+    if runs is None:
+        return _Finding(name, NOT_KNOWN, _why_missing(name, outcome), published)
+    measured = _range(runs)
+    off = measured.estimate / published.estimate
+    near = _within(off, 1.0, claim.tolerance)
+    found = _change(off)
+    return _Finding(name, REPRODUCED if near else NOT_REPRODUCED, found, published, measured)
+
+
+def _ratio(claim: Claim, cell: _Cell) -> _Finding:
+    one, other = claim.schedulers
+    gap = ratio(_of(cell, one), _of(cell, other))
+    near = _within(gap.estimate, claim.ratio, claim.tolerance)
+    off = gap.estimate / claim.ratio
+    return _Finding(
+        _subject(claim, claim.schedulers),
+        REPRODUCED if near else NOT_REPRODUCED,
+        _change(off),
+        Interval(claim.ratio, claim.ratio, claim.ratio),
+        gap,
+    )
+
+
+def _order(claim: Claim, cell: _Cell) -> _Finding:
+    pairs = list(itertools.pairwise(claim.schedulers))
+    level = 1.0 - (1.0 - CONFIDENCE) / len(pairs)
+    subject = _subject(claim, claim.schedulers)
+    found = []
+    outcome = REPRODUCED
+    for ahead, behind in pairs:
+        gap = _ahead(cell, ahead, behind, level)
+        if gap.low > 1.0 and gap.estimate >= MATTERS:
+            found.append(f"{ahead} is ahead of {behind} by {factor(gap.estimate)}")
+        elif math.isinf(gap.visible):
+            found.append(f"one run cannot show that {ahead} is ahead of {behind}")
+            outcome = NOT_KNOWN if outcome == REPRODUCED else outcome
+        else:
+            back = 1.0 / gap.estimate
+            found.append(
+                f"{behind} is ahead of {ahead} by {factor(back)}"
+                if gap.high < 1.0 and back >= MATTERS
+                else f"no difference that matters between {ahead} and {behind}"
+            )
+            outcome = NOT_REPRODUCED
+    return _Finding(subject, outcome, "; ".join(found))
+
+
+def _no_difference(claim: Claim, cell: _Cell) -> _Finding:
+    pairs = list(itertools.combinations(claim.schedulers, 2))
+    level = 1.0 - (1.0 - CONFIDENCE) / len(pairs)
+    gaps = {pair: _ahead(cell, *pair, level) for pair in pairs}
+    limit = 1.0 + claim.tolerance
+    subject = _subject(claim, claim.schedulers)
+    reach, (one, other) = max((_reach(gap), pair) for pair, gap in gaps.items())
+    if reach <= limit:
+        return _Finding(subject, REPRODUCED, f"at most {factor(reach)} apart")
+    shown = [(_size(g), pair) for pair, g in gaps.items() if g.low > limit or g.high < 1 / limit]
+    if shown:
+        size, (one, other) = max(shown)
+        return _Finding(subject, NOT_REPRODUCED, f"{one} and {other} are {factor(size)} apart")
+    found = f"{one} and {other} may be {factor(reach)} apart; more --repeats tell"
+    return _Finding(subject, NOT_KNOWN, found)
+
+
+def _of(cell: _Cell, name: str) -> list[float]:
+    runs = cell.figures[name]
+    assert runs is not None, "looked at before"
+    return runs
+
+
+def _ahead(cell: _Cell, one: str, other: str, level: float) -> Interval:
+    """How many times better `one` is."""
+    better, worse = _of(cell, one), _of(cell, other)
+    if not cell.metric.more_is_better:
+        better, worse = worse, better
+    return ratio(better, worse, level)
+
+
+def _size(gap: Interval) -> float:
+    return max(gap.estimate, 1.0 / gap.estimate)
+
+
+def _reach(gap: Interval) -> float:
+    """How far the two may be apart, either way."""
+    return max(gap.high, 1.0 / gap.low if gap.low > 0.0 else math.inf)
+
+
+def _within(value: float, target: float, tolerance: float) -> bool:
+    return abs(value / target - 1.0) <= tolerance
+
+
+def _change(off: float) -> str:
+    # Adding zero takes the sign off a zero.
+    percent = round((off - 1.0) * 100.0, 1) + 0.0
+    return f"{percent:+.1f} %" if off < 2 else f"{off:,.1f} times"  # noqa: PLR2004
+
+
+def _range(values: Sequence[float]) -> Interval:
+    return Interval(fmean(values), min(values), max(values))

@@ -1,0 +1,182 @@
+"""What may stand in a study file. Parser, errors and documentation use these tables."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from blklab.compare.analyse import OBJECTIVES
+from blklab.study.metrics import METRICS
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What a value has to be."""
+
+    expected: str
+    fits: Callable[[Any], bool]
+    of_each: Shape | None = None
+    """For tables whose keys are the user's own: what each value has to be."""
+
+
+@dataclass(frozen=True)
+class Key:
+    """One key of a table."""
+
+    name: str
+    shape: Shape
+    help: str
+    default: str | None = None
+    """What holds without it, for people; None if it must be there."""
+
+
+def _number(value: Any) -> bool:
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return _whole(-(2**63), 2**63 - 1)(value)
+
+
+def _whole(low: int, high: int) -> Callable[[Any], bool]:
+    return lambda value: type(value) is int and low <= value <= high
+
+
+def _text(value: Any) -> bool:
+    return isinstance(value, str) and bool(value.strip())
+
+
+def _texts(value: Any) -> bool:
+    return (
+        isinstance(value, list)
+        and bool(value)
+        and all(map(_text, value))
+        and len(set(value)) == len(value)
+    )
+
+
+def _positive(value: Any) -> bool:
+    return _number(value) and value > 0
+
+
+def _figures(value: Any) -> bool:
+    several = isinstance(value, list) and bool(value)
+    return _positive(value) or (several and all(map(_positive, value)))
+
+
+_PERCENT_MAX = 1000
+_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
+
+TEXT = Shape("a text", _text)
+NAME = Shape(
+    "a name of a-z, 0-9, _ and -, at most 40 characters",
+    lambda value: isinstance(value, str) and bool(_NAME.fullmatch(value)),
+)
+TEXTS = Shape('a list of texts, none twice: ["a", "b"]', _texts)
+PAIR = Shape(
+    'two schedulers: ["a", "b"]', lambda value: _texts(value) and len(value) == len(("a", "b"))
+)
+SEVERAL = Shape(
+    'at least two schedulers: ["a", "b"]', lambda value: _texts(value) and len(value) > 1
+)
+RIGS = Shape(
+    'a list of "sim" and "kernel"',
+    lambda value: _texts(value) and set(value) <= {"sim", "kernel"},
+)
+REPEATS = Shape("a whole number from 1 to 10000", _whole(1, 10_000))
+SEED = Shape("a whole number from 0 to 2^62", _whole(0, 2**62))
+RATIO = Shape("a number above 0", _positive)
+PERCENT = Shape(
+    f"a number of per cent, from 0 to {_PERCENT_MAX}",
+    lambda value: _number(value) and 0 <= value <= _PERCENT_MAX,
+)
+OBJECTIVE = Shape(
+    f"one of {', '.join(OBJECTIVES)}", lambda v: isinstance(v, str) and v in OBJECTIVES
+)
+METRIC = Shape(f"one of {', '.join(METRICS)}", lambda v: isinstance(v, str) and v in METRICS)
+TABLE = Shape("a table", lambda value: isinstance(value, dict))
+FIGURES = Shape(
+    "a table: scheduler = figure",
+    lambda value: isinstance(value, dict) and bool(value),
+    Shape("a number above 0, or a list of them, one for each run", _figures),
+)
+HOST = Shape(
+    "a table: name = whole number",
+    lambda value: isinstance(value, dict),
+    Shape("a whole number", _whole(-(2**63), 2**63 - 1)),
+)
+TABLES = Shape(
+    "tables, each below its [[heading]]",
+    lambda value: isinstance(value, list) and all(isinstance(item, dict) for item in value),
+)
+
+STUDY = (
+    Key("title", TEXT, "what it is, in a line; `blklab studies` shows it"),
+    Key("question", TEXT, "what it asks"),
+    Key("source", TEXT, "where the published figures stand", ""),
+    Key("rigs", RIGS, "where its parts can run; the first unless `--rig` says", '["sim"]'),
+    Key("repeats", REPEATS, "runs of each, with other seeds", "5"),
+    Key("seed", SEED, "seed of the first repeat", "1"),
+    Key("kernel", TABLES, "`[[kernel]]`: kernels to build", "none"),
+    Key("part", TABLES, "`[[part]]`: its comparisons, at least one"),
+)
+KERNEL = (
+    Key("name", NAME, "`SCHEDULER@NAME` runs on it"),
+    Key("summary", TEXT, "what is different in it", ""),
+    Key("source", TEXT, "version, tarball or directory", "as `blklab kernel build`"),
+    Key("patches", TEXTS, "files, beside the study's", "none"),
+    Key("config", TEXTS, "options, `NAME=VALUE`", "none"),
+)
+PART = (
+    Key("name", NAME, "also that of its directory in the report"),
+    Key("question", TEXT, "what this part asks", "the study's"),
+    Key("note", TEXT, "what is not as it was published", ""),
+    Key("rigs", RIGS, "where it can run", "the study's"),
+    Key("disks", TEXTS, "as `--disk` of compare"),
+    Key("workloads", TEXTS, "as `--workload` of compare"),
+    Key("schedulers", TEXTS, "as `--scheduler` of compare; `@KERNEL` behind it"),
+    Key("repeats", REPEATS, "runs of each", "the study's"),
+    Key("objective", OBJECTIVE, "what to rank by", '"both"'),
+    Key("host", HOST, "what to change of the modelled host", "nothing"),
+    Key("claim", TABLES, "`[[part.claim]]`: what was published", "none"),
+)
+_CLAIM_FIRST = (
+    Key("kind", TEXT, "which kind of claim; the other keys depend on it"),
+    Key("text", TEXT, "what was said, in a sentence"),
+)
+_CLAIM_LAST = (
+    Key("metric", METRIC, "the figure it is about", '"mb_s"'),
+    Key("disks", TEXTS, "on which of the part's disks", "on each"),
+    Key("workloads", TEXTS, "under which of the part's loads", "under each"),
+    Key("source", TEXT, "where it stands", "the study's"),
+    Key("not_reproduced", TEXT, "known reasons why it may not come out", ""),
+)
+_TOLERANCE = Key("tolerance_percent", PERCENT, "how far the measured may be off")
+CLAIMS = {
+    "figures": (
+        *_CLAIM_FIRST,
+        Key("values", FIGURES, "published: `scheduler = figure`, or a list, one for each run"),
+        _TOLERANCE,
+        *_CLAIM_LAST,
+    ),
+    "ratio": (
+        *_CLAIM_FIRST,
+        Key("schedulers", PAIR, "the one and the other"),
+        Key("value", RATIO, "how many times the other's figure the one's was"),
+        _TOLERANCE,
+        *_CLAIM_LAST,
+    ),
+    "order": (
+        *_CLAIM_FIRST,
+        Key("schedulers", SEVERAL, "the best first"),
+        *_CLAIM_LAST,
+    ),
+    "no-difference": (
+        *_CLAIM_FIRST,
+        Key("schedulers", SEVERAL, "who is alike", "the part's"),
+        Key("tolerance_percent", PERCENT, "what is no difference", "2"),
+        *_CLAIM_LAST,
+    ),
+}
+"""The keys of a claim of each kind."""

@@ -1,0 +1,96 @@
+"""A study as plain data, as its file says it; nothing is looked up yet."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from blklab.catalogue import Entry
+from blklab.errors import InputError
+from blklab.study.places import Path, line_of
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel to build; ``SCHEDULER@NAME`` runs on it."""
+
+    name: str
+    summary: str
+    source: str | None
+    """Version, tarball or directory; None for the default version."""
+    patches: tuple[str, ...]
+    """Files, relative to the study's."""
+    config: tuple[str, ...]
+    """``NAME=VALUE`` of the kernel's configuration."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """Something that was published, in one of the ways of `blklab.study.keys.CLAIMS`."""
+
+    kind: str
+    text: str
+    metric: str
+    workloads: tuple[str, ...]
+    disks: tuple[str, ...]
+    """It is judged on each disk under each of these loads."""
+    schedulers: tuple[str, ...]
+    """Who is compared; of an order: the best first; of a ratio: the one, then the other."""
+    values: Mapping[str, tuple[float, ...]]
+    """Published figures by scheduler, one for each run that was published; in `metric`'s unit."""
+    ratio: float
+    """How many times the second's figure the first's was."""
+    tolerance: float
+    """Relative: 0.1 for 10 %."""
+    source: str
+    not_reproduced: str
+    """Known reasons why it may not come out here."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """One comparison of the study."""
+
+    name: str
+    question: str
+    note: str
+    """What is not as it was published: another disk, another load."""
+    rigs: tuple[str, ...]
+    """Where it can run; the first unless another is asked for."""
+    disks: tuple[str, ...]
+    workloads: tuple[str, ...]
+    schedulers: tuple[str, ...]
+    repeats: int
+    objective: str
+    """What the schedulers are ranked by."""
+    host: Mapping[str, int]
+    claims: tuple[Claim, ...]
+
+
+@dataclass(frozen=True)
+class Study:
+    """A whole study file."""
+
+    file: Entry
+    title: str
+    question: str
+    source: str
+    seed: int
+    kernels: tuple[Kernel, ...]
+    parts: tuple[Part, ...]
+
+    @property
+    def name(self) -> str:
+        """By which it is called."""
+        return self.file.name
+
+    def wrong(self, path: Path, message: str) -> InputError:
+        """The error to raise about what stands at `path` in the file."""
+        return wrong(self.file, path, message)
+
+
+def wrong(file: Entry, path: Path, message: str) -> InputError:
+    """One line: file, line, key, and what is wrong with it."""
+    keys = [str(step) for step in path if isinstance(step, str)]
+    where = f"{file.path}:{line_of(file.text, path)}: "
+    return InputError(" ".join(f"{where}{': '.join([*keys[-1:], message])}".split()))

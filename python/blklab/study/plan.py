@@ -1,0 +1,127 @@
+"""What of a study runs where: each part becomes a comparison, or is left out with the reason."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from blklab import rigs, specs
+from blklab.compare.plan import Setup
+from blklab.errors import InputError, nearest
+from blklab.specs import on_kernel
+from blklab.study.model import Part, Study
+from blklab.study.outcome import Skipped
+
+_LINUX = ("none", "mq-deadline", "kyber", "bfq")
+"""What a kernel has since its single-queue block layer went, with 5.0."""
+
+_Found = TypeVar("_Found")
+
+
+@dataclass(frozen=True)
+class PlannedPart:
+    """One part on one rig."""
+
+    part: Part
+    rig: str
+    setup: Setup | None
+    """None if all of it is left out."""
+    skipped: tuple[Skipped, ...]
+
+
+def plan(
+    study: Study, rig: str | None = None, repeats: int | None = None, seed: int | None = None
+) -> list[PlannedPart]:
+    """Every part, on its own first rig or on `rig`; `repeats` and `seed` before the study's.
+
+    InputError if a disk, a load or a scheduler does not exist, or if nothing is left to run.
+    """
+    if rig is not None:
+        rigs.check(rig)
+    planned = [
+        _part(study, number, rig or part.rigs[0], repeats, seed)
+        for number, part in enumerate(study.parts)
+    ]
+    if not any(part.setup for part in planned):
+        reasons = dict.fromkeys(skip.why for part in planned for skip in part.skipped)
+        raise InputError(f"{study.file.path}: nothing to run: {'; '.join(reasons)}")
+    return planned
+
+
+def _part(
+    study: Study, number: int, rig: str, repeats: int | None, seed: int | None
+) -> PlannedPart:
+    part = study.parts[number]
+    if rig not in part.rigs:
+        why = f"needs --rig {' or '.join(part.rigs)}"
+        return PlannedPart(part, rig, None, (Skipped(part.name, why),))
+    if rig not in rigs.RIGS:
+        why = f"needs the rig '{rig}', which is not part of this blklab"
+        return PlannedPart(part, rig, None, (Skipped(part.name, why),))
+    place = ("part", number)
+
+    def found(key: str, names: Iterable[str], find: Callable[[str], _Found]) -> list[_Found]:
+        there = []
+        for which, name in enumerate(names):
+            try:
+                there.append(find(name))
+            except InputError as error:
+                raise study.wrong((*place, key, which), str(error)) from error
+        return there
+
+    folder = study.file.path.parent
+    disks = found("disks", part.disks, lambda name: specs.disk(_beside(folder, name, ".toml")))
+    loads = found("workloads", part.workloads, lambda n: specs.workload(_beside(folder, n, ".fio")))
+    reasons = found("schedulers", part.schedulers, lambda spec: _missing(spec, rig))
+    skipped = [
+        Skipped(spec, why) for spec, why in zip(part.schedulers, reasons, strict=True) if why
+    ]
+    schedulers = [spec for spec, why in zip(part.schedulers, reasons, strict=True) if not why]
+    if not schedulers:
+        return PlannedPart(part, rig, None, tuple(skipped))
+    try:
+        setup = Setup(
+            tuple(disks),
+            tuple(loads),
+            tuple(schedulers),
+            repeats or part.repeats,
+            study.seed if seed is None else seed,
+            specs.host(f"{name}={value}" for name, value in part.host.items()),
+        )
+    except InputError as error:
+        raise study.wrong((*place, "host") if part.host else place, str(error)) from error
+    return PlannedPart(part, rig, setup, tuple(skipped))
+
+
+def _missing(spec: str, rig: str) -> str:
+    """Why the scheduler cannot run there, empty if it can. InputError if there is none such."""
+    from blklab.rigs import sim
+
+    simulated = [info["name"] for info in sim.schedulers()]
+    told, kernel = on_kernel(spec)
+    name = told.partition(":")[0]
+    if name not in {*simulated, *_LINUX}:
+        raise InputError(f"no scheduler '{name}'{nearest(name, {*simulated, *_LINUX})}")
+    if rig == "sim" and kernel is not None:
+        return "needs --rig kernel: it runs on a kernel that is built for it"
+    if name not in (simulated if rig == "sim" else _LINUX):
+        return f"the rig '{rig}' has no '{name}'"
+    sim.check_scheduler(told)
+    return ""
+
+
+def _beside(folder: Path, spec: str, suffix: str) -> str:
+    """A path is meant from the study's file; a name stays one."""
+    names_a_file = os.sep in spec or spec.endswith(suffix) or f"{suffix}:" in spec
+    return str(folder / Path(spec).expanduser()) if names_a_file else spec
+
+
+def count(planned: Sequence[PlannedPart]) -> int:
+    """How many runs it is."""
+    setups = [part.setup for part in planned if part.setup is not None]
+    return sum(
+        len(s.disks) * len(s.workloads) * len(s.schedulers) * s.repeats for s in setups
+    )  # fmt: skip

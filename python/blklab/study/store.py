@@ -1,0 +1,88 @@
+"""A study's directory: `study.json`, `report.html`, and below them a directory for each part
+with what `blklab compare` writes. All of it can be made again from `study.json` and the parts'
+`results.json`, without running anything."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from blklab import report as pages
+from blklab.catalogue import Entry
+from blklab.compare import store
+from blklab.compare.analyse import analyse
+from blklab.errors import InputError
+from blklab.study.judge import Judgement
+from blklab.study.model import Study
+from blklab.study.outcome import Outcome, Skipped
+from blklab.study.parse import parse
+
+FILE = "study.json"
+_FORMAT = 1
+
+
+def texts(
+    study: Study, outcomes: Sequence[Outcome], judgements: Sequence[Judgement], out: Path
+) -> dict[Path, str]:
+    """Everything that is to be written below `out`."""
+    written = {out / FILE: _to_text(study, outcomes, judgements)}
+    for part, outcome in zip(study.parts, outcomes, strict=True):
+        if outcome.results is not None:
+            folder = out / outcome.part
+            mine = [row for row in judgements if row.part == outcome.part]
+            answers = analyse(outcome.results.runs, part.objective)
+            written[folder / "results.json"] = store.to_text(outcome.results)
+            written[folder / "report.html"] = pages.render(
+                outcome.results, answers, title=f"{study.title}: {outcome.part}", judgements=mine
+            )
+    written[out / "report.html"] = pages.study_page(study, outcomes, judgements)
+    return written
+
+
+def load(directory: Path) -> tuple[Study, list[Outcome]]:
+    """A study that has run. InputError if it is none."""
+    file = directory / FILE
+    try:
+        document = json.loads(file.read_text(encoding="utf-8"))
+        if document["format"] != _FORMAT:
+            raise InputError(f"{file}: a study of format {document['format']}, expected {_FORMAT}")
+        study = parse(Entry(str(document["name"]), file, str(document["text"])))
+        rows = {row["part"]: row for row in document["parts"]}
+        outcomes = [_outcome(directory, rows[part.name]) for part in study.parts]
+    except OSError as error:
+        raise InputError(f"{file}: {error.strerror or error}") from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InputError(f"{file}: not a study that 'blklab run' kept ({error})") from error
+    return study, outcomes
+
+
+def summary(outcomes: Sequence[Outcome], judgements: Sequence[Judgement]) -> dict[str, Any]:
+    """Plain data, for ``--json``. Figures are in `unit`."""
+    return {
+        "parts": [
+            {
+                "part": outcome.part,
+                "rig": outcome.rig,
+                "ran": outcome.results is not None,
+                "skipped": [asdict(skip) for skip in outcome.skipped],
+            }
+            for outcome in outcomes
+        ],
+        "judgements": [asdict(row) for row in judgements],
+    }
+
+
+def _to_text(
+    study: Study, outcomes: Sequence[Outcome], judgements: Sequence[Judgement]
+) -> str:  # fmt: skip
+    # Where the file lay is another place on another machine.
+    head = {"format": _FORMAT, "name": study.name, "text": study.file.text}
+    return json.dumps(head | summary(outcomes, judgements), indent=1) + "\n"
+
+
+def _outcome(directory: Path, row: dict[str, Any]) -> Outcome:
+    results = store.load(directory / row["part"]) if row["ran"] else None
+    return Outcome(row["part"], row["rig"], results, tuple(Skipped(**s) for s in row["skipped"]))

@@ -1,0 +1,317 @@
+"""Studies run: what is left out and why, what is judged how, what is written and shown."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from blklab import study as studies
+from blklab.catalogue import Entry
+from blklab.compare.measurement import Latency, Measurement
+from blklab.compare.store import Results
+from blklab.errors import InputError
+from blklab.study.judge import Judgement, judge
+from blklab.study.model import Study
+from blklab.study.outcome import Outcome, Skipped
+from blklab.study.plan import plan
+
+HEAD = """\
+title = "t <i>"
+question = "q?"
+source = "s"
+rigs = ["sim", "kernel"]
+repeats = 3
+[[kernel]]
+name = "slow"
+[[part]]
+name = "p"
+disks = ["su800-128gb"]
+workloads = ["short.fio"]
+schedulers = ["none", "mq-deadline", "kyber", "bfq"]
+"""
+JOB = "# short\n[a]\nrw=randread\nbs=4k\nsize=64M\ndirect=1\nruntime=1\ntime_based\n"
+
+
+def study(tmp_path: Path, claims: str = "", head: str = HEAD) -> Study:
+    (tmp_path / "short.fio").write_text(JOB)
+    (tmp_path / "mine.toml").write_text(head + claims)
+    return studies.find(tmp_path / "mine.toml")
+
+
+# Judging
+
+
+def run(scheduler: str, repeat: int, mb_s: float, p99_ns: int) -> Measurement:
+    latency = Latency(10, p99_ns / 2, (p99_ns // 2, p99_ns, p99_ns), (p99_ns,), (10,))
+    return Measurement(
+        "su800-128gb", "short", scheduler, repeat, 1 + repeat, 10**9, mb_s * 1e6, 100.0,
+        {"read": latency}, {}, None,
+    )  # fmt: skip
+
+
+def judged(tmp_path: Path, claim: str, **mb_s: list[float]) -> list[Judgement]:
+    """The claim about runs with these throughputs; twice as fast is half the latency."""
+    head = HEAD.replace('"bfq"', '"kyber@slow"')
+    runs = [
+        run(name.replace("_at_", "@").replace("mq_", "mq-"), repeat, value, round(1e9 / value))
+        for name, values in mb_s.items()
+        for repeat, value in enumerate(values)
+    ]
+    setup = {"disks": [{"label": "su800-128gb"}], "workloads": [{"name": "short"}]}
+    skipped = (Skipped("kyber@slow", "needs it"),)
+    outcome = Outcome("p", "sim", Results(setup, tuple(runs)), skipped)
+    made = study(tmp_path, f'[[part.claim]]\ntext = "x"\n{claim}\n', head)
+    return judge(made, [outcome])
+
+
+FIGURES = 'kind = "figures"\ntolerance_percent = 10\nvalues = { none = [90, 110], kyber = 50 }'
+
+
+def test_a_figure_is_reproduced_within_its_tolerance_of_the_published_mean(tmp_path: Path) -> None:
+    none, kyber = judged(tmp_path, FIGURES, none=[100, 101, 126], kyber=[55.1, 55.1, 55.1])
+    assert (none.outcome, kyber.outcome) == ("reproduced", "not reproduced")
+    assert none.published is not None
+    assert none.measured is not None
+    assert (none.published.estimate, none.published.low, none.published.high) == (100, 90, 110)
+    assert (none.measured.estimate, none.measured.low, none.measured.high) == (109, 100, 126)
+    assert kyber.found == "+10.2 %"
+    assert kyber.why == "No reason is known."
+    assert (none.why, none.source) == ("", "s")
+
+
+def test_what_did_not_run_is_not_known_and_says_why(tmp_path: Path) -> None:
+    claim = FIGURES.replace("kyber", '"kyber@slow"')
+    _, slow = judged(tmp_path, claim, none=[100, 100, 100])
+    assert slow.outcome == "not known"
+    assert slow.found == "kyber@slow was left out: needs it"
+    claim = 'kind = "order"\nschedulers = ["none", "kyber@slow"]'
+    [order] = judged(tmp_path, claim, none=[100, 100, 100])
+    assert (order.outcome, order.found) == ("not known", "kyber@slow was left out: needs it")
+
+
+@pytest.mark.parametrize(
+    ("claim", "none", "kyber", "outcome", "found"),
+    [
+        ('kind = "ratio"\nvalue = 2.0\ntolerance_percent = 5', [200, 210, 190], [100, 105, 96],
+         "reproduced", r"-0\.3 %"),
+        ('kind = "ratio"\nvalue = 2.0\ntolerance_percent = 5', [150, 150, 150], [100, 100, 100],
+         "not reproduced", r"-25\.0 %"),
+        ('kind = "ratio"\nmetric = "p99_us"\nvalue = 0.5\ntolerance_percent = 5',
+         [200, 200, 200], [100, 100, 100], "reproduced", r"\+0\.0 %"),
+        ('kind = "order"', [110, 111, 109], [100, 101, 100],
+         "reproduced", "none is ahead of kyber by 9.6 %"),
+        ('kind = "order"\nmetric = "p99_us"', [110, 111, 109], [100, 101, 100],
+         "reproduced", "none is ahead of kyber by 9.6 %"),
+        ('kind = "order"', [100, 101, 100], [110, 111, 109],
+         "not reproduced", "kyber is ahead of none by 9.6 %"),
+        ('kind = "order"', [101, 101, 101], [100, 100, 100],
+         "not reproduced", "no difference that matters between none and kyber"),
+        ('kind = "order"', [110, 90, 130], [100, 100, 100],
+         "not reproduced", "no difference that matters between none and kyber"),
+        ('kind = "order"', [110], [100], "not known", "one run cannot show"),
+        ('kind = "no-difference"', [101, 101, 101], [100, 100, 100], "reproduced", r"at most 1\.0"),
+        ('kind = "no-difference"', [110, 111, 109], [100, 101, 100],
+         "not reproduced", r"none and kyber are 9\.6 % apart"),
+        ('kind = "no-difference"\ntolerance_percent = 20', [110, 111, 109], [100, 101, 100],
+         "reproduced", r"at most 11\.0 % apart"),
+        ('kind = "no-difference"', [101, 90, 110], [100, 100, 100],
+         "not known", "none and kyber may be"),
+        ('kind = "no-difference"', [101], [100], "not known", "none and kyber may be any number"),
+    ],
+)  # fmt: skip
+def test_statements_about_two_schedulers(
+    tmp_path: Path, claim: str, none: list[float], kyber: list[float], outcome: str, found: str
+) -> None:
+    [row] = judged(tmp_path, f'schedulers = ["none", "kyber"]\n{claim}', none=none, kyber=kyber)
+    assert row.outcome == outcome
+    assert re.match(found, row.found), row.found
+
+
+def test_an_order_of_three_holds_only_if_both_steps_do(tmp_path: Path) -> None:
+    claim = 'kind = "order"\nschedulers = ["none", "kyber", "mq-deadline"]'
+    good = {"none": [120.0, 121, 122], "kyber": [110.0, 111, 112], "mq_deadline": [100.0, 101, 102]}
+    [row] = judged(tmp_path, claim, **good)
+    assert row.outcome == "reproduced"
+    [row] = judged(tmp_path, claim, **good | {"kyber": [101.0, 102, 103]})
+    assert row.outcome == "not reproduced"
+
+
+# Planning
+
+
+def test_what_a_rig_has_not_is_left_out_with_the_reason(tmp_path: Path) -> None:
+    head = HEAD.replace('"bfq"]', '"kyber@slow"]') + HEAD[HEAD.index("[[part]]") :].replace(
+        '"p"', '"k"\nrigs = ["kernel"]'
+    )
+    simulated, kernel = plan(study(tmp_path, head=head))
+    assert simulated.setup is not None
+    assert simulated.setup.schedulers == ("none", "mq-deadline", "kyber")
+    assert [(skip.what, skip.why) for skip in simulated.skipped] == [
+        ("kyber@slow", "needs --rig kernel: it runs on a kernel that is built for it")
+    ]
+    assert kernel.rig == "kernel"
+    _, kernel = plan(study(tmp_path, head=head), "sim")
+    assert kernel.setup is None
+    assert kernel.skipped == (Skipped("k", "needs --rig kernel"),)
+
+
+def test_repeats_seed_and_files_are_taken_from_where_they_are_said(tmp_path: Path) -> None:
+    [part] = plan(study(tmp_path))
+    assert part.setup is not None
+    assert (part.setup.repeats, part.setup.seed) == (3, 1)
+    assert part.setup.workloads[0].path == tmp_path / "short.fio"
+    [part] = plan(study(tmp_path), repeats=7, seed=0)
+    assert part.setup is not None
+    assert (part.setup.repeats, part.setup.seed) == (7, 0)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("su800-128gb", "su800", "mine.toml:10: disks: no disk 'su800'"),
+        ("su800-128gb", "su800-128gb:dies", "mine.toml:10: disks: disk 'su800-128gb:dies'"),
+        ("short.fio", "shrt.fio", "mine.toml:11: workloads: .*/shrt.fio: No such file"),
+        ("short.fio", "readers", "mine.toml:11: workloads: no workload 'readers'"),
+        ("kyber", "kybre", "mine.toml:12: schedulers: .*did you mean 'kyber'?"),
+        ("kyber", "kyber:x=1", "mine.toml:12: schedulers: kyber has no tunable 'x'"),
+        ('"bfq"]', '"bfq"]\nhost = { cpu = 1 }', "mine.toml:13: host: .*did you mean 'cpus'?"),
+        ('["sim", "kernel"]', '["kernel"]', "mine.toml: nothing to run: needs --rig kernel"),
+    ],
+)
+def test_what_does_not_exist_is_refused_where_it_stands(
+    tmp_path: Path, old: str, new: str, message: str
+) -> None:
+    assert HEAD.count(old) == 1
+    with pytest.raises(InputError, match=message):
+        plan(study(tmp_path, head=HEAD.replace(old, new)), "sim")
+
+
+# The commands
+
+CLAIM = """
+[[part.claim]]
+kind = "figures"
+text = "so fast"
+metric = "iops"
+tolerance_percent = 5
+values = { none = 1, bfq = 3 }
+not_reproduced = "made up </script>"
+[[part.claim]]
+kind = "no-difference"
+text = "all alike"
+metric = "iops"
+schedulers = ["none", "kyber"]
+tolerance_percent = 20
+"""
+
+
+def blklab(where: Path, *arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(
+        [sys.executable, "-m", "blklab", *arguments],
+        cwd=where,
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | {"BLKLAB_STUDIES": str(where)},
+    )
+    assert done.returncode == code, done.stderr
+    return done
+
+
+def test_a_study_of_ones_own_runs_by_name_and_tells_what_came_out(tmp_path: Path) -> None:
+    study(tmp_path, 'objective = "throughput"\n' + CLAIM)
+    assert re.search(r"^mine +t <i>$", blklab(tmp_path, "studies").stdout, re.MULTILINE)
+    told = blklab(tmp_path, "studies", "mine").stdout
+    assert "part p, 3 repeats, rig sim or kernel" in told
+    assert "published (figures)\n    so fast" in told
+    done = blklab(tmp_path, "run", "mine", "--repeats", "2")
+    assert "Left out: bfq: the rig 'sim' has no 'bfq'" in done.stdout
+    assert re.search(r"none +1 +[\d,]+ .*times +not reproduced", done.stdout)
+    assert re.search(r"bfq +3 +- +- +not known", done.stdout)
+    assert "Why not: made up </script>" in done.stdout
+    assert "none, kyber: reproduced: at most" in done.stdout
+    assert (
+        "Of 3 published figures and statements 1 reproduced, 1 not reproduced, 1 not known."
+        in " ".join(done.stdout.split())
+    )
+    assert max(map(len, done.stdout.splitlines())) <= 80
+    page = (tmp_path / "reports/mine/report.html").read_text()
+    assert "made up &lt;/script&gt;" in page
+    assert '<td class="not-reproduced">not reproduced</td>' in page
+    assert 'href="p/report.html"' in page
+    part = (tmp_path / "reports/mine/p/report.html").read_text()
+    assert "What was published, and what was measured" in part
+    assert "best first by throughput" in part
+    assert "throughput: no difference that matters" in done.stdout
+
+
+def test_kept_results_give_the_same_report_again_without_the_study(tmp_path: Path) -> None:
+    study(tmp_path, CLAIM)
+    blklab(tmp_path, "run", "mine", "--repeats", "1", "--out", "out")
+    files = {path: path.read_bytes() for path in (tmp_path / "out").rglob("*") if path.is_file()}
+    assert {str(path.relative_to(tmp_path / "out")) for path in files} == {
+        "study.json", "report.html", "p/results.json", "p/report.html",
+    }  # fmt: skip
+    (tmp_path / "mine.toml").unlink()
+    (tmp_path / "out/report.html").unlink()
+    blklab(tmp_path, "report", "out")
+    assert {path: path.read_bytes() for path in files} == files
+    (tmp_path / "out/study.json").write_text('{"format": 1}')
+    done = blklab(tmp_path, "report", "out", code=2)
+    assert "not a study that 'blklab run' kept" in done.stderr
+
+
+def test_json_is_all_that_stands_on_stdout(tmp_path: Path) -> None:
+    study(tmp_path, CLAIM)
+    document = json.loads(blklab(tmp_path, "run", "mine.toml", "--repeats", "2", "--json").stdout)
+    assert document["study"] == "mine"
+    assert document["parts"] == [
+        {"part": "p", "rig": "sim", "ran": True,
+         "skipped": [{"what": "bfq", "why": "the rig 'sim' has no 'bfq'"}]}
+    ]  # fmt: skip
+    rows = document["judgements"]
+    outcomes = ["not reproduced", "not known", "reproduced"]
+    assert [row["outcome"] for row in rows] == outcomes
+    assert rows[0]["published"]["estimate"] == 1
+    assert rows[0]["measured"]["estimate"] > 1
+    assert json.loads(blklab(tmp_path, "studies", "--json").stdout)
+    assert json.loads(blklab(tmp_path, "studies", "mine", "--json").stdout)["parts"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("run", "itmo-2023"), "no study 'itmo-2023'; did you mean 'itmo-2024'?"),
+        (("run", "absent.toml"), "absent.toml: No such file or directory"),
+        (("run", "broken.toml"), "broken.toml:1: titel: there is no such key"),
+        (("studies", "broken"), "broken.toml:1: titel: there is no such key"),
+        (("run", "itmo-2024", "--rig", "real"), "no rig 'real'"),
+        (("run", "itmo-2024", "--out", "broken.toml"), "broken.toml is not a directory"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(
+    tmp_path: Path, arguments: tuple[str, ...], message: str
+) -> None:
+    (tmp_path / "broken.toml").write_text('titel = "a"\n')
+    done = blklab(tmp_path, *arguments, code=2)
+    assert message in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not (tmp_path / "reports").exists()
+
+
+def test_a_broken_study_of_ones_own_hides_no_other(tmp_path: Path) -> None:
+    (tmp_path / "broken.toml").write_text('titel = "a"\n')
+    told = blklab(tmp_path, "studies").stdout
+    assert "not to be run" in told
+    assert "itmo-2024" in told
+
+
+def test_a_study_file_of_no_end_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="are no study"):
+        studies.parse(Entry("s", tmp_path / "s.toml", "# " + "x" * (1 << 20)))
