@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import blklab
+from blklab import rigs
 from tests import fake_core
 
 
@@ -18,6 +19,8 @@ def fake(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
     for name in list(sys.modules):
         if name.startswith(("blklab.rigs.sim", "blklab.compare.describe", "blklab._core")):
             monkeypatch.delitem(sys.modules, name)
+    # `from blklab.rigs import sim` takes the attribute, if there is one.
+    monkeypatch.delattr(rigs, "sim", raising=False)
     monkeypatch.setitem(sys.modules, "blklab._core", fake_core)
     monkeypatch.setattr(blklab, "_core", fake_core, raising=False)
     disks, workloads = tmp_path / "disks", tmp_path / "workloads"
