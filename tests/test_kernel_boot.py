@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 
 from blklab.errors import InputError
+from blklab.kernel import supervise
 from blklab.kernel.boot import TimeTravel, boot
 from blklab.kernel.errors import GuestPanicError, GuestTimeoutError, KernelError
 from tests import real_kernel
@@ -194,6 +195,20 @@ def test_a_guest_dies_with_whoever_started_it_and_leaves_nothing(
     parent.send_signal(how)
     parent.wait(20)
     _until_gone(run_dir)
+
+
+def test_a_guest_that_nobody_waits_for_any_more_dies_before_it_has_begun(tmp_path: Path) -> None:
+    private = tmp_path / "private"
+    private.mkdir()
+    for _ in range(20):
+        done = subprocess.run(
+            [sys.executable, "-I", "-S", supervise.__file__, "60", str(tmp_path / "console"),
+             "1000", str(private), "sleep", "60"],
+            stdin=subprocess.DEVNULL,
+            check=False,
+            timeout=20,
+        )  # fmt: skip
+        assert done.returncode == supervise.ABANDONED
 
 
 def test_two_guests_run_side_by_side(linux: Path, run_dir: Path) -> None:

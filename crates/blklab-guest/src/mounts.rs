@@ -1,8 +1,8 @@
 //! What the guest mounts before anything else.
 
-use std::ffi::{CStr, CString};
+use std::ffi::{CStr, CString, OsString};
 use std::fs;
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
@@ -65,6 +65,41 @@ pub fn disk(device: &Path, place: &Path, kind: &str, options: &str) -> Result<()
     mount(device, place, kind, MountFlags::empty(), Some(data)).map_err(|error| fail(&error))
 }
 
+/// Where the disk and its partitions are mounted, the latest first.
+pub fn of_disk(device: &Path) -> Vec<PathBuf> {
+    places(&fs::read("/proc/self/mounts").unwrap_or_default(), device.as_os_str().as_bytes())
+}
+
+fn places(mounts: &[u8], device: &[u8]) -> Vec<PathBuf> {
+    let place = |line: &[u8]| {
+        let mut words = line.split(|byte| *byte == b' ');
+        let ours = words.next()?.starts_with(device);
+        ours.then(|| PathBuf::from(OsString::from_vec(unescaped(words.next().unwrap_or_default()))))
+    };
+    mounts.split(|byte| *byte == b'\n').rev().filter_map(place).collect()
+}
+
+/// A blank, for one, stands as `\040` in a table of mounts.
+fn unescaped(text: &[u8]) -> Vec<u8> {
+    let mut plain = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((&first, others)) = rest.split_first() {
+        let digits = others.get(..3).and_then(|digits| std::str::from_utf8(digits).ok());
+        let code = digits.and_then(|digits| u8::from_str_radix(digits, 8).ok());
+        match code {
+            Some(code) if first == b'\\' => {
+                plain.push(code);
+                rest = &others[3..];
+            }
+            _ => {
+                plain.push(first);
+                rest = others;
+            }
+        }
+    }
+    plain
+}
+
 /// The run directory, from the kernel's command line.
 ///
 /// # Errors
@@ -73,4 +108,17 @@ pub fn run_directory() -> Result<PathBuf, String> {
     let line = fs::read_to_string("/proc/cmdline").map_err(|error| format!("/proc/cmdline: {error}"))?;
     let found = line.split_whitespace().find_map(|word| word.strip_prefix("blklab.run="));
     found.map(PathBuf::from).ok_or_else(|| "the kernel's command line has no blklab.run=DIRECTORY".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_disks_mounts_are_found_the_latest_first() {
+        let table = b"proc /proc proc rw 0 0\n/dev/ublkb0 /mnt ext4 rw 0 0\n\
+            /dev/ublkb0p1 /a\\040b\\134 xfs rw 0 0\nublkb0 /c tmpfs rw 0 0\n";
+        let found = places(table, b"/dev/ublkb0");
+        assert_eq!(found, [Path::new("/a b\\"), Path::new("/mnt")]);
+    }
 }

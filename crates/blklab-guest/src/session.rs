@@ -93,10 +93,11 @@ fn try_run(directory: &Path, outcome: &mut Outcome) -> Result<(), String> {
     std::thread::sleep(TIMERS_SETTLE);
     let device = server.path();
     let worked = work(directory, &config, &server, &device, outcome);
-    if let Some(file_system) = &config.file_system {
-        // It may be busy: a program can leave processes behind. What it has written is out.
+    // The disk cannot go while it is mounted, by us or by the program. It may be busy: a program
+    // can leave processes behind. What they have written is out.
+    for place in mounts::of_disk(&device) {
         rustix::fs::sync();
-        let _ = unmount(&file_system.mountpoint, UnmountFlags::DETACH);
+        let _ = unmount(&place, UnmountFlags::DETACH);
     }
     let report = server.stop().map_err(|error| error.to_string());
     let job = worked?;

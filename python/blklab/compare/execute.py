@@ -27,9 +27,9 @@ def execute(
     """
     pool = ThreadPoolExecutor(threads, thread_name_prefix="blklab")
     by_place = sorted(runs, key=lambda planned: planned.place)
-    submitted = {planned.place: pool.submit(_one, planned, rig) for planned in runs}
-    futures = [submitted[planned.place] for planned in by_place]
     try:
+        submitted = {planned.place: pool.submit(_one, planned, rig) for planned in runs}
+        futures = [submitted[planned.place] for planned in by_place]
         waiting: set[Future[Measurement]] = set(futures)
         while waiting:
             ended, waiting = wait(waiting, _LOOK_UP_S, FIRST_COMPLETED)

@@ -115,8 +115,10 @@ def _write(file: int, block: bytes, left: int) -> int:
 
 def _kill(guest: int) -> None:
     """The kernel and all of its session; its processes' stubs ask to die with it."""
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(guest, signal.SIGKILL)
+    # By its own number first: until its setsid it has no group, and nothing else to kill.
+    for kill in (os.kill, os.killpg):
+        with contextlib.suppress(ProcessLookupError):
+            kill(guest, signal.SIGKILL)
     os.waitpid(guest, 0)
 
 

@@ -1,0 +1,288 @@
+"""The kernel rig: the simulator's I/O through Linux itself, and any program before a disk."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import blklab
+from blklab import binaries
+from blklab.errors import InputError, RunError
+from blklab.kernel import outcome, scheduler
+from blklab.kernel.errors import GuestPanicError
+from blklab.result import Result
+from tests import real_fio, real_kernel
+from tests.test_cli import failing
+
+JOB = "[a]\nrw=randread\nbs=4k\ndirect=1\nsize=1g\nruntime=2\ntime_based\n"
+PERCENTILES = (1, 10, 50, 90, 99, 99.9)
+BLKLAB = str(Path(sys.executable).with_name("blklab"))
+
+
+@pytest.fixture(scope="session")
+def kernel() -> str:
+    """Key of the default kernel."""
+    return real_kernel.image().parent.name
+
+
+@pytest.fixture
+def place(kernel: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The current directory, with the temporary ones below it; nothing stays in those."""
+    with tempfile.TemporaryDirectory(prefix="blklab-test-") as name:
+        temporary = Path(name) / "tmp"
+        temporary.mkdir()
+        monkeypatch.setenv("TMPDIR", str(temporary))
+        monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+        monkeypatch.chdir(name)
+        yield Path(name)
+        _until_gone(temporary)
+
+
+def _until_gone(temporary: Path) -> None:
+    end_s = time.monotonic() + 20
+    while left := [*_processes(temporary), *map(str, temporary.iterdir())]:
+        assert time.monotonic() < end_s, left
+        time.sleep(0.02)
+
+
+def _processes(directory: Path) -> list[str]:
+    """Command lines with the directory in them."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            line = path.read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if str(directory) in line:
+            found.append(line)
+    return found
+
+
+def measured(result: Result) -> dict[str, Any]:
+    """What a process saw, exactly."""
+    read = result.jobs[0].read
+    return {
+        "ios": read.ios,
+        "bytes": read.bytes,
+        "percentiles_ns": result.histogram("read").percentiles(PERCENTILES).tolist(),
+    }
+
+
+def on_kernel(kernel: str, driver: str, job: str = JOB, spec: str = "mq-deadline") -> Result:
+    return blklab.simulate(
+        job, disk="wd10ezrx", scheduler=spec, rig="kernel", kernel=kernel, driver=driver
+    )
+
+
+def test_at_depth_one_simulator_and_kernel_agree_exactly(place: Path, kernel: str) -> None:
+    simulated = blklab.simulate(JOB, disk="wd10ezrx", scheduler="mq-deadline")
+    real = on_kernel(kernel, "native")
+    assert measured(real)["ios"] > 200
+    assert measured(real) == measured(simulated)
+    counters = (real.disk.read_ios, real.disk.read_sectors, real.disk.write_ios)
+    assert counters == (simulated.disk.read_ios, simulated.disk.read_sectors, 0)
+
+
+@real_fio.needs_fio
+def test_fio_itself_comes_to_the_same_within_a_few_per_cent(place: Path, kernel: str) -> None:
+    simulated = measured(blklab.simulate(JOB, disk="wd10ezrx", scheduler="mq-deadline"))
+    real = measured(on_kernel(kernel, "fio"))
+    # Its random offsets are its own: 280 of them are a sample.
+    assert real["ios"] == pytest.approx(simulated["ios"], rel=0.05)
+    assert real["percentiles_ns"][2] == pytest.approx(simulated["percentiles_ns"][2], rel=0.05)
+
+
+def test_the_same_run_gives_the_same_result(place: Path, kernel: str) -> None:
+    job = JOB.replace("randread", "randrw") + "ioengine=libaio\niodepth=8\n"
+    first, second = (on_kernel(kernel, "native", job, "kyber") for _ in range(2))
+    assert first.disk == second.disk
+    assert measured(first) == measured(second)
+    for side in ("read", "write"):
+        one, other = (result.jobs[0].direction(side) for result in (first, second))
+        assert (one.ios, one.runtime_ns, one.clat) == (other.ios, other.runtime_ns, other.clat)
+    for name, column in first.detail.columns().items():
+        assert np.array_equal(column, second.detail.columns()[name]), name
+
+
+def test_a_comparison_names_kernel_and_driver(place: Path, kernel: str) -> None:
+    (place / "job.fio").write_text(JOB)
+    done = subprocess.run(
+        [BLKLAB, "compare", "--rig=kernel", f"--kernel={kernel}", "--driver=native",
+         "--disk=wd10ezrx", "--workload=job.fio", "--scheduler=none",
+         "--scheduler=bfq:low_latency=0", "--repeats=2", "--out=out", "--host=dirty_ratio=5"],
+        capture_output=True, text=True, check=False, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    setup = json.loads((place / "out/results.json").read_text())["setup"]
+    assert (setup["rig"], setup["rig_setup"]["driver"]) == ("kernel", "native")
+    assert setup["rig_setup"]["kernel"]["key"] == kernel
+    assert set(setup["host"]) >= {"dirty_ratio", "memory_kb"} and "cpus" not in setup["host"]
+    tunable = setup["schedulers"][1]["tunables"][-1]
+    assert (tunable["name"], tunable["value"], tunable["changed"]) == ("low_latency", "0", True)
+    assert "driver native, clock inf-cpu" in (place / "out/report.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"driver": "nativ"}, "--driver: no 'nativ'; did you mean 'native'?"),
+        ({"kernel": "no-such-kernel"}, "no kernel 'no-such-kernel'"),
+        ({"rig": "sim", "kernel": "x"}, "--kernel: the rig 'sim' has no such option"),
+        ({"rig": "sim", "driver": "fio"}, "--driver: the rig 'sim' has no such option"),
+        ({"rig": "kernle"}, "--rig: no rig 'kernle'; did you mean 'kernel'?"),
+        ({"host": {"cpus": 2}}, "--host: cpus is the simulator's"),
+        ({"scheduler": "kyber:read"}, "expected tunable=value, found 'read'"),
+        ({"scheduler": "kyber:nr_requests=x"}, "nr_requests"),
+    ],
+)
+def test_what_cannot_be_right_is_refused_before_a_guest_starts(
+    place: Path, options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InputError) as told:
+        blklab.simulate(JOB, **{"disk": "wd10ezrx", "rig": "kernel"} | options)
+    assert message in str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("cfq", "scheduler: 'cfq' was not taken"),
+        ("kyber:read_lat=3", "read_lat: no such tunable; there are: read_lat_nsec"),
+    ],
+)
+def test_what_the_kernel_does_not_have_is_told_in_its_words(
+    place: Path, kernel: str, spec: str, message: str
+) -> None:
+    with pytest.raises(RunError) as told:
+        on_kernel(kernel, "native", spec=spec)
+    assert message in str(told.value)
+
+
+def test_without_a_kernel_the_message_says_how_to_get_one(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BLKLAB_CACHE", str(tmp_path))
+    told = (2, "blklab: no kernel in the cache; build one: blklab kernel build\n")
+    fio = ("fio", "randread", "--disk", "wd10ezrx", "--rig", "kernel")
+    assert failing(capfd, monkeypatch, *fio) == told
+    assert failing(capfd, monkeypatch, "kernel", "run", "--disk", "wd10ezrx", "--", "ls") == told
+
+
+def test_a_guest_that_panics_is_reported_with_its_console(
+    place: Path, kernel: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(binaries, "find", lambda _: Path("/bin/true"))
+    with pytest.raises(GuestPanicError, match=r"^the guest's kernel panicked$") as told:
+        on_kernel(kernel, "native")
+    assert "Attempted to kill init" in told.value.detail[-1]
+
+
+def test_a_disk_that_is_late_makes_a_run_invalid() -> None:
+    late = {"p50_ns": 200_001, "p99_ns": 0, "max_ns": 0}
+    assert "invalid" in (outcome.too_late(late, 10_000_000) or "")
+    assert outcome.too_late(late | {"p50_ns": 200_000}, 10_000_000) is None
+
+
+def test_tunables_go_where_the_kernel_has_them() -> None:
+    parsed = scheduler.parse("mine:nr_requests=8,read_ahead_kb=0,wait_ms=100")
+    assert parsed.for_guest({"wbt_lat_usec": 0}) == {
+        "scheduler": "mine",
+        "queue": {"wbt_lat_usec": 0, "nr_requests": 8, "read_ahead_kb": 0},
+        "iosched": {"wait_ms": "100"},
+    }
+    assert scheduler.parse("none:nr_requests=0").for_guest({})["queue"] == {}
+
+
+@pytest.mark.parametrize("command", [["fio", "long.fio"], ["compare", "--workload", "long.fio"]])
+def test_ctrl_c_ends_the_guests_and_leaves_nothing(
+    place: Path, kernel: str, command: list[str]
+) -> None:
+    (place / "long.fio").write_text(JOB.replace("runtime=2", "runtime=100000"))
+    process = subprocess.Popen(
+        [BLKLAB, *command, "--rig=kernel", f"--kernel={kernel}", "--driver=native",
+         "--disk=wd10ezrx"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    temporary = place / "tmp"
+    end_s = time.monotonic() + 60
+    while not list(temporary.glob("blklab-run-*/console")):
+        assert process.poll() is None and time.monotonic() < end_s
+        time.sleep(0.02)
+    assert _processes(temporary)
+    process.send_signal(signal.SIGINT)
+    out, errors = process.communicate(timeout=60)
+    assert (process.returncode, out) == (130, "")
+    assert errors.splitlines()[-1] == "blklab: interrupted; nothing was written"
+    _until_gone(temporary)
+
+
+def run(kernel: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [BLKLAB, "kernel", "run", f"--kernel={kernel}", "--disk=su800-128gb", *arguments],
+        capture_output=True, text=True, check=False, timeout=120,
+    )  # fmt: skip
+
+
+def test_a_program_runs_before_the_disk_and_is_traced(place: Path, kernel: str) -> None:
+    script = "dd if={disk} of=/dev/null bs=64k count=9 iflag=direct status=none; pwd; ls; exit 7"
+    done = run(kernel, "--scheduler=bfq", "--trace=kept", "--", "sh", "-c", script)
+    assert done.returncode == 7, done.stderr
+    assert done.stdout.endswith("/scratch\n")
+    lines = done.stderr.splitlines()
+    assert lines[0].startswith("blklab: 9 reads of 0.6 MB, 0 writes of 0.0 MB, 0 flushes; lateness")
+    assert lines[1].startswith("blklab: bfq on Linux ")
+    events = (place / "kept/trace.txt").read_text()
+    assert events.count(" block_rq_issue: ") == events.count(" block_rq_complete: ") == 9
+
+
+def test_a_file_system_keeps_what_is_written_in_the_disks_file(place: Path, kernel: str) -> None:
+    (place / "words").write_text("seen from inside\n")
+    if not any(Path(directory, "mkfs.ext4").exists() for directory in ("/sbin", "/usr/sbin")):
+        pytest.skip("mkfs.ext4 is not installed")
+    made = run(kernel, "--mkfs=ext4", "--data=disk.img", "--",
+               "sh", "-c", f"cp {place}/words . && sync && pwd")  # fmt: skip
+    assert (made.returncode, made.stdout) == (0, "/mnt\n"), made.stderr
+    again = run(kernel, "--data=disk.img", "--",
+                "sh", "-c", "mount -t ext4 $BLKLAB_DISK /mnt && cat /mnt/words")  # fmt: skip
+    assert again.stdout == "seen from inside\n", again.stderr
+    assert sorted(path.name for path in place.iterdir()) == ["disk.img", "tmp", "words"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--mkfs=ext5", "--", "ls"], "--mkfs: no 'ext5'; did you mean 'ext4'?"),
+        (["--mkfs=ext4", "--data=none", "--", "ls"], "--data none: what is written is forgotten"),
+        (["--mkfs=ext4", "--mount=here", "--", "ls"], "--mount: 'here' is not absolute"),
+        (["--data=tmp", "--", "ls"], "is no regular file"),
+        (["--time-travel=fast", "--", "ls"], "--time-travel: no 'fast'"),
+        (["--", "no-such-program"], "no-such-program: cannot be started: No such file"),
+    ],
+)
+def test_a_program_that_cannot_run_is_one_line(
+    place: Path, kernel: str, arguments: list[str], message: str
+) -> None:
+    done = run(kernel, *arguments)
+    assert done.returncode in (1, 2)
+    assert message in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_a_disk_of_this_machine_needs_ublk(place: Path) -> None:
+    if Path("/dev/ublk-control").exists():
+        pytest.skip("this machine has ublk")
+    for words in (["list"], ["remove", "0"], ["create", "wd10ezrx", "--data=disk.img"]):
+        done = subprocess.run([BLKLAB, "disk", *words], capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert done.stderr.startswith("blklab-disk: /dev/ublk-control is missing: ")
+        assert done.stderr.count("\n") == 1
+    assert not (place / "disk.img").exists()
