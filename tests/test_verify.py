@@ -67,8 +67,20 @@ def test_the_simulator_agrees_with_the_kernel_request_by_request(tmp_path: Path)
     on_hdd = [cell for cell in cells if cell["load"] == "read-rand-qd1" and "HDD" in cell["place"]]
     for cell in on_hdd:
         # One request at a time leaves a scheduler nothing to do, and no room for error.
-        assert cell["sim"] == cell["kernel"]
+        # The disk's server is a nanosecond late with each: rates differ in the seventh digit.
+        ours, real = cell["sim"], cell["kernel"]
+        assert ours["bytes_per_s"] == pytest.approx(real["bytes_per_s"], rel=1e-6)
+        for what in ("ios", "p50_ns", "p99_ns"):
+            assert ours[what] == real[what]
         assert cell["order"] == 1.0
+
+
+def test_it_agrees_with_many_requests_under_way_too() -> None:
+    kernel = real_kernel.image().parent.name
+    options = ("--disk", "wd10ezrx", "--disk", "su800-128gb", "--load", "mix-70-30")
+    done = run("verify", *options, "--kernel", kernel)
+    assert done.exit_code == 0, done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= 80
 
 
 def test_without_a_kernel_it_says_how_to_get_one(

@@ -74,31 +74,28 @@ def verify(
 
 def _print(cells: list[Cell], verdict: Verdict) -> None:
     from blklab.cli import console
-    from blklab.units import duration_text, rate_text
+    from blklab.units import rate_text
     from blklab.verify.verdict import meets
 
     terminal = console.console()
     for place in dict.fromkeys(cell.place for cell in cells):
         table = console.table(
-            *("load", "scheduler", "sim", "kernel", "off", "p50", "off", "p99", "off", "order", ""),
-            right=range(2, 10),
+            *("load", "scheduler", "kernel", "off", "p50", "p99", "order", ""), right=range(2, 7)
         )
         for cell in cells:
             if cell.place == place:
                 table.add_row(
                     cell.load,
                     cell.scheduler,
-                    rate_text(cell.sim.bytes_per_s),
                     rate_text(cell.kernel.bytes_per_s),
                     _percent(cell.off("bytes_per_s")),
-                    duration_text(cell.kernel.p50_ns),
                     _percent(cell.off("p50_ns")),
-                    duration_text(cell.kernel.p99_ns),
                     _percent(cell.off("p99_ns")),
                     "" if cell.order is None else f"{cell.order:.0%}",
                     "" if meets(cell) else "off",
                 )
-        terminal.print(f"\n{place}: {next(c.disk for c in cells if c.place == place)}")
+        of_disk = next(cell.disk for cell in cells if cell.place == place)
+        terminal.print(f"\n{place}: {of_disk}; how far the simulator is off:")
         terminal.print(table)
     terminal.print(export_line(verdict))
 

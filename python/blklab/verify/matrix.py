@@ -80,7 +80,7 @@ LOADS = (
     Load("write-seq-buffered", "[a]\nsize=4g\nrw=write\nbs=64k\n", "fio"),
 )
 
-QUICK = ("read-rand-qd1", "read-rand-qd8", "mix-70-30")
+QUICK = ("read-rand-qd1", "write-seq", "think-time")
 """The loads of the usual test run."""
 
 
