@@ -36,7 +36,12 @@ def fake(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
 
 def _forget() -> None:
     """What has taken hold of one core is loaded again, with the other one."""
-    for package, name in (("blklab.rigs", "sim"), ("blklab.compare", "describe")):
+    for package, name in (
+        ("blklab.rigs", "sim"),
+        ("blklab.rigs", "kernel"),
+        ("blklab.kernel", "scheduler"),
+        ("blklab.compare", "describe"),
+    ):
         sys.modules.pop(f"{package}.{name}", None)
         # `from package import name` asks the package before it looks at sys.modules.
         if package in sys.modules:

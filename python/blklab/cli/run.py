@@ -49,9 +49,10 @@ def run(
     """Run a study and set what was published beside what is measured."""
     from blklab import study as studies
     from blklab.cli import console, judgements
+    from blklab.cli.kernel import steps
     from blklab.cli.progress import progress
     from blklab.files import check_directory, write_together
-    from blklab.study import store
+    from blklab.study import kernels, store
     from blklab.study.judge import judge
     from blklab.study.plan import count, plan
     from blklab.study.run import run as run_parts
@@ -61,8 +62,12 @@ def run(
     check_directory(directory)
     planned = plan(chosen, rig, repeats, seed)
     parts = sum(part.setup is not None for part in planned)
+    built: list[kernels.BuiltKernel] = []
+    if kernels.needed(planned):
+        with steps.shown() as told:
+            built = kernels.build_all(chosen, planned, told)
     with progress(count(planned), f"{parts} of {len(planned)} parts of {chosen.name}") as tick:
-        outcomes = run_parts(planned, jobs, tick)
+        outcomes = run_parts(planned, built, jobs, tick)
     found = judge(chosen, outcomes)
     write_together(store.texts(chosen, outcomes, found, directory))
     if as_json:

@@ -68,7 +68,7 @@ def run(kernel: Kernel, program: Program, stdout: BinaryIO, stderr: BinaryIO) ->
 
     InputError for bad input; RunError if the guest fails. The program's own failure is none.
     """
-    order = _order(program)
+    order = _order(program, kernel.version)
     with _directory(program) as directory:
         (directory / "disk.toml").write_text(program.disk.file.text, encoding="utf-8")
         (directory / "guest.json").write_text(json.dumps(order), encoding="utf-8")
@@ -97,7 +97,7 @@ def run(kernel: Kernel, program: Program, stdout: BinaryIO, stderr: BinaryIO) ->
     return Ran(code, found, ended.wall_s)
 
 
-def _order(program: Program) -> dict[str, Any]:
+def _order(program: Program, version: str) -> dict[str, Any]:
     """``guest.json``."""
     sim.describe_disk(program.disk)
     if not program.command or not program.command[0]:
@@ -111,7 +111,7 @@ def _order(program: Program) -> dict[str, Any]:
             "seed": program.seed,
             "data": program.data if program.data in ("memory", "none") else "data",
         },
-        **scheduler.parse(program.scheduler).for_guest({}),
+        **scheduler.parse(program.scheduler).for_guest({}, version),
         "host_directories": _seen(),
         "trace": program.trace is not None,
         "run": {

@@ -14,6 +14,10 @@ from blklab.errors import InputError
 from blklab.rigs import sim
 
 _WORD = re.compile(r"[\w-]+", re.ASCII)
+# In 6.12 `async_depth` lies with the scheduler's settings, in 7.3 with the queue's.
+_ASYNC_DEPTH_OF_QUEUE = 7
+ADAPTER_TAGS = 32
+"""Commands that a SATA adapter takes."""
 
 
 @dataclass(frozen=True)
@@ -26,15 +30,29 @@ class Scheduler:
     changed: dict[str, Any]
     """What the user has set."""
 
-    def for_guest(self, queue: dict[str, Any]) -> dict[str, Any]:
-        """Its part of ``guest.json``; `queue` goes to ``queue/`` where nothing else is said."""
-        of_queue = {row["name"] for row in sim.environment()["queue"]}
-        iosched = {n: v for n, v in self.changed.items() if n not in of_queue}
-        queue = queue | {n: v for n, v in self.changed.items() if n in of_queue}
-        if not queue.get("nr_requests", 1):
+    def for_guest(self, queue: dict[str, Any], version: str) -> dict[str, Any]:
+        """Its part of ``guest.json`` for a kernel that calls itself `version` (``7.3.4``).
+
+        `queue` goes to ``queue/`` where nothing else is said. InputError for tunables that this
+        kernel cannot be given together.
+        """
+        of_queue = {row["name"] for row in sim.environment()["queue"]} | queue.keys()
+        if int(version.partition(".")[0]) >= _ASYNC_DEPTH_OF_QUEUE:
+            of_queue.add("async_depth")
+        told = queue | self.changed
+        if not told.get("nr_requests", 1):
             # The kernel's choice, which is not written as a number.
-            del queue["nr_requests"]
-        return {"scheduler": self.name, "queue": queue, "iosched": iosched}
+            del told["nr_requests"]
+        there = {name: value for name, value in told.items() if name in of_queue}
+        iosched = {name: value for name, value in told.items() if name not in of_queue}
+        if {"async_depth", "nr_requests"} <= there.keys():
+            # Which of them is written first would decide what comes of the other.
+            raise InputError(
+                f"{self.name}: expected async_depth or nr_requests, found both: Linux {version} "
+                "changes the one with the other (a disk with a queue_depth below "
+                f"{ADAPTER_TAGS} brings nr_requests={2 * ADAPTER_TAGS} with it)"
+            )
+        return {"scheduler": self.name, "queue": there, "iosched": iosched}
 
     def queue(self) -> dict[str, Any]:
         """The queue's tunables as the simulator has them; 0 is the kernel's choice."""

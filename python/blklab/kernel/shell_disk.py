@@ -30,8 +30,11 @@ class Order:
     """``disk.json``."""
 
 
-def order(disk: Disk, spec: str) -> Order:
-    """A disk of the model `disk` under the scheduler `spec`. InputError if either is wrong."""
+def order(disk: Disk, spec: str, version: str) -> Order:
+    """A disk of the model `disk` under the scheduler `spec`, for a kernel of that `version`.
+
+    InputError if one is wrong.
+    """
     depth: int = sim.describe_disk(disk)["limits"]["queue_depth"]
     changes = [*disk.overrides]
     if depth > _QUEUE_DEPTH_MAX:
@@ -39,7 +42,7 @@ def order(disk: Disk, spec: str) -> Order:
     serve = [f"./{_SERVER}", "create", "--disk", "disk.toml"]
     for key, value in changes:
         serve += ["--set", f"{key}={value}"]
-    document = {"serve": serve, **scheduler.parse(spec).for_guest({})}
+    document = {"serve": serve, **scheduler.parse(spec).for_guest({}, version)}
     return Order(disk.file.text, document)
 
 

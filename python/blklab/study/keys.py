@@ -127,6 +127,7 @@ KERNEL = (
     Key("source", TEXT, "version, tarball or directory", "as `blklab kernel build`"),
     Key("patches", TEXTS, "files, beside the study's", "none"),
     Key("config", TEXTS, "options, `NAME=VALUE`", "none"),
+    Key("late_disk", TEXT, "why its guests may keep the disk waiting", "that makes runs invalid"),
 )
 PART = (
     Key("name", NAME, "also that of its directory in the report"),

@@ -22,6 +22,9 @@ class Kernel:
     """Files, relative to the study's."""
     config: tuple[str, ...]
     """``NAME=VALUE`` of the kernel's configuration."""
+    late_disk: str
+    """Why the disk may be late in its guests; empty if that makes a run invalid, as it does
+    otherwise."""
 
 
 @dataclass(frozen=True)

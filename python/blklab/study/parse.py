@@ -80,6 +80,7 @@ class _Reader:
             row.get("source"),
             tuple(row.get("patches", ())),
             tuple(row.get("config", ())),
+            row.get("late_disk", ""),
         )
 
     def _part(self, table: dict[str, Any], path: Path) -> Part:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TypeVar
 
 from blklab import rigs, specs
 from blklab.compare.plan import Setup
 from blklab.errors import InputError, nearest
+from blklab.kernel import tools
 from blklab.specs import on_kernel
 from blklab.study.model import Part, Study
 from blklab.study.outcome import Skipped
+from blklab.study.paths import beside
 
 _LINUX = ("none", "mq-deadline", "kyber", "bfq")
 """What a kernel has since its single-queue block layer went, with 5.0."""
@@ -42,7 +42,7 @@ def plan(
     if rig is not None:
         rigs.check(rig)
     planned = [
-        _part(study, number, rig or part.rigs[0], repeats, seed)
+        _part(study, number, rig or part.rigs[0], rig is not None, repeats, seed)
         for number, part in enumerate(study.parts)
     ]
     if not any(part.setup for part in planned):
@@ -52,14 +52,14 @@ def plan(
 
 
 def _part(
-    study: Study, number: int, rig: str, repeats: int | None, seed: int | None
+    study: Study, number: int, rig: str, asked: bool, repeats: int | None, seed: int | None
 ) -> PlannedPart:
     part = study.parts[number]
     if rig not in part.rigs:
         why = f"needs --rig {' or '.join(part.rigs)}"
         return PlannedPart(part, rig, None, (Skipped(part.name, why),))
-    if rig not in rigs.RIGS:
-        why = f"needs the rig '{rig}', which is not part of this blklab"
+    if rig == "kernel" and not asked and (absent := tools.missing()):
+        why = f"building a kernel needs {', '.join(absent)}"
         return PlannedPart(part, rig, None, (Skipped(part.name, why),))
     place = ("part", number)
 
@@ -73,9 +73,9 @@ def _part(
         return there
 
     folder = study.file.path.parent
-    disks = found("disks", part.disks, lambda name: specs.disk(_beside(folder, name, ".toml")))
-    loads = found("workloads", part.workloads, lambda n: specs.workload(_beside(folder, n, ".fio")))
-    reasons = found("schedulers", part.schedulers, lambda spec: _missing(spec, rig))
+    disks = found("disks", part.disks, lambda name: specs.disk(beside(folder, name, ".toml")))
+    loads = found("workloads", part.workloads, lambda n: specs.workload(beside(folder, n, ".fio")))
+    reasons = found("schedulers", part.schedulers, lambda spec: _missing(study, spec, rig))
     skipped = [
         Skipped(spec, why) for spec, why in zip(part.schedulers, reasons, strict=True) if why
     ]
@@ -83,40 +83,57 @@ def _part(
     if not schedulers:
         return PlannedPart(part, rig, None, tuple(skipped))
     try:
+        host, not_there = _host(part, rig)
         setup = Setup(
             tuple(disks),
             tuple(loads),
             tuple(schedulers),
             repeats or part.repeats,
             study.seed if seed is None else seed,
-            specs.host(f"{name}={value}" for name, value in part.host.items()),
+            host,
         )
     except InputError as error:
         raise study.wrong((*place, "host") if part.host else place, str(error)) from error
-    return PlannedPart(part, rig, setup, tuple(skipped))
+    return PlannedPart(part, rig, setup, (*skipped, *not_there))
 
 
-def _missing(spec: str, rig: str) -> str:
-    """Why the scheduler cannot run there, empty if it can. InputError if there is none such."""
+def _missing(study: Study, spec: str, rig: str) -> str:
+    """Why the scheduler cannot run there, empty if it can. InputError if there is none such.
+
+    What a kernel's patches or its own source bring is that kernel's to know.
+    """
+    from blklab.kernel import scheduler
     from blklab.rigs import sim
 
     simulated = [info["name"] for info in sim.schedulers()]
     told, kernel = on_kernel(spec)
-    name = told.partition(":")[0]
-    if name not in {*simulated, *_LINUX}:
+    changed = any(one.name == kernel and (one.patches or one.source) for one in study.kernels)
+    name = scheduler.parse(told).name
+    if not changed and name not in {*simulated, *_LINUX}:
         raise InputError(f"no scheduler '{name}'{nearest(name, {*simulated, *_LINUX})}")
     if rig == "sim" and kernel is not None:
         return "needs --rig kernel: it runs on a kernel that is built for it"
-    if name not in (simulated if rig == "sim" else _LINUX):
+    if not changed and name not in (simulated if rig == "sim" else _LINUX):
         return f"the rig '{rig}' has no '{name}'"
-    sim.check_scheduler(told)
+    if rig == "sim":
+        sim.check_scheduler(told)
     return ""
 
 
-def _beside(folder: Path, spec: str, suffix: str) -> str:
-    """A path is meant from the study's file; a name stays one."""
-    names_a_file = os.sep in spec or spec.endswith(suffix) or f"{suffix}:" in spec
-    return str(folder / Path(spec).expanduser()) if names_a_file else spec
+def _host(part: Part, rig: str) -> tuple[dict[str, int], list[Skipped]]:
+    """What of the part's host is that rig's to have, and what is not."""
+    host = specs.host(f"{name}={value}" for name, value in part.host.items())
+    if rig != "kernel":
+        return host, []
+    from blklab.rigs.kernel import host_that_counts
+
+    counts = host_that_counts()
+    skipped = [
+        Skipped(f"host {name}={value}", "a guest of the kernel rig cannot be told that")
+        for name, value in host.items()
+        if name not in counts
+    ]
+    return {name: value for name, value in host.items() if name in counts}, skipped
 
 
 def count(planned: Sequence[PlannedPart]) -> int:

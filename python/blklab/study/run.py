@@ -9,19 +9,26 @@ from blklab.compare.describe import describe
 from blklab.compare.execute import execute
 from blklab.compare.measurement import Measurement
 from blklab.compare.plan import plan
+from blklab.rigs import Rig
 from blklab.rigs import rig as rig_of
+from blklab.study import kernels
 from blklab.study.outcome import Outcome
 from blklab.study.plan import PlannedPart
 
 
 def run(
-    planned: Sequence[PlannedPart], jobs: int, done: Callable[[Measurement], None]
+    planned: Sequence[PlannedPart],
+    built: Sequence[kernels.BuiltKernel],
+    jobs: int,
+    done: Callable[[Measurement], None],
 ) -> list[Outcome]:
     """Part after part, `jobs` runs at a time; `done` is called after each run.
 
+    `built` are the kernels that the parts on the kernel rig need.
+
     BlklabError if anything fails; all disks, loads and schedulers are checked before the first.
     """
-    places = [rig_of(part.rig) if part.setup else None for part in planned]
+    places = [_place(part, built) if part.setup else None for part in planned]
     described = [
         describe(part.setup, place) if part.setup and place else None
         for part, place in zip(planned, places, strict=True)
@@ -34,3 +41,10 @@ def run(
             results = store.Results(setup, tuple(measured))
         outcomes.append(Outcome(part.part.name, part.rig, results, part.skipped))
     return outcomes
+
+
+def _place(part: PlannedPart, built: Sequence[kernels.BuiltKernel]) -> Rig:
+    if part.rig != "kernel":
+        return rig_of(part.rig)
+    used = kernels.needed([part])
+    return kernels.rig([kernel for kernel in built if kernel.order.name in used])

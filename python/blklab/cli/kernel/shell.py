@@ -49,7 +49,7 @@ def shell(
 
     kernel = cache.find(name) if name else cache.latest()
     travel = checked_time_travel(time_travel)
-    order = shell_disk.order(specs.disk(disk), scheduler) if disk else None
+    order = shell_disk.order(specs.disk(disk), scheduler, kernel.version) if disk else None
     if not sys.stdin.isatty():
         raise InputError("a shell needs a terminal as its standard input")
     terminal = termios.tcgetattr(sys.stdin)

@@ -1,0 +1,142 @@
+"""The kernels of a study: built before anything runs, and a rig that has them all.
+
+A scheduler that is called ``kyber@slow`` runs on the study's kernel `slow`; one without an
+``@`` on blklab's default kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from blklab.kernel import cache
+from blklab.kernel.build import build
+from blklab.kernel.steps import Steps
+from blklab.result import Result
+from blklab.rigs import Experiment, Rig
+from blklab.specs import on_kernel
+from blklab.study.model import Kernel, Study
+from blklab.study.paths import beside
+from blklab.study.plan import PlannedPart
+
+DEFAULT = "default"
+"""What the kernel is called on which schedulers without an ``@`` run."""
+
+
+@dataclass(frozen=True)
+class BuiltKernel:
+    """One kernel of a study, ready to run."""
+
+    order: Kernel
+    """What the study says of it."""
+    made: cache.Kernel
+
+
+@dataclass(frozen=True)
+class Place:
+    """One kernel of a `KernelsRig`."""
+
+    order: Kernel
+    rig: Rig
+
+
+class KernelsRig:
+    """See :class:`blklab.rigs.Rig`; each experiment goes to its scheduler's kernel.
+
+    `places` are by the names that stand behind the ``@``.
+    """
+
+    name = "kernel"
+
+    def __init__(self, places: Mapping[str, Place]) -> None:
+        self._places = places
+
+    def describe(self) -> dict[str, Any]:
+        """See :class:`blklab.rigs.Rig`."""
+        kernels = [
+            {
+                "name": name,
+                "summary": place.order.summary,
+                "late_disk": place.order.late_disk,
+                **place.rig.describe(),
+            }
+            for name, place in self._places.items()
+        ]
+        return {"text": "; ".join(map(_text, kernels)), "kernels": kernels}
+
+    def check_host(self, changed: Mapping[str, int]) -> dict[str, int]:
+        """See :class:`blklab.rigs.Rig`; it is the same for all kernels."""
+        checked = [place.rig.check_host(changed) for place in self._places.values()]
+        return checked[0]
+
+    def check_scheduler(self, spec: str) -> dict[str, Any]:
+        """See :class:`blklab.rigs.Rig`."""
+        told, place = self._found(spec)
+        return place.rig.check_scheduler(told)
+
+    def run(self, experiment: Experiment) -> Result:
+        """See :class:`blklab.rigs.Rig`."""
+        told, place = self._found(experiment.scheduler)
+        return place.rig.run(replace(experiment, scheduler=told))
+
+    def position(self) -> tuple[float, float | None]:
+        """See :class:`blklab.rigs.Rig`. A guest's clock cannot be seen from outside."""
+        return 0.0, None
+
+    def cancel(self) -> None:
+        """See :class:`blklab.rigs.Rig`."""
+        for place in self._places.values():
+            place.rig.cancel()
+
+    def _found(self, spec: str) -> tuple[str, Place]:
+        told, kernel = on_kernel(spec)
+        return told, self._places[kernel or DEFAULT]
+
+
+def needed(planned: Sequence[PlannedPart]) -> list[str]:
+    """Names of the kernels that the parts run on, in their order; empty if no part needs one."""
+    return list(
+        dict.fromkeys(
+            on_kernel(spec)[1] or DEFAULT
+            for part in planned
+            if part.setup is not None and part.rig == "kernel"
+            for spec in part.setup.schedulers
+        )
+    )
+
+
+def build_all(study: Study, planned: Sequence[PlannedPart], steps: Steps) -> list[BuiltKernel]:
+    """Build those that are needed, or take them from the cache. BlklabError if one fails."""
+    known = {kernel.name: kernel for kernel in study.kernels}
+    default = Kernel(DEFAULT, "blklab's own, as it comes", None, (), (), "")
+    return [_build(study, known.get(name, default), steps) for name in needed(planned)]
+
+
+def rig(kernels: Sequence[BuiltKernel]) -> KernelsRig:
+    """A fresh rig that has these kernels."""
+    from blklab.rigs.kernel import KernelRig
+
+    return KernelsRig(
+        {
+            kernel.order.name: Place(
+                kernel.order,
+                KernelRig(kernel.made.key, late_disk=bool(kernel.order.late_disk)),
+            )
+            for kernel in kernels
+        }
+    )
+
+
+def _build(study: Study, kernel: Kernel, steps: Steps) -> BuiltKernel:
+    steps.note(f"kernel {kernel.name}")
+    folder = study.file.path.parent
+    source = None if kernel.source is None else beside(folder, kernel.source, ".tar.xz")
+    patches = [folder / patch for patch in kernel.patches]
+    return BuiltKernel(kernel, build(source, patches, options=kernel.config, steps=steps).kernel)
+
+
+def _text(kernel: Mapping[str, Any]) -> str:
+    summary = f" ({kernel['summary']})" if kernel["summary"] else ""
+    late = f"; its disk may be late: {kernel['late_disk']}" if kernel["late_disk"] else ""
+    return f"{kernel['name']}{summary}: {kernel['text']}{late}"

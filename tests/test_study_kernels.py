@@ -1,0 +1,218 @@
+"""Studies on kernels of their own: which scheduler runs on which, and the real thing."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from blklab import specs, studies
+from blklab import study as study_files
+from blklab.catalogue import Entry
+from blklab.cli import app
+from blklab.errors import InputError
+from blklab.kernel import scheduler, tools
+from blklab.result import Result
+from blklab.rigs import Experiment, sim
+from blklab.specs import on_kernel
+from blklab.study.kernels import KernelsRig, Place, needed
+from blklab.study.model import Kernel
+from blklab.study.plan import plan
+from tests import real_kernel
+
+TEXT = """\
+title = "t"
+question = "q?"
+rigs = ["kernel"]
+repeats = 1
+[[kernel]]
+name = "unused"
+[[kernel]]
+name = "slow"
+patches = ["PATCH"]
+late_disk = "it waits"
+[[part]]
+name = "p"
+disks = ["950pro-256gb"]
+workloads = ["hdparm-buffered"]
+schedulers = ["bfq", "kyber@slow", "none@slow"]
+host = { memory_kb = 524288 }
+[[part.claim]]
+kind = "figures"
+text = "ten requests a second, of at most 1.25 MiB each"
+metric = "mib_s"
+tolerance_percent = 10
+values = { "kyber@slow" = 12.5 }
+"""
+PATCH = studies.STUDIES.packaged / "itmo-2024/kyber-mdelay.patch"
+
+
+class Recorded:
+    """Stands in for a rig: what was run on it, and whether it was cancelled."""
+
+    name = "kernel"
+
+    def __init__(self) -> None:
+        self.ran: list[str] = []
+        self.cancelled = threading.Event()
+
+    def run(self, experiment: Experiment) -> Result:
+        self.ran.append(experiment.scheduler)
+        raise InputError("no more is needed")
+
+    def cancel(self) -> None:
+        self.cancelled.set()
+
+    def describe(self) -> dict[str, Any]:
+        return {"text": "Linux"}
+
+    def check_host(self, changed: Mapping[str, int]) -> dict[str, int]:
+        return sim.check_host(changed)
+
+    def check_scheduler(self, spec: str) -> dict[str, Any]:
+        return {"name": spec}
+
+    def position(self) -> tuple[float, float | None]:
+        return 0.0, None
+
+
+def order(name: str, summary: str = "", late_disk: str = "") -> Kernel:
+    return Kernel(name, summary, None, (), (), late_disk)
+
+
+def test_what_stands_behind_the_at_is_the_kernel() -> None:
+    assert on_kernel("kyber:read_lat_nsec=1@slow") == ("kyber:read_lat_nsec=1", "slow")
+    assert on_kernel("kyber") == ("kyber", None)
+
+
+def test_each_experiment_goes_to_its_schedulers_kernel() -> None:
+    rigs = {"default": Recorded(), "slow": Recorded()}
+    rig = KernelsRig({name: Place(order(name), made) for name, made in rigs.items()})
+    job = Entry("j", Path("j.fio"), "")
+    for spec in ("none", "kyber:read_lat_nsec=1@slow"):
+        with pytest.raises(InputError):
+            rig.run(Experiment(job, specs.disk("950pro-256gb"), spec, 1))
+    assert rigs["default"].ran == ["none"]
+    assert rigs["slow"].ran == ["kyber:read_lat_nsec=1"]
+    assert rig.check_scheduler("kyber@slow") == {"name": "kyber"}
+    rig.cancel()
+    assert all(made.cancelled.is_set() for made in rigs.values())
+
+
+def test_only_kernels_that_are_run_on_are_built(tmp_path: Path) -> None:
+    (tmp_path / "s.toml").write_text(TEXT)
+    planned = plan(study_files.find(tmp_path / "s.toml"), "kernel")
+    assert needed(planned) == ["default", "slow"]
+    shipped = study_files.find("itmo-2024")
+    assert needed(plan(shipped, "sim")) == []
+    modified = shipped.parts[-1]
+    assert (modified.name, modified.rigs) == ("modified", ("kernel",))
+
+
+def test_a_kernel_part_is_left_out_where_nothing_can_be_built(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(tools, "missing", lambda: ["gcc", "flex"])
+    left_out = [part for part in plan(study_files.find("itmo-2024")) if part.setup is None]
+    assert [(part.part.name, part.skipped[0].why) for part in left_out] == [
+        ("modified", "building a kernel needs gcc, flex")
+    ]
+
+
+def test_the_report_says_of_each_kernel_what_it_is() -> None:
+    slow = order("slow", "waits", "it holds the CPU")
+    rig = KernelsRig(
+        {"default": Place(order("default"), Recorded()), "slow": Place(slow, Recorded())}
+    )
+    told = rig.describe()
+    assert told["text"] == (
+        "default: Linux; slow (waits): Linux; its disk may be late: it holds the CPU"
+    )
+    assert [kernel["late_disk"] for kernel in told["kernels"]] == ["", "it holds the CPU"]
+
+
+def written(tmp_path: Path, schedulers: str) -> Path:
+    file = tmp_path / "s.toml"
+    file.write_text(TEXT.replace('"bfq", ', schedulers))
+    return file
+
+
+def test_a_patched_kernel_may_have_schedulers_of_its_own(tmp_path: Path) -> None:
+    planned = plan(study_files.find(written(tmp_path, '"mine:x=1@slow", ')), "kernel")
+    assert planned[0].setup is not None
+    assert planned[0].setup.schedulers[0] == "mine:x=1@slow"
+    for wrong, said in (
+        ("mine", "no scheduler 'mine'"),
+        # What is as blklab's own kernel has no others.
+        ("kybr@unused", "no scheduler 'kybr'; did you mean 'kyber'"),
+        ("bfq:low_latency@slow", "expected tunable=value"),
+    ):
+        with pytest.raises(InputError, match=f"s.toml:15: schedulers: .*{said}"):
+            plan(study_files.find(written(tmp_path, f'"{wrong}", ')), "kernel")
+
+
+def test_what_the_simulator_alone_has_is_left_out(tmp_path: Path) -> None:
+    file = written(tmp_path, '"noop", ')
+    file.write_text(file.read_text().replace("memory_kb", "cpus = 6, memory_kb"))
+    [part] = plan(study_files.find(file), "kernel")
+    assert part.setup is not None
+    assert part.setup.host == {"memory_kb": 524288}
+    assert [(skip.what, skip.why) for skip in part.skipped] == [
+        ("noop", "the rig 'kernel' has no 'noop'"),
+        ("host cpus=6", "a guest of the kernel rig cannot be told that"),
+    ]
+
+
+def test_async_depth_lies_with_the_queue_since_linux_7() -> None:
+    chosen = scheduler.parse("mq-deadline:async_depth=8,fifo_batch=4")
+    assert chosen.for_guest({"wbt_lat_usec": 0}, "6.12.107") == {
+        "scheduler": "mq-deadline",
+        "queue": {"wbt_lat_usec": 0},
+        "iosched": {"async_depth": 8, "fifo_batch": 4},
+    }
+    assert chosen.for_guest({"wbt_lat_usec": 0}, "7.3.4") == {
+        "scheduler": "mq-deadline",
+        "queue": {"wbt_lat_usec": 0, "async_depth": 8},
+        "iosched": {"fifo_batch": 4},
+    }
+    kyber = scheduler.parse("kyber:async_depth=8").for_guest({}, "7.3.4")
+    assert (kyber["queue"], kyber["iosched"]) == ({"async_depth": "8"}, {})
+    # The simulator's word for what the kernel chooses is not written.
+    told = scheduler.parse("mq-deadline:async_depth=0").for_guest({}, "7.3.4")
+    assert (told["queue"], told["iosched"]) == ({}, {})
+
+
+def test_async_depth_and_nr_requests_cannot_both_be_set_since_linux_7() -> None:
+    both = scheduler.parse("mq-deadline:async_depth=8,nr_requests=64")
+    assert both.for_guest({}, "6.12.107")["iosched"] == {"async_depth": 8}
+    with pytest.raises(InputError, match="expected async_depth or nr_requests, found both"):
+        both.for_guest({}, "7.3.4")
+
+
+def test_a_patched_kyber_shows_in_what_is_measured(tmp_path: Path) -> None:
+    """Its dispatch waits 100 ms, so ten requests a second are all there can be."""
+    real_kernel.image()
+    (tmp_path / "s.toml").write_text(TEXT.replace("PATCH", str(PATCH)))
+    arguments = ["run", str(tmp_path / "s.toml"), "--out", str(tmp_path / "out"), "--json"]
+    done = CliRunner().invoke(app, arguments, catch_exceptions=False)
+    document = json.loads(done.stdout)
+    [row] = document["judgements"]
+    # At least 28 of 30 requests of max_sectors_kb, 1280 KiB.
+    assert 11.6 < row["measured"]["estimate"] <= 12.5
+    assert row["outcome"] == "reproduced"
+    results = json.loads((tmp_path / "out/p/results.json").read_text())
+    kernels = results["setup"]["rig_setup"]["kernels"]
+    assert [(row["name"], "kyber-mdelay.patch" in row["kernel"]["patches"]) for row in kernels] == [
+        ("default", False),
+        ("slow", True),
+    ]
+    rates = {run["scheduler"]: run["bytes_per_s"] for run in results["runs"]}
+    assert rates["none@slow"] > 100 * rates["kyber@slow"]
+    assert rates["bfq"] > 100 * rates["kyber@slow"]
+    page = (tmp_path / "out/p/report.html").read_text()
+    assert "its disk may be late: it waits" in page
