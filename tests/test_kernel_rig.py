@@ -195,12 +195,12 @@ def test_a_disk_that_is_late_makes_a_run_invalid() -> None:
 
 def test_tunables_go_where_the_kernel_has_them() -> None:
     parsed = scheduler.parse("mine:nr_requests=8,read_ahead_kb=0,wait_ms=100")
-    assert parsed.for_guest({"wbt_lat_usec": 0}) == {
+    assert parsed.for_guest({"wbt_lat_usec": 0}, "7.3.4") == {
         "scheduler": "mine",
         "queue": {"wbt_lat_usec": 0, "nr_requests": 8, "read_ahead_kb": 0},
         "iosched": {"wait_ms": "100"},
     }
-    assert scheduler.parse("none:nr_requests=0").for_guest({})["queue"] == {}
+    assert scheduler.parse("none:nr_requests=0").for_guest({}, "7.3.4")["queue"] == {}
 
 
 @pytest.mark.parametrize("command", [["fio", "long.fio"], ["compare", "--workload", "long.fio"]])
