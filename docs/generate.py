@@ -231,7 +231,8 @@ def commands() -> str:
         assert group.typer_instance is not None
         of = group.typer_instance.info.name
         for command in group.typer_instance.registered_commands:
-            name = f"{of} {command.name}"
+            assert command.callback is not None
+            name = f"{of} {command.name or command.callback.__name__}"
             parts.append(f"## blklab {name}\n\n```console\n$ blklab {name} --help\n```\n")
     return "\n".join(parts)
 
