@@ -38,6 +38,19 @@ def image() -> Path:
     return found
 
 
+def processes(directory: Path) -> list[str]:
+    """Command lines with the directory in them."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            line = path.read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if str(directory) in line:
+            found.append(line)
+    return found
+
+
 def _may_trace() -> bool:
     """Whether a child may ask to be traced, as user-mode Linux does."""
     import ctypes

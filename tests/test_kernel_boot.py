@@ -62,23 +62,10 @@ def _guest_directories() -> list[Path]:
     return list(Path(tempfile.gettempdir()).glob("blklab-guest-*"))
 
 
-def _processes(run_dir: Path) -> list[str]:
-    """Command lines with the run directory in them, but the test's own."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            line = path.read_bytes().replace(b"\0", b" ").decode(errors="replace")
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-        if str(run_dir) in line:
-            found.append(line)
-    return found
-
-
 def _until_gone(run_dir: Path) -> None:
     end_s = time.monotonic() + 20
-    while _processes(run_dir) or _guest_directories():
-        assert time.monotonic() < end_s, (_processes(run_dir), _guest_directories())
+    while real_kernel.processes(run_dir) or _guest_directories():
+        assert time.monotonic() < end_s, (real_kernel.processes(run_dir), _guest_directories())
         time.sleep(0.02)
 
 
@@ -191,7 +178,7 @@ def test_a_guest_dies_with_whoever_started_it_and_leaves_nothing(
     while not (run_dir / "up").exists():
         assert parent.poll() is None
         time.sleep(0.02)
-    assert _processes(run_dir)
+    assert real_kernel.processes(run_dir)
     parent.send_signal(how)
     parent.wait(20)
     _until_gone(run_dir)

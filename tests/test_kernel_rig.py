@@ -50,22 +50,9 @@ def place(kernel: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def _until_gone(temporary: Path) -> None:
     end_s = time.monotonic() + 20
-    while left := [*_processes(temporary), *map(str, temporary.iterdir())]:
+    while left := [*real_kernel.processes(temporary), *map(str, temporary.iterdir())]:
         assert time.monotonic() < end_s, left
         time.sleep(0.02)
-
-
-def _processes(directory: Path) -> list[str]:
-    """Command lines with the directory in them."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            line = path.read_bytes().replace(b"\0", b" ").decode(errors="replace")
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-        if str(directory) in line:
-            found.append(line)
-    return found
 
 
 def measured(result: Result) -> dict[str, Any]:
@@ -218,7 +205,7 @@ def test_ctrl_c_ends_the_guests_and_leaves_nothing(
     while not list(temporary.glob("blklab-run-*/console")):
         assert process.poll() is None and time.monotonic() < end_s
         time.sleep(0.02)
-    assert _processes(temporary)
+    assert real_kernel.processes(temporary)
     process.send_signal(signal.SIGINT)
     out, errors = process.communicate(timeout=60)
     assert (process.returncode, out) == (130, "")

@@ -97,18 +97,18 @@ def _print(cells: list[Cell], verdict: Verdict) -> None:
         of_disk = next(cell.disk for cell in cells if cell.place == place)
         terminal.print(f"\n{place}: {of_disk}; how far the simulator is off:")
         terminal.print(table)
-    terminal.print(export_line(verdict))
+    terminal.print(_sentence(verdict))
 
 
-def export_line(verdict: Verdict) -> str:
-    """The verdict in a sentence."""
-    from blklab.verify.verdict import SHARE, WORST
+def _sentence(verdict: Verdict) -> str:
+    from blklab.verify.verdict import BAR, SHARE, WORST
 
     word = "agrees" if verdict.good else "does not agree"
     return (
         f"The simulator {word} with the kernel: {verdict.met} of {verdict.cells} cells are within "
-        f"2 % of throughput, 5 % of p50 and 10 % of p99 (the bar: {SHARE:.0%} of them); the worst "
-        f"figure is {_percent(verdict.worst)} off (the bar: {WORST:.0%})."
+        f"{BAR['bytes_per_s']:.0%} of throughput, {BAR['p50_ns']:.0%} of p50 and "
+        f"{BAR['p99_ns']:.0%} of p99 (the bar: {SHARE:.0%} of them); the worst figure is "
+        f"{_percent(verdict.worst)} off (the bar: {WORST:.0%})."
     )
 
 
