@@ -2,7 +2,7 @@
 
 use super::cache::Span;
 use super::geometry::Place;
-use super::queue::Queued;
+use super::queue::{Queued, bound_of};
 use super::{Command, Hdd, Op, Policy, SLACK_NS, Stream, Work};
 
 /// The most that one step of destaging writes before the arm looks round again.
@@ -68,6 +68,12 @@ impl Hdd {
     /// Put the head before sector `lba`, which follows the last one served at `time`;
     /// returns both, with the time of a change of track added.
     pub(super) fn go_on(&mut self, lba: u64, time: u64, write: bool) -> (u64, u64) {
+        let behind = lba.wrapping_sub(self.head_lba);
+        if behind < u64::from(self.head.left_on_track) {
+            self.head = self.config.geometry.along_track(self.head, behind as u32);
+            self.head_lba = lba;
+            return (lba, time);
+        }
         let next = self.config.geometry.locate(lba.min(self.limits.capacity.0 - 1));
         let moved = self.move_ns(&self.head, &next, write);
         self.head = next;
@@ -145,7 +151,7 @@ impl Hdd {
     }
 
     /// The queued command to serve next, and the time to reach it less its head start.
-    fn next_command(&self, now: u64) -> (i64, usize) {
+    fn next_command(&mut self, now: u64) -> (i64, usize) {
         match self.config.policy {
             Policy::Sptf => self.soonest_reached(now),
             Policy::Fcfs => self.least(|queued| queued.order as i64),
@@ -164,28 +170,41 @@ impl Hdd {
     }
 
     /// Shortest positioning time first. All head starts grow at the same pace, so that each
-    /// command's handicap, fixed when it came, orders them. A command that is too late even
-    /// with the least that its seek may take needs no closer look: few are left.
-    pub(super) fn soonest_reached(&self, now: u64) -> (i64, usize) {
-        let queue = &self.queue;
-        let turn = self.config.geometry.turn_ns as i32;
-        let stands = ((now + self.phase_ns) % self.config.geometry.turn_ns) as i32;
-        let mut best = (i64::MAX / 2, 0);
-        for (index, (angle, handicap)) in queue.angles.iter().zip(&queue.handicaps).enumerate() {
-            let in_time = best.0 - handicap + SLACK_NS as i64;
-            let apart = angle - stands;
-            let mut passes = apart + if apart < 0 { turn } else { 0 };
-            passes -= if passes >= turn { turn } else { 0 };
-            if i64::from(passes) < in_time {
-                let distance = self.head.cylinder.abs_diff(queue.cylinders[index]);
-                let missed = passes < self.config.seek.at_least(distance) as i32;
-                if i64::from(passes + if missed { turn } else { 0 }) < in_time {
-                    let cost = self.positioning_ns(now, stands as u64, index) as i64 + handicap;
-                    best = if cost < best.0 { (cost, index) } else { best };
-                }
+    /// command's handicap, fixed when it came, orders them. The least that each may cost tells
+    /// which few need a closer look.
+    pub(super) fn soonest_reached(&mut self, now: u64) -> (i64, usize) {
+        let turn = self.config.geometry.turn_ns;
+        let stands = (now + self.phase_ns) % turn;
+        let head_start = ((now * self.config.ageing) >> 10) as i64;
+        if self.queue.has_urgent() {
+            let costs = (0..self.queue.commands.len()).map(|index| (self.cost(now, stands, index), index));
+            let (cost, index) = costs.min().unwrap_or((i64::MAX / 2, 0));
+            return (cost - head_start, index);
+        }
+        let first = self.queue.bound_costs(stands, turn, head_start);
+        let mut best = (self.cost(now, stands, first), first);
+        let mut limit = bound_of(best.0 - head_start);
+        for (index, &bound) in self.queue.bounds.iter().enumerate() {
+            if bound <= limit && index != first && self.may_cost_less(stands, index, best.0) {
+                best = best.min((self.cost(now, stands, index), index));
+                limit = bound_of(best.0 - head_start);
             }
         }
-        (best.0 - ((now * self.config.ageing) >> 10) as i64, best.1)
+        (best.0 - head_start, best.1)
+    }
+
+    /// False if a queued command is too late even with the least that its seek may take.
+    #[inline]
+    fn may_cost_less(&self, stands: u64, index: usize, cost: i64) -> bool {
+        let queued = &self.queue.commands[index];
+        let distance = self.head.cylinder.abs_diff(queued.place.cylinder);
+        let least = u64::from(self.config.seek.at_least(distance));
+        self.wait_ns(stands, queued.place.angle_ns, least) as i64 + queued.handicap <= cost
+    }
+
+    /// What it costs to go to a queued command, without regard to head starts.
+    fn cost(&self, now: u64, stands: u64, index: usize) -> i64 {
+        self.positioning_ns(now, stands, index) as i64 + self.queue.commands[index].handicap
     }
 
     /// Time to bring the head before a queued command's first sector.

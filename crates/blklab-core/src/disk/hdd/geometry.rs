@@ -42,7 +42,10 @@ pub(super) struct Place {
     pub head: u32,
     /// When its start passes the head, after the index mark.
     pub angle_ns: u32,
-    /// Sectors from here to the end of the track.
+    /// When the track's first sector does.
+    track_angle_ns: u32,
+    /// Its number on the track, and those from here to the track's end.
+    sector: u32,
     pub left_on_track: u32,
     /// Nanoseconds per sector, times 2^32.
     pub sector_fx: u64,
@@ -132,14 +135,26 @@ impl Geometry {
         };
         let (cylinder, head, head_changes, cylinder_changes) = self.track(zone, track);
         let skew = head_changes * zone.head_skew_ns + cylinder_changes * zone.cylinder_skew_ns;
-        let angle = (skew + ((u64::from(sector) * zone.sector_fx) >> 32)) % self.turn_ns;
-        Place {
+        let track = Place {
             cylinder: zone.first_cylinder + cylinder,
             head,
-            angle_ns: angle as u32,
-            left_on_track: zone.sectors_per_track - sector,
+            angle_ns: 0,
+            track_angle_ns: (skew % self.turn_ns) as u32,
+            sector: 0,
+            left_on_track: zone.sectors_per_track,
             sector_fx: zone.sector_fx,
-        }
+        };
+        self.along_track(track, sector)
+    }
+
+    /// The place `sectors` behind `from` on the same track.
+    #[inline]
+    pub fn along_track(&self, from: Place, sectors: u32) -> Place {
+        let sector = from.sector + sectors;
+        let angle = u64::from(from.track_angle_ns) + ((u64::from(sector) * from.sector_fx) >> 32);
+        let over = if angle >= self.turn_ns { self.turn_ns } else { 0 };
+        let left_on_track = from.left_on_track - sectors;
+        Place { angle_ns: (angle - over) as u32, sector, left_on_track, ..from }
     }
 }
 

@@ -22,25 +22,44 @@ pub(super) struct Queued {
     pub urgent: bool,
 }
 
-/// All of them, in no order. The columns have one entry per command.
+/// The bound of a cost: costs are compared coarsely, in 32 bits, before they are in full.
+#[inline]
+pub(super) fn bound_of(cost_ns: i64) -> i32 {
+    (cost_ns >> BOUND_SHIFT).clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as i32
+}
+
+/// Costs are bounded in units of 2^this nanoseconds.
+const BOUND_SHIFT: u32 = 10;
+/// By so many units at most is a bound too large through rounding.
+const BOUND_ERROR: i32 = 2;
+/// Sectors are compared coarsely in units of 2^this: 32 bits then hold 512 TiB.
+const START_SHIFT: u32 = 8;
+
+/// All of them, in no order. The columns have one entry per command and are as narrow as can
+/// be: the compiler looks at several at a time.
 #[derive(Debug)]
 pub(super) struct Queue {
     pub commands: Vec<Queued>,
-    pub cylinders: Vec<u32>,
+    /// What each may cost at least, less what it has won by waiting; made by
+    /// [`Queue::bound_costs`].
+    pub bounds: Vec<i32>,
     /// The angles of their first sectors, [`SLACK_NS`] added.
-    pub angles: Vec<i32>,
-    pub handicaps: Vec<i64>,
-    starts: Vec<u64>,
+    angles: Vec<i32>,
+    handicaps: Vec<i32>,
+    starts: Vec<u32>,
+    /// How many are urgent: their handicaps have no bound.
+    urgent: usize,
 }
 
 impl Queue {
     pub fn with_capacity(commands: usize) -> Queue {
         Queue {
             commands: Vec::with_capacity(commands),
-            cylinders: Vec::with_capacity(commands),
+            bounds: Vec::with_capacity(commands),
             angles: Vec::with_capacity(commands),
             handicaps: Vec::with_capacity(commands),
             starts: Vec::with_capacity(commands),
+            urgent: 0,
         }
     }
 
@@ -48,36 +67,100 @@ impl Queue {
         self.commands.is_empty()
     }
 
+    pub fn has_urgent(&self) -> bool {
+        self.urgent > 0
+    }
+
     pub fn push(&mut self, queued: Queued) {
-        self.cylinders.push(queued.place.cylinder);
         self.angles.push((u64::from(queued.place.angle_ns) + SLACK_NS) as i32);
-        self.handicaps.push(queued.handicap);
-        self.starts.push(queued.span.start);
+        self.handicaps.push(coarse(queued.handicap));
+        self.urgent += usize::from(queued.urgent);
+        self.starts.push((queued.span.start >> START_SHIFT) as u32);
         self.commands.push(queued);
     }
 
     /// Take a command out.
     pub fn take(&mut self, index: usize) -> Queued {
-        self.cylinders.swap_remove(index);
         self.angles.swap_remove(index);
         self.handicaps.swap_remove(index);
         self.starts.swap_remove(index);
-        self.commands.swap_remove(index)
+        let taken = self.commands.swap_remove(index);
+        self.urgent -= usize::from(taken.urgent);
+        taken
+    }
+
+    /// Work out what each command costs at least with the head at angle `stands`: the time
+    /// until its angle comes round and its handicap, less `head_start`. Returns the one with
+    /// the least.
+    pub fn bound_costs(&mut self, stands: u64, turn_ns: u64, head_start: i64) -> usize {
+        let (stands, turn) = (stands as i32, turn_ns as i32);
+        // Wraps round in half an hour of head start: no command waits so long.
+        let won = coarse(head_start).wrapping_add(BOUND_ERROR);
+        let columns = self.angles.iter().zip(&self.handicaps);
+        self.bounds.clear();
+        self.bounds.extend(columns.map(|(angle, handicap)| {
+            let apart = angle - stands;
+            let mut passes = apart + if apart < 0 { turn } else { 0 };
+            passes -= if passes >= turn { turn } else { 0 };
+            ((passes - SLACK_NS as i32) >> BOUND_SHIFT).wrapping_add(handicap.wrapping_sub(won))
+        }));
+        let least = self.bounds.iter().fold(i32::MAX, |least, bound| least.min(*bound));
+        self.bounds.iter().position(|bound| *bound == least).unwrap_or(0)
     }
 
     /// The read, ready at `now`, that begins first within `width` sectors from `start` on.
     pub fn first_read_within(&self, start: u64, width: u64, now: u64) -> Option<usize> {
-        let (mut first, mut found) = (width.saturating_add(1), None);
-        for (index, begins) in self.starts.iter().enumerate() {
-            // Those before `start` wrap round to far behind it: one comparison tells.
-            let within = begins.wrapping_sub(start);
-            if within < first {
-                let queued = &self.commands[index];
-                if !queued.write && queued.ready <= now {
-                    (first, found) = (within, Some(index));
-                }
-            }
+        // Those before `start` wrap round to far behind it: one comparison tells.
+        let (from, units) = ((start >> START_SHIFT) as u32, ((width >> START_SHIFT) + 1) as u32);
+        let near = |any, begins: &u32| any | (begins.wrapping_sub(from) <= units);
+        if !self.starts.iter().fold(false, near) {
+            return None;
         }
-        found
+        let within = |queued: &Queued| queued.span.start.wrapping_sub(start);
+        let commands = self.commands.iter().enumerate();
+        commands
+            .filter(|(_, queued)| within(queued) <= width && !queued.write && queued.ready <= now)
+            .min_by_key(|(_, queued)| within(queued))
+            .map(|(index, _)| index)
+    }
+}
+
+/// A cost in units of [`BOUND_SHIFT`], as far as 32 bits hold it.
+fn coarse(cost_ns: i64) -> i32 {
+    (cost_ns >> BOUND_SHIFT) as i32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn the_first_read_within_is_the_one_that_looking_at_each_finds(
+            commands in prop::collection::vec((0u64..4_000, 0u64..3, any::<bool>()), 0..40),
+            start in 0u64..4_000, width in 0u64..2_000
+        ) {
+            let mut queue = Queue::with_capacity(1);
+            for (order, (sector, ready, write)) in commands.into_iter().enumerate() {
+                queue.push(Queued {
+                    span: Span::new(sector, 8),
+                    place: Place::default(),
+                    ready,
+                    handicap: 0,
+                    order: order as u64,
+                    tag: Tag(order as u32),
+                    write,
+                    urgent: false,
+                });
+            }
+            let fits = |queued: &&Queued| {
+                !queued.write && queued.ready <= 1 && (start..=start + width).contains(&queued.span.start)
+            };
+            let wanted = queue.commands.iter().filter(fits).map(|queued| queued.span.start).min();
+            let found = queue.first_read_within(start, width, 1);
+            prop_assert_eq!(found.map(|index| queue.commands[index].span.start), wanted);
+            prop_assert!(found.is_none_or(|index| fits(&&queue.commands[index])));
+        }
     }
 }

@@ -212,7 +212,8 @@ proptest! {
             let wait = hdd.wait_ns(stands, queued.place.angle_ns, least) as i64;
             (wait + queued.handicap - ((now * hdd.config.ageing) >> 10) as i64, index)
         });
-        prop_assert_eq!(hdd.soonest_reached(now), alone.min().unwrap());
+        let alone = alone.min().unwrap();
+        prop_assert_eq!(hdd.soonest_reached(now), alone);
     }
 }
 
