@@ -19,10 +19,18 @@ struct Slice {
     full_up_to: u32,
 }
 
+impl Slice {
+    #[inline]
+    fn take(&mut self, ns: u64) {
+        self.used_ns += ns as u32;
+        self.full_up_to = self.number.wrapping_add(1);
+    }
+}
+
 /// One shared link.
 #[derive(Debug)]
 pub(super) struct Credits {
-    slices: Box<[Slice]>,
+    slices: Box<[Slice; SLICES]>,
     /// A slice lasts 2^this nanoseconds.
     slice_bits: u32,
     /// Nanoseconds per sector, times 2^16.
@@ -34,36 +42,59 @@ impl Credits {
     pub fn new(sector_fx: u64) -> Credits {
         let slice_ns = ((SLICE_SECTORS * sector_fx) >> 16).clamp(1, 1 << 24).next_power_of_two();
         Credits {
-            slices: vec![Slice::default(); SLICES].into_boxed_slice(),
+            slices: Box::new([Slice::default(); SLICES]),
             slice_bits: slice_ns.trailing_zeros(),
             sector_fx,
             busy_ns: 0,
         }
     }
 
+    /// The slice of that number, empty if nobody has used it yet.
+    #[inline]
+    fn slice(&mut self, number: u64) -> &mut Slice {
+        let slice = &mut self.slices[number as usize % SLICES];
+        if slice.number != number as u32 {
+            *slice = Slice { number: number as u32, used_ns: 0, full_up_to: 0 };
+        }
+        slice
+    }
+
     /// Transfer `sectors` from `at` on; when the last byte is over.
     #[inline]
-    pub fn transfer(&mut self, mut at: u64, sectors: u64) -> u64 {
-        let mut left = (sectors * self.sector_fx) >> 16;
+    pub fn transfer(&mut self, at: u64, sectors: u64) -> u64 {
+        let left = (sectors * self.sector_fx) >> 16;
         self.busy_ns += left;
-        let (bits, slice_ns) = (self.slice_bits, 1 << self.slice_bits);
-        let mut number = at >> bits;
-        let slice = &mut self.slices[number as usize % SLICES];
-        let used = if slice.number == number as u32 { u64::from(slice.used_ns) } else { 0 };
-        if used + left <= slice_ns && at + left <= (number + 1) << bits {
-            // Most transfers fit into the slice that they begin in.
-            let (start, number) = (number << bits, number as u32);
-            let full_up_to = number.wrapping_add(1);
-            *slice = Slice { number, used_ns: (used + left) as u32, full_up_to };
+        let bits = self.slice_bits;
+        let slice_ns = 1 << bits;
+        let number = at >> bits;
+        let start = number << bits;
+        let slice = self.slice(number);
+        let used = u64::from(slice.used_ns);
+        // Most transfers fit into the slice that they begin in and the next one.
+        let taken = left.min(slice_ns - used).min(start + slice_ns - at);
+        if taken == left {
+            slice.take(taken);
             return (at + left).max(start + used + left);
         }
+        let next = u64::from(self.slice(number + 1).used_ns);
+        let rest = left - taken;
+        if taken == 0 || next + rest > slice_ns {
+            return self.transfer_far(at, left);
+        }
+        self.slice(number).take(taken);
+        self.slice(number + 1).take(rest);
+        start + slice_ns + next + rest
+    }
+
+    /// The same over any number of slices, stepping over those that are full.
+    #[inline(never)]
+    fn transfer_far(&mut self, mut at: u64, mut left: u64) -> u64 {
+        let (bits, slice_ns) = (self.slice_bits, 1 << self.slice_bits);
+        let mut number = at >> bits;
         let mut first_full = None;
         let end = loop {
             let (start, end) = (number << bits, (number + 1) << bits);
-            let slice = &mut self.slices[number as usize % SLICES];
-            if slice.number != number as u32 {
-                *slice = Slice { number: number as u32, ..Slice::default() };
-            }
+            let slice = self.slice(number);
             let used = u64::from(slice.used_ns);
             if used == slice_ns {
                 first_full.get_or_insert(number);
@@ -73,8 +104,7 @@ impl Credits {
                 continue;
             }
             let taken = left.min(slice_ns - used).min(end - at);
-            slice.used_ns += taken as u32;
-            slice.full_up_to = slice.number.wrapping_add(1);
+            slice.take(taken);
             left -= taken;
             if left == 0 {
                 break (at + taken).max(start + used + taken);

@@ -165,7 +165,9 @@ impl Ssd {
     fn submit_read(&mut self, now: u64, command: &Command) {
         let understood = self.command(now) + self.config.read_latency_ns;
         let (sector, end) = (command.sector.0, command.sector.0 + u64::from(command.sectors));
-        let done = if self.config.read_ahead_stripes > 0 && self.follows(sector, end) {
+        let done = if self.config.direct && self.config.read_ahead_stripes == 0 {
+            self.read_in_place(understood, sector, end)
+        } else if self.config.read_ahead_stripes > 0 && self.follows(sector, end) {
             self.read_stream(understood, sector, end)
         } else {
             self.read(understood, sector, end, true)
@@ -225,6 +227,25 @@ impl Ssd {
             let part = next.min(end) - sector;
             let ready = self.read_stripe(at, physical, part);
             done = done.max(if to_host { self.link.transfer(ready, part) } else { ready });
+            sector = next;
+        }
+        done
+    }
+
+    /// The same where data lie where they were written and dies have no jobs: stripe by
+    /// stripe, each from its die over its channel.
+    fn read_in_place(&mut self, at: u64, sector: u64, end: u64) -> u64 {
+        let stripe_bits = self.config.unit_shift + self.config.stripe_shift;
+        let (mut sector, mut done) = (sector, at);
+        while sector < end {
+            let next = (((sector >> stripe_bits) + 1) << stripe_bits).min(end);
+            let unit = (sector >> self.config.unit_shift) as u32;
+            let index = self.config.die(unit);
+            let ns = self.config.of_page(&self.config.read_ns, unit);
+            let in_register = self.dies[index as usize].read(at, ns, 0);
+            let channel = &mut self.channels[(index % self.config.channels) as usize];
+            let ready = channel.transfer(in_register, next - sector);
+            done = done.max(self.link.transfer(ready, next - sector));
             sector = next;
         }
         done
