@@ -50,14 +50,23 @@ impl Row {
 #[derive(Debug)]
 pub struct SeriesRecorder {
     interval: Nanos,
+    /// All but the last.
     rows: Vec<Row>,
-    /// End of the last row's interval: most events fall before it.
+    /// The last, apart: most of what happens falls into it.
+    last: Row,
+    last_begin: Nanos,
     last_end: Nanos,
 }
 
 impl Default for SeriesRecorder {
     fn default() -> Self {
-        SeriesRecorder { interval: SERIES_INTERVAL, rows: Vec::new(), last_end: Nanos::ZERO }
+        SeriesRecorder {
+            interval: SERIES_INTERVAL,
+            rows: Vec::new(),
+            last: Row::default(),
+            last_begin: Nanos::ZERO,
+            last_end: Nanos::ZERO,
+        }
     }
 }
 
@@ -68,21 +77,24 @@ impl SeriesRecorder {
         if at >= self.last_end {
             self.extend_to(at);
         }
-        let last = self.rows.len() - 1;
-        let index =
-            if at + self.interval >= self.last_end { last } else { (at.0 / self.interval.0) as usize };
-        &mut self.rows[index]
+        if at >= self.last_begin { &mut self.last } else { &mut self.rows[(at.0 / self.interval.0) as usize] }
     }
 
     #[cold]
     fn extend_to(&mut self, at: Nanos) {
+        if self.last_end > Nanos::ZERO {
+            self.rows.push(self.last);
+        }
         while at.0 / self.interval.0 >= SERIES_ROWS as u64 {
             self.rows =
                 self.rows.chunks(2).map(|pair| pair.iter().copied().reduce(Row::join).unwrap()).collect();
             self.interval = self.interval + self.interval;
         }
-        self.rows.resize((at.0 / self.interval.0) as usize + 1, Row::default());
-        self.last_end = Nanos(self.rows.len() as u64 * self.interval.0);
+        let index = (at.0 / self.interval.0) as usize;
+        self.rows.resize(index + 1, Row::default());
+        self.last = self.rows.pop().unwrap_or_default();
+        self.last_begin = Nanos(index as u64 * self.interval.0);
+        self.last_end = self.last_begin + self.interval;
     }
 
     /// A process has got an I/O's result. `write` counts trims too.
@@ -99,8 +111,8 @@ impl SeriesRecorder {
     /// From `from` to `to`, so many requests waited and so many were with the disk.
     #[inline]
     pub fn depth(&mut self, from: Nanos, to: Nanos, waiting: u32, in_flight: u32) {
-        if from + self.interval >= self.last_end && to <= self.last_end {
-            self.row(from).add_depth(to - from, waiting, in_flight);
+        if from >= self.last_begin && to <= self.last_end {
+            self.last.add_depth(to - from, waiting, in_flight);
         } else {
             self.depth_over_rows(from, to, waiting, in_flight);
         }
@@ -119,11 +131,21 @@ impl SeriesRecorder {
         }
     }
 
+    fn all(&self) -> impl Iterator<Item = &Row> {
+        self.rows.iter().chain((self.last_end > Nanos::ZERO).then_some(&self.last))
+    }
+
+    /// Requests waiting times time, and requests with the disk times time, of the whole run.
+    pub fn depth_areas(&self) -> (u64, u64) {
+        let add = |sum: (u64, u64), row: &Row| (sum.0 + row.waiting_area, sum.1 + row.in_flight_area);
+        self.all().fold((0, 0), add)
+    }
+
     /// The finished series and the width of its intervals.
     pub fn finish(self) -> (Series, Nanos) {
-        let column = |f: fn(&Row) -> u64| self.rows.iter().map(|row| f(row) as i64).collect::<Vec<_>>();
+        let column = |f: fn(&Row) -> u64| self.all().map(|row| f(row) as i64).collect::<Vec<_>>();
         let mean_milli = |f: fn(&Row) -> u64| {
-            self.rows.iter().map(|row| (f(row) as u128 * 1000 / u128::from(self.interval.0)) as i64).collect()
+            self.all().map(|row| (f(row) as u128 * 1000 / u128::from(self.interval.0)) as i64).collect()
         };
         let series = Series {
             read_bytes: column(|row| row.bytes[0]),

@@ -76,6 +76,9 @@ pub struct Block {
     scheduler: AnyScheduler,
     generation: Generation,
     rules: Rules,
+    /// Without a scheduler a request goes to the driver at once if nothing waits
+    /// (`blk_mq_try_issue_list_directly`).
+    issues_directly: bool,
     /// A write with FUA must be followed by a flush.
     flush_after_fua: bool,
     volatile_write_cache: bool,
@@ -112,6 +115,7 @@ impl Block {
             flush_after_fua: found.volatile_write_cache && !found.fua,
             volatile_write_cache: found.volatile_write_cache,
             generation,
+            issues_directly: matches!(scheduler, AnyScheduler::None(_)) && !rules.peeks,
             rules,
             requests: RequestSlab::with_capacity(limits.nr_requests as usize),
             bios: slab::Slab::new(),
@@ -177,8 +181,10 @@ impl Block {
         }
         let id = self.allocate(now, bio);
         if !manner.plugged {
-            self.insert(now, id, self.rules.joins_without_plug);
-            self.run(now, disk);
+            if !self.issued_directly(now, id, disk) {
+                self.insert(now, id, self.rules.joins_without_plug);
+                self.run(now, disk);
+            }
             return Submitted::Taken;
         }
         let last_is_large = self.plug.last().is_some_and(|&last| self.requests[last].sectors >= PLUG_SECTORS);
@@ -312,10 +318,28 @@ impl Block {
             self.plug.sort_by_key(|&id| requests[id].sector);
         }
         for index in 0..self.plug.len() {
-            self.insert(now, self.plug[index], true);
+            let id = self.plug[index];
+            if !self.issued_directly(now, id, disk) {
+                self.insert(now, id, true);
+            }
         }
         self.plug.clear();
         self.run(now, disk);
+    }
+
+    /// A new request has gone to the disk past the scheduler, which would have kept it for no
+    /// time and before no other.
+    #[inline]
+    fn issued_directly(&mut self, now: Nanos, id: RequestId, disk: &mut AnyDisk) -> bool {
+        if !self.issues_directly || !self.to_run.is_empty() || !self.flushes.waiting.is_empty() {
+            return false;
+        }
+        let hw_queue = &self.hw_queues[usize::from(self.requests[id].hw_queue)];
+        let takes = hw_queue.in_flight < self.limits.queue_depth && self.scheduler.waiting() == 0;
+        if takes {
+            self.issue(now, id, disk);
+        }
+        takes
     }
 
     /// `joins`: a request may be appended to one that waits instead.
@@ -500,16 +524,17 @@ impl Block {
     /// Carry the integrals over time up to `now`, before a count changes.
     #[inline]
     fn account(&mut self, now: Nanos) {
-        if now == self.changed {
-            return;
+        if now != self.changed {
+            self.account_span(now);
         }
-        let span = (now - self.changed).0;
+    }
+
+    #[inline(never)]
+    fn account_span(&mut self, now: Nanos) {
         let depth = self.waiting + self.in_flight;
         if depth > 0 {
             self.series.depth(self.changed, now, self.waiting, self.in_flight);
-            self.counters.io_ticks_ns += span;
-            self.counters.in_queue_ns += span * u64::from(depth);
-            self.counters.in_flight_ns += span * u64::from(self.in_flight);
+            self.counters.io_ticks_ns += (now - self.changed).0;
             self.counters.depth_max = self.counters.depth_max.max(u64::from(depth));
         }
         self.changed = now;
@@ -523,6 +548,9 @@ impl Block {
     /// End the run at `now` and give what was measured.
     pub fn finish(mut self, now: Nanos) -> (DiskCounters, SeriesRecorder, TraceRecorder) {
         self.account(now);
+        let (waiting, in_flight) = self.series.depth_areas();
+        self.counters.in_queue_ns = waiting + in_flight;
+        self.counters.in_flight_ns = in_flight;
         (self.counters, self.series, self.trace)
     }
 }
