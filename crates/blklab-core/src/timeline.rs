@@ -1,21 +1,25 @@
-//! What will end when: a heap of small numbers ordered by time, then by order of entry.
+//! What will end when: small numbers ordered by time, then by order of entry.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+/// Where there is no first entry.
+const NONE: u128 = u128::MAX;
+
 /// A queue of `u32` payloads by due time. Time, entry number and payload share one
-/// integer, so that an order is one comparison.
+/// integer, so that an order is one comparison. The first is kept apart from the heap of the
+/// others: a timeline that holds one entry at a time, as a lone process's timers do, needs no
+/// heap.
 #[derive(Debug)]
 pub(crate) struct Timeline {
-    heap: BinaryHeap<Reverse<u128>>,
+    first: u128,
+    rest: BinaryHeap<Reverse<u128>>,
     entries: u32,
-    /// Asked for far more often than it changes.
-    next: u64,
 }
 
 impl Default for Timeline {
     fn default() -> Self {
-        Timeline { heap: BinaryHeap::new(), entries: 0, next: u64::MAX }
+        Timeline { first: NONE, rest: BinaryHeap::new(), entries: 0 }
     }
 }
 
@@ -24,22 +28,56 @@ impl Timeline {
     pub fn push(&mut self, at: u64, payload: u32) {
         self.entries = self.entries.wrapping_add(1);
         let key = u128::from(at) << 64 | u128::from(self.entries) << 32 | u128::from(payload);
-        self.heap.push(Reverse(key));
-        self.next = self.next.min(at);
+        let later = if key < self.first { std::mem::replace(&mut self.first, key) } else { key };
+        if later != NONE {
+            self.rest.push(Reverse(later));
+        }
     }
 
     /// When the first is due; `u64::MAX` when there is none.
     #[inline]
     pub fn next(&self) -> u64 {
-        self.next
+        (self.first >> 64) as u64
     }
 
     /// Take the first.
     #[inline]
     pub fn pop(&mut self) -> Option<(u64, u32)> {
-        let time = |key: u128| (key >> 64) as u64;
-        let Reverse(key) = self.heap.pop()?;
-        self.next = self.heap.peek().map_or(u64::MAX, |Reverse(key)| time(*key));
-        Some((time(key), key as u32))
+        let key = self.first;
+        if key == NONE {
+            return None;
+        }
+        self.first = self.rest.pop().map_or(NONE, |Reverse(next)| next);
+        Some(((key >> 64) as u64, key as u32))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn entries_leave_by_time_then_by_order_of_entry(
+            steps in prop::collection::vec(prop::option::weighted(0.6, 0u64..50), 1..300)
+        ) {
+            let mut timeline = Timeline::default();
+            let mut model: Vec<(u64, u32)> = Vec::new();
+            for (n, step) in steps.into_iter().enumerate() {
+                match step {
+                    Some(at) => {
+                        timeline.push(at, n as u32);
+                        model.push((at, n as u32));
+                    }
+                    None => {
+                        let first = model.iter().copied().min();
+                        model.retain(|entry| Some(*entry) != first);
+                        prop_assert_eq!(timeline.pop(), first);
+                    }
+                }
+                prop_assert_eq!(timeline.next(), model.iter().map(|(at, _)| *at).min().unwrap_or(u64::MAX));
+            }
+        }
     }
 }

@@ -205,8 +205,14 @@ impl World {
     /// When something happens next while all processes sleep.
     #[inline]
     pub fn next_event(&self) -> Nanos {
+        self.next_event_before(self.disk.next_event())
+    }
+
+    /// The same with the disk's next event known.
+    #[inline]
+    fn next_event_before(&self, disk_due: Nanos) -> Nanos {
         let flusher = if self.flusher_asleep { self.cache.flusher_due() } else { Nanos::NEVER };
-        Nanos(self.timers.next()).min(self.disk.next_event()).min(self.block.next_timer()).min(flusher)
+        disk_due.min(Nanos(self.timers.next())).min(self.block.next_timer()).min(flusher)
     }
 
     /// The flusher has written everything that it has a reason to write.
@@ -228,12 +234,13 @@ impl World {
     /// concern processes go to `tell`. False if nothing happens before [`HORIZON`].
     #[inline]
     pub fn happen(&mut self, owners: &mut Vec<u64>) -> bool {
-        let at = self.next_event();
+        let disk_due = self.disk.next_event();
+        let at = self.next_event_before(disk_due);
         if at > HORIZON {
             return false;
         }
         self.now = self.now.max(at);
-        if self.disk.next_event() <= self.now {
+        if disk_due <= self.now {
             let mut completions = std::mem::take(&mut self.completions);
             self.disk.advance(self.now, &mut completions);
             for completion in &completions {

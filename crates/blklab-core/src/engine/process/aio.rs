@@ -61,7 +61,7 @@ impl Process {
             let now = world.now;
             world.wake(thread, now);
         }
-        self.queued()
+        self.queued(world)
     }
 
     /// A thread looks for work.

@@ -67,7 +67,7 @@ impl Process {
         world.pass_on_request();
         self.tally.submit_levels[Tally::batch_level(self.handed_over)] += 1;
         self.handed_over = 0;
-        self.queued()
+        self.queued(world)
     }
 
     /// The bios of a slot go to the block layer, or as many as there are requests for.

@@ -364,8 +364,13 @@ impl Process {
     }
 
     /// Where the loop goes on once an I/O has been queued.
-    fn queued(&mut self) -> Flow {
-        self.go(if self.free.is_empty() { State::Reap } else { State::Top })
+    #[inline]
+    fn queued(&mut self, world: &mut World) -> Flow {
+        if self.free.is_empty() {
+            self.state = State::Reap;
+            return self.reap(world);
+        }
+        self.go(State::Top)
     }
 
     fn think_is_due(&self, now: Nanos) -> bool {

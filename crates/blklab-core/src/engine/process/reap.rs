@@ -45,7 +45,11 @@ impl Process {
         }
         self.reap_done(queueing.batch_complete_max.max(least), world.now, world);
         let low = queueing.low.min(self.slots.len() as u32 - 1);
-        if self.depth() > low { Flow::Go } else { self.go(State::Top) }
+        if self.depth() > low {
+            return Flow::Go;
+        }
+        self.state = State::Top;
+        self.top(world)
     }
 
     #[inline]
@@ -109,7 +113,7 @@ impl Process {
         if self.spec.job.queueing.engine.is_queued() {
             self.slots[slot as usize].issued = world.now;
             self.done.push_back(slot);
-            return self.queued();
+            return self.queued(world);
         }
         self.tally.complete_levels[1] += 1;
         self.reaped(slot, world.now, world);
