@@ -27,6 +27,9 @@ const WRITTEN_OUT: &[&str] = &[
 /// Options that hold for the first clone only: the others belong to its group.
 const OF_THE_FIRST: &[&str] = &["stonewall", "new_group"];
 
+/// Options by which a job says itself whether its offsets are those of every run.
+const REPEATS: &[&str] = &["randrepeat", "allrandrepeat"];
+
 /// Options that the clone's number changes the meaning of.
 const OFFSETS: &[&str] = &["offset", "offset_increment", "offset_align"];
 
@@ -70,6 +73,11 @@ fn section(text: &mut String, process: &ProcessSpec, devices: &[String], seed: u
     if !has("randseed") {
         // fio multiplies it with the process's number: never zero.
         line("randseed", &(seed & (u64::MAX >> 1)).max(1).to_string());
+        if !REPEATS.iter().any(|option| has(option)) {
+            // As it stands fio goes to the same offsets whatever the seed: no two repeats
+            // would differ.
+            line("randrepeat", "0");
+        }
     }
 }
 
@@ -89,7 +97,7 @@ mod tests {
         let text = written("[a]\nrw=randread\nbs=4k\nsize=8m\ntime_based\nruntime=1\n");
         assert_eq!(
             text,
-            "[a]\nrw=randread\nbs=4k\nsize=8m\ntime_based\nruntime=1\nfilename=/dev/ublkb0p1\nrandseed=7\n"
+            "[a]\nrw=randread\nbs=4k\nsize=8m\ntime_based\nruntime=1\nfilename=/dev/ublkb0p1\nrandseed=7\nrandrepeat=0\n"
         );
     }
 
@@ -98,9 +106,9 @@ mod tests {
         let text = written("[a]\nsize=8m\n[b]\nstonewall\nnumjobs=2\nnrfiles=2\nsize=8m\ngroup_reporting\n");
         assert_eq!(
             text,
-            "[a]\nsize=8m\nfilename=/dev/ublkb0p1\nrandseed=7\n\
-             [b]\nstonewall\nsize=8m\nfilename=/dev/ublkb0p2:/dev/ublkb0p3\nrandseed=7\n\
-             [b]\nsize=8m\nfilename=/dev/ublkb0p4:/dev/ublkb0p5\nrandseed=7\n"
+            "[a]\nsize=8m\nfilename=/dev/ublkb0p1\nrandseed=7\nrandrepeat=0\n\
+             [b]\nstonewall\nsize=8m\nfilename=/dev/ublkb0p2:/dev/ublkb0p3\nrandseed=7\nrandrepeat=0\n\
+             [b]\nsize=8m\nfilename=/dev/ublkb0p4:/dev/ublkb0p5\nrandseed=7\nrandrepeat=0\n"
         );
     }
 
@@ -112,6 +120,12 @@ mod tests {
             "[a]\nsize=1m\nrandseed=9\nfilename=/dev/ublkb0p1\noffset=0\n\
              [a]\nsize=1m\nrandseed=9\nfilename=/dev/ublkb0p1\noffset=1048576\n"
         );
+    }
+
+    #[test]
+    fn a_job_that_wants_the_same_offsets_in_every_run_gets_them() {
+        let text = written("[a]\nrw=randread\nsize=8m\nrandrepeat=1\n");
+        assert!(text.contains("randrepeat=1\n") && !text.contains("randrepeat=0"), "{text}");
     }
 
     #[test]
