@@ -211,6 +211,9 @@ impl Engine {
             }
         }
         owners.clear();
+        // A request's owner is woken before the request is free, and so may take it again
+        // before one that waits for it runs.
+        self.world.pass_on_request();
     }
 
     /// Start those processes whose conditions are met.

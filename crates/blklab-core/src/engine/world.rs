@@ -75,7 +75,7 @@ pub enum Wait {
     AnyPages,
 }
 
-/// Steps that processes may take one after the other without yielding.
+/// Steps that processes may take while nothing else happens without yielding.
 const STEPS_ALONE: u32 = 1 << 8;
 
 /// No run goes on behind this time: 292 years, half of what 64 bits hold, which leaves room
@@ -111,7 +111,7 @@ pub struct World {
     request_waiters: VecDeque<(ProcessId, (u16, Op, bool))>,
     page_waiters: Vec<(ProcessId, Wait)>,
     page_ios: slab::Slab<PageIo>,
-    /// Steps that processes took without yielding.
+    /// Steps that processes took since something else happened or one yielded.
     steps_alone: u32,
     /// Reused between calls.
     completions: Vec<Completion>,
@@ -224,8 +224,8 @@ impl World {
         }
     }
 
-    /// Let time run to the next event, and whatever is due happen. Ends of bios that
-    /// concern processes go to `tell`. False if nothing happens before [`HORIZON`].
+    /// Let time run to the next event, and whatever is due happen. Whose bios have ended is
+    /// appended to `owners`; when they know, [`World::pass_on_request`] is due. False if nothing happens before [`HORIZON`].
     #[inline]
     pub fn happen(&mut self, owners: &mut Vec<u64>) -> bool {
         let at = self.next_event();
@@ -233,6 +233,7 @@ impl World {
             return false;
         }
         self.now = self.now.max(at);
+        self.steps_alone = 0;
         if self.disk.next_event() <= self.now {
             let mut completions = std::mem::take(&mut self.completions);
             self.disk.advance(self.now, &mut completions);
@@ -242,7 +243,6 @@ impl World {
             completions.clear();
             self.completions = completions;
             self.block.run(self.now, &mut self.disk);
-            self.pass_on_request();
         }
         if self.block.next_timer() <= self.now {
             self.block.timer(self.now);
