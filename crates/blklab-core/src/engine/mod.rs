@@ -10,6 +10,7 @@ mod flusher;
 mod process;
 mod sync;
 pub mod tally;
+mod waiters;
 mod world;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
