@@ -53,12 +53,24 @@ struct BioNode {
 struct HwQueue {
     /// Made and not ended, async and sync.
     allocated: [u32; 2],
+    /// Ended, or merged into another, since somebody asked.
+    freed: u32,
     /// With the disk.
     in_flight: u32,
     /// Out of the scheduler and not with the disk yet ([`Rules::peeks`]).
     parked: Option<RequestId>,
     /// Stands in [`Block::to_run`].
     to_run: bool,
+}
+
+impl HwQueue {
+    /// A request of it is no more.
+    #[inline]
+    fn free(&mut self, sync: bool) {
+        self.allocated[usize::from(sync)] -= 1;
+        // Counts only while somebody sleeps, who asks often.
+        self.freed = self.freed.wrapping_add(1);
+    }
 }
 
 /// Flushes: one is with the disk at a time; those that come meanwhile share the next.
@@ -208,6 +220,24 @@ impl Block {
         }
     }
 
+    /// Requests of the hardware queue that have become free since the last call.
+    pub fn take_freed(&mut self, hw_queue: u16) -> u32 {
+        std::mem::take(&mut self.hw_queues[usize::from(hw_queue)].freed)
+    }
+
+    /// The fewest requests that a bio may find taken and sleep: all, or as many as the
+    /// scheduler leaves to some kind of bio.
+    pub fn least_depth(&self) -> u32 {
+        let kinds = [Op::Read, Op::Write].into_iter().flat_map(|op| [(op, true), (op, false)]);
+        let least = kinds.map(|(op, sync)| self.scheduler.depth_limit(op, sync)).min();
+        self.limits.nr_requests.min(least.unwrap_or(u32::MAX))
+    }
+
+    /// Behind the one queue of the time before blk-mq.
+    pub fn is_single_queue(&self) -> bool {
+        self.generation == Generation::SingleQueue
+    }
+
     fn allocate(&mut self, now: Nanos, bio: &Bio) -> RequestId {
         self.account(now);
         self.waiting += 1;
@@ -297,7 +327,7 @@ impl Block {
         self.account(now);
         self.waiting -= 1;
         let gone = self.requests.remove(gone);
-        self.hw_queues[usize::from(gone.hw_queue)].allocated[usize::from(gone.sync)] -= 1;
+        self.hw_queues[usize::from(gone.hw_queue)].free(gone.sync);
         let kept = &mut self.requests[kept];
         kept.sectors += gone.sectors;
         // A joined request's time counts from the earlier start on, as in diskstats.
@@ -498,7 +528,7 @@ impl Block {
         let request = &self.requests[id];
         let hw_queue = &mut self.hw_queues[usize::from(request.hw_queue)];
         hw_queue.in_flight -= 1;
-        hw_queue.allocated[usize::from(request.sync)] -= 1;
+        hw_queue.free(request.sync);
         self.counters.count(request, now);
         self.trace.completed(request, now);
         let number = request.hw_queue;

@@ -16,6 +16,8 @@ pub struct BioStream {
     /// ... and in all.
     rest: u32,
     manner: Manner,
+    /// Its submitter has slept for want of a request.
+    slept: bool,
 }
 
 /// A bio holds 256 pages (`BIO_MAX_VECS`).
@@ -32,6 +34,7 @@ impl BioStream {
             in_bio: in_bio - sectors,
             rest: whole.sectors - sectors,
             manner: Manner::PLUGGED,
+            slept: false,
         }
     }
 
@@ -73,6 +76,23 @@ impl BioStream {
             self.in_bio -= self.next.sectors;
             self.rest -= self.next.sectors;
         }
+    }
+
+    /// Its submitter goes to sleep until there may be a request.
+    pub fn sleep(&mut self) {
+        self.slept = true;
+    }
+
+    /// Its submitter runs; true if it has slept.
+    #[inline]
+    pub fn awake(&mut self) -> bool {
+        std::mem::take(&mut self.slept)
+    }
+
+    /// Sectors behind the bio to be handed over next: another number for each bio.
+    #[inline]
+    pub fn rest(&self) -> u32 {
+        self.rest
     }
 
     /// What kind of request it needs next: hardware queue, operation, sync.

@@ -10,6 +10,7 @@ mod flusher;
 mod process;
 mod sync;
 pub mod tally;
+mod waiters;
 mod world;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -211,6 +212,9 @@ impl Engine {
             }
         }
         owners.clear();
+        // A request's owner is woken before the request is free, and so may take it again
+        // before one that waits for it runs.
+        self.world.pass_on_request();
     }
 
     /// Start those processes whose conditions are met.

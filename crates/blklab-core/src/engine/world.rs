@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 
 use super::aio;
+use super::waiters::{Place, RequestWaiters};
 use crate::block::{BioStream, Block, Submitted};
 use crate::disk::{AnyDisk, Completion, Disk};
 use crate::host::{Cpus, Host};
@@ -64,18 +65,16 @@ pub struct PlacedFile {
     pub is_device: bool,
 }
 
-/// What a process that cannot go on waits for.
+/// What a process that cannot go on waits for in the page cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
-    /// A free request of this hardware queue, operation and sync.
-    Request((u16, Op, bool)),
     /// Pages of this file to be read or written back.
     Pages(FileId),
     /// Any pages to be read or written back.
     AnyPages,
 }
 
-/// Steps that processes may take one after the other without yielding.
+/// Steps that processes may take while nothing else happens without yielding.
 const STEPS_ALONE: u32 = 1 << 8;
 
 /// No run goes on behind this time: 292 years, half of what 64 bits hold, which leaves room
@@ -108,13 +107,15 @@ pub struct World {
     scheduled: Vec<bool>,
     /// It has nothing to do before the page cache says so.
     flusher_asleep: bool,
-    request_waiters: VecDeque<(ProcessId, (u16, Op, bool))>,
+    request_waiters: RequestWaiters,
     page_waiters: Vec<(ProcessId, Wait)>,
     page_ios: slab::Slab<PageIo>,
-    /// Steps that processes took without yielding.
+    /// Steps that processes took since something else happened or one yielded.
     steps_alone: u32,
     /// Reused between calls.
     completions: Vec<Completion>,
+    /// Reused between calls.
+    woken: Vec<ProcessId>,
 }
 
 impl World {
@@ -130,6 +131,7 @@ impl World {
     ) -> World {
         World {
             now: Nanos::ZERO,
+            request_waiters: RequestWaiters::new(&block),
             block,
             disk,
             cache,
@@ -141,11 +143,11 @@ impl World {
             timers: Timeline::default(),
             scheduled: vec![false; processes + 1],
             flusher_asleep: true,
-            request_waiters: VecDeque::new(),
             page_waiters: Vec::new(),
             page_ios: slab::Slab::new(),
             steps_alone: 0,
             completions: Vec::new(),
+            woken: Vec::new(),
         }
     }
 
@@ -230,8 +232,9 @@ impl World {
         }
     }
 
-    /// Let time run to the next event, and whatever is due happen. Ends of bios that
-    /// concern processes go to `tell`. False if nothing happens before [`HORIZON`].
+    /// Let time run to the next event, and whatever is due happen. Whose bios have ended is
+    /// appended to `owners`; when they know, [`World::pass_on_request`] is due. False if nothing
+    /// happens before [`HORIZON`].
     #[inline]
     pub fn happen(&mut self, owners: &mut Vec<u64>) -> bool {
         let disk_due = self.disk.next_event();
@@ -240,6 +243,7 @@ impl World {
             return false;
         }
         self.now = self.now.max(at);
+        self.steps_alone = 0;
         if disk_due <= self.now {
             let mut completions = std::mem::take(&mut self.completions);
             self.disk.advance(self.now, &mut completions);
@@ -249,7 +253,6 @@ impl World {
             completions.clear();
             self.completions = completions;
             self.block.run(self.now, &mut self.disk);
-            self.pass_on_request();
         }
         if self.block.next_timer() <= self.now {
             self.block.timer(self.now);
@@ -266,32 +269,59 @@ impl World {
 
     /// Sleep until what is waited for may have come.
     pub fn sleep_until(&mut self, process: ProcessId, wait: Wait) {
-        match wait {
-            Wait::Pages(_) | Wait::AnyPages => self.page_waiters.push((process, wait)),
-            Wait::Request(needs) => self.request_waiters.push_back((process, needs)),
+        self.page_waiters.push((process, wait));
+    }
+
+    /// Hand over what is left of `stream`; false if `process` sleeps, to try again when woken.
+    #[inline]
+    pub fn hand_over(&mut self, stream: &mut BioStream, process: ProcessId) -> bool {
+        let (hw_queue, ..) = stream.needs();
+        let place = stream.awake().then(|| self.request_waiters.place(hw_queue));
+        let rest = stream.rest();
+        if stream.submit(self.now, &mut self.block, &mut self.disk) == Submitted::Taken {
+            return true;
+        }
+        self.hand_over_or_sleep(stream, process, place.filter(|_| stream.rest() == rest))
+    }
+
+    /// A plug is flushed and the queue run before its owner sleeps (`blk_mq_get_tag`).
+    #[cold]
+    fn hand_over_or_sleep(
+        &mut self,
+        stream: &mut BioStream,
+        process: ProcessId,
+        mut place: Option<Place>,
+    ) -> bool {
+        loop {
+            let (needs, rest) = (stream.needs(), stream.rest());
+            let (hw_queue, ..) = needs;
+            let here = place.take().unwrap_or_else(|| self.request_waiters.place(hw_queue));
+            self.unplug();
+            if stream.submit(self.now, &mut self.block, &mut self.disk) == Submitted::Taken {
+                return true;
+            }
+            if stream.rest() == rest {
+                stream.sleep();
+                self.request_waiters.sleep(process, needs, here, &mut self.block);
+                return false;
+            }
         }
     }
 
-    /// Let the first waiter go on that would get a request now. Each takes what it needs;
-    /// the next one's turn comes when that one has run, or with the next completion.
+    /// Requests may have become free: let those go on whose turn it is.
     #[inline]
     pub fn pass_on_request(&mut self) {
         if !self.request_waiters.is_empty() {
-            self.wake_request_waiter();
+            self.wake_request_waiters();
         }
     }
 
     #[cold]
-    fn wake_request_waiter(&mut self) {
-        let may_go_on = |&(_, (hw_queue, op, sync)): &(ProcessId, (u16, Op, bool))| {
-            self.block.may_allocate(hw_queue, op, sync)
-        };
-        if let Some(index) = self.request_waiters.iter().position(may_go_on)
-            && let Some((process, _)) = self.request_waiters.remove(index)
-        {
-            let now = self.now;
-            self.wake(process, now);
-        }
+    fn wake_request_waiters(&mut self) {
+        let (mut woken, now) = (std::mem::take(&mut self.woken), self.now);
+        self.request_waiters.wake(&mut self.block, &mut woken);
+        woken.drain(..).for_each(|process| self.wake(process, now));
+        self.woken = woken;
     }
 
     /// Hand plugged requests to the scheduler and what it lets go to the disk.
@@ -394,14 +424,9 @@ impl PageWork {
                     world.page_bios(range, self.write, who)
                 }
             };
-            if stream.submit(world.now, &mut world.block, &mut world.disk) == Submitted::NoRequest {
-                // A plug is flushed before its owner sleeps.
-                world.unplug();
-                if stream.submit(world.now, &mut world.block, &mut world.disk) == Submitted::NoRequest {
-                    world.sleep_until(who.process, Wait::Request(stream.needs()));
-                    self.stream = Some(stream);
-                    return Err(Asleep);
-                }
+            if !world.hand_over(&mut stream, who.process) {
+                self.stream = Some(stream);
+                return Err(Asleep);
             }
         }
         world.unplug();

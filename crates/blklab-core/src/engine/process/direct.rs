@@ -100,16 +100,11 @@ impl Process {
 
     #[inline(never)]
     fn hand_over_stream(&mut self, mut stream: BioStream, world: &mut World) -> Result<(), Flow> {
-        if stream.submit(world.now, &mut world.block, &mut world.disk) == Submitted::NoRequest {
-            // A plug is flushed before its owner sleeps.
-            world.unplug();
-            if stream.submit(world.now, &mut world.block, &mut world.disk) == Submitted::NoRequest {
-                world.sleep_until(self.spec.id, Wait::Request(stream.needs()));
-                self.stream = Some(stream);
-                return Err(Flow::Sleep);
-            }
+        if world.hand_over(&mut stream, self.spec.id) {
+            return Ok(());
         }
-        Ok(())
+        self.stream = Some(stream);
+        Err(Flow::Sleep)
     }
 
     /// A direct I/O as one bio, to be cut.

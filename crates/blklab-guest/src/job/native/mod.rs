@@ -16,6 +16,7 @@
 //! buffered I/O, trims, and priorities for single I/Os of engines that block.
 
 mod process;
+mod queue;
 mod sys;
 
 use std::path::Path;

@@ -11,12 +11,13 @@ use blklab_core::engine::tally::IoTimes;
 use blklab_core::workload::pattern::{IoUnit, Pattern};
 use blklab_core::workload::random::{self, Stream};
 use blklab_core::workload::rate::RateLimiter;
-use blklab_core::workload::spec::{Direction, Rw, SyncMode, ThinkAfter};
+use blklab_core::workload::spec::{Direction, Engine, Rw, SyncMode, ThinkAfter};
 use rand_core::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rustix::fs::OFlags;
 use rustix::io::{pread, pwrite};
 
+use super::queue::{Queue, Request};
 use super::*;
 
 /// What of a job this driver cannot do.
@@ -27,6 +28,9 @@ pub fn refuse(spec: &ProcessSpec) -> Result<(), &'static str> {
     }
     if job.access.rw.trims() || matches!(job.access.rw, Rw::Trim | Rw::RandTrim) {
         return Err("the native driver knows no trims yet: use fio");
+    }
+    if job.queueing.engine == Engine::Posixaio {
+        return Err("the native driver knows no ioengine=posixaio: use libaio, io_uring or fio");
     }
     let raised = Direction::ALL.iter().any(|d| job.priorities.raised_percent[*d] > 0);
     if raised && !job.queueing.engine.is_queued() {
@@ -39,6 +43,7 @@ pub fn refuse(spec: &ProcessSpec) -> Result<(), &'static str> {
 #[derive(Clone, Copy, Debug)]
 struct Slot {
     unit: IoUnit,
+    start: Nanos,
     issued: Nanos,
 }
 
@@ -47,12 +52,14 @@ pub struct Process<'a> {
     spec: &'a ProcessSpec,
     run: &'a Run<'a>,
     file: File,
-    queue: sys::Queue,
+    queue: Queue,
     pattern: Pattern,
     rate: Option<RateLimiter>,
     rng: Xoshiro256PlusPlus,
     slots: Vec<Option<Slot>>,
     free: Vec<u32>,
+    /// Begun, not handed over.
+    prepared: Vec<u32>,
     tally: Tally,
     now: Nanos,
     started: Nanos,
@@ -88,12 +95,13 @@ impl<'a> Process<'a> {
             spec,
             run,
             file,
-            queue: sys::Queue::new(depth, largest as usize)?,
+            queue: Queue::new(job.queueing.engine, depth, largest as usize)?,
             pattern: Pattern::new(spec, seed),
             rate: RateLimiter::new(spec, seed),
             rng: Xoshiro256PlusPlus::seed_from_u64(random::stream_seed(seed, spec.id, Stream::Priority)),
             slots: vec![None; depth as usize],
             free: (0..depth).rev().collect(),
+            prepared: Vec::with_capacity(depth as usize),
             tally: Tally::new(job.reporting.bw_average, job.reporting.iops_average),
             now,
             started: now,
@@ -114,7 +122,7 @@ impl<'a> Process<'a> {
             let durability = self.spec.job.durability;
             if self.wrote && (durability.end_fsync || durability.fsync_on_close) {
                 self.file.sync_all()?;
-                self.waited();
+                self.look();
                 self.wrote = false;
             }
             if !more || !self.pattern.begin_pass() {
@@ -170,7 +178,7 @@ impl<'a> Process<'a> {
         }
         self.since_think += u32::from(job.think.after == ThinkAfter::Issue);
         let slot = self.free.pop().expect("the queue is reaped when it is full");
-        self.slots[slot as usize] = Some(Slot { unit, issued: self.now });
+        self.slots[slot as usize] = Some(Slot { unit, start: self.now, issued: self.now });
         self.tally.depth(self.depth());
         let at = self.run.starts[unit.file as usize].to_bytes().0 + unit.offset;
         let write = unit.direction == Direction::Write;
@@ -180,11 +188,13 @@ impl<'a> Process<'a> {
         let percent = job.priorities.raised_percent[unit.direction];
         let raised = percent > 0 && random::chance(&mut self.rng, percent);
         let prio = if raised { job.priorities.raised[unit.direction] } else { job.priorities.base };
-        self.queue.prepare(slot, self.file.as_raw_fd(), write, at, unit.len, sys::priority(prio));
+        let (fd, bytes, prio) = (self.file.as_raw_fd(), unit.len, sys::priority(prio));
+        self.queue.prepare(Request { slot, fd, write, at, bytes, prio });
+        self.prepared.push(slot);
         if self.free.is_empty() {
             return self.reap();
         }
-        if self.queue.unsubmitted() >= job.queueing.batch_submit {
+        if self.prepared.len() as u32 >= job.queueing.batch_submit {
             self.submit(0)?;
         }
         Ok(())
@@ -194,50 +204,34 @@ impl<'a> Process<'a> {
     fn block_on(&mut self, slot: u32, write: bool, at: u64, len: u32) -> io::Result<()> {
         let buffer = self.queue.buffer(slot, len as usize);
         let done = if write { pwrite(&self.file, buffer, at)? } else { pread(&self.file, buffer, at)? };
-        self.waited();
+        self.look();
         self.tally.submit_levels[1] += 1;
         self.tally.complete_levels[1] += 1;
         self.reaped(slot, done as u32)
     }
 
-    /// Hand over what is prepared; wait for `least` completions.
+    /// Hand over what is prepared; an engine that can waits for `least` by the same call.
     fn submit(&mut self, least: u32) -> io::Result<()> {
-        let handed_over = self.queue.unsubmitted();
-        self.queue.enter(least)?;
-        if handed_over > 0 {
-            self.tally.submit_levels[Tally::batch_level(handed_over)] += 1;
+        if self.prepared.is_empty() {
+            return Ok(());
         }
-        if least > 0 {
-            self.waited();
+        self.queue.submit(least)?;
+        self.tally.submit_levels[Tally::batch_level(self.prepared.len() as u32)] += 1;
+        if self.spec.job.queueing.engine == Engine::Libaio {
+            // It may have slept for want of a tag; for fio they are issued when it returns.
+            self.look();
         }
-        Ok(())
-    }
-
-    /// All slots are in use: wait for completions, down to the depth to refill from.
-    fn reap(&mut self) -> io::Result<()> {
-        let queueing = self.spec.job.queueing;
-        let low = queueing.low.min(self.slots.len() as u32 - 1);
-        loop {
-            let least = queueing.batch_complete_min.clamp(1, self.depth());
-            self.submit(least)?;
-            self.take(queueing.batch_complete_max.max(least))?;
-            if self.depth() <= low {
-                return Ok(());
-            }
-        }
-    }
-
-    /// Wait for everything under way.
-    fn drain(&mut self) -> io::Result<()> {
-        while self.depth() > 0 {
-            self.submit(1)?;
-            self.take(u32::MAX)?;
+        for slot in self.prepared.drain(..) {
+            self.slots[slot as usize].as_mut().expect("it was begun").issued = self.now;
         }
         Ok(())
     }
 
-    /// Reap at most so many of the completions that are there.
-    fn take(&mut self, most: u32) -> io::Result<()> {
+    /// Hand over what is prepared, wait for `least` completions and reap at most `most`.
+    fn reap_some(&mut self, least: u32, most: u32) -> io::Result<()> {
+        self.submit(least)?;
+        self.queue.wait(least, most)?;
+        self.look();
         let count = self.queue.ready().min(most);
         for _ in 0..count {
             let Some((slot, bytes)) = self.queue.take() else { break };
@@ -247,8 +241,29 @@ impl<'a> Process<'a> {
         Ok(())
     }
 
+    /// All slots are in use: wait for completions, down to the depth to refill from.
+    fn reap(&mut self) -> io::Result<()> {
+        let queueing = self.spec.job.queueing;
+        let low = queueing.low.min(self.slots.len() as u32 - 1);
+        loop {
+            let least = queueing.batch_complete_min.clamp(1, self.depth());
+            self.reap_some(least, queueing.batch_complete_max.max(least))?;
+            if self.depth() <= low {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Wait for everything under way.
+    fn drain(&mut self) -> io::Result<()> {
+        while self.depth() > 0 {
+            self.reap_some(1, u32::MAX)?;
+        }
+        Ok(())
+    }
+
     fn reaped(&mut self, slot: u32, done: u32) -> io::Result<()> {
-        let Slot { unit, issued } = self.slots[slot as usize].take().expect("it was begun");
+        let Slot { unit, start, issued } = self.slots[slot as usize].take().expect("it was begun");
         if done != unit.len {
             let what = format!("{done} of {} bytes at {}", unit.len, unit.offset);
             return Err(io::Error::other(what));
@@ -256,7 +271,7 @@ impl<'a> Process<'a> {
         self.free.push(slot);
         let job = &self.spec.job;
         let bytes = u64::from(unit.len);
-        let times = IoTimes { start: issued, issued, reaped: self.now };
+        let times = IoTimes { start, issued, reaped: self.now };
         self.tally.io(unit.direction as usize, bytes, times, job.queueing.engine.is_queued());
         let write = unit.direction != Direction::Read;
         let clat = self.now.saturating_sub(issued);
@@ -270,15 +285,16 @@ impl<'a> Process<'a> {
         (self.slots.len() - self.free.len()) as u32
     }
 
-    /// Time has passed.
-    fn waited(&mut self) {
-        self.sleeps += 1;
-        self.now = clock() - self.run.epoch;
+    /// What time is it? A call that took any has slept, for CPU work takes none.
+    fn look(&mut self) {
+        let now = clock() - self.run.epoch;
+        self.sleeps += u64::from(now > self.now);
+        self.now = now;
     }
 
     fn sleep_until(&mut self, at: Nanos) {
         sys::sleep_until(self.run.epoch + at);
-        self.waited();
+        self.look();
     }
 
     fn think_is_due(&self) -> bool {
@@ -307,12 +323,10 @@ impl<'a> Process<'a> {
     }
 
     fn sync(&mut self) -> io::Result<()> {
-        if self.queue.unsubmitted() > 0 {
-            self.submit(0)?;
-        }
+        self.submit(0)?;
         let begun = self.now;
         self.file.sync_data()?;
-        self.waited();
+        self.look();
         self.tally.sync(self.now.saturating_sub(begun));
         self.unsynced = 0;
         Ok(())

@@ -1,0 +1,168 @@
+//! Processes that sleep until there is a request for them.
+//!
+//! With blk-mq that is a tag, and who is woken follows `lib/sbitmap.c` of Linux 6.12: eight
+//! wait queues, filled in turn and emptied in turn, each first come first served. As the two
+//! turns need not begin at the same queue, a later sleeper may be woken before an earlier one.
+//! They are woken in batches, once as many requests are free again as a batch holds; nobody
+//! holds a tag for the woken, who sleep again if others were faster.
+//!
+//! Before that there was one queue: the first is woken that would get a request.
+
+use std::collections::VecDeque;
+
+use crate::block::Block;
+use crate::request::{Op, ProcessId};
+
+/// Wait queues of the tags of a hardware queue (`SBQ_WAIT_QUEUES`).
+const QUEUES: usize = 8;
+
+/// Most that are woken at a time (`SBQ_WAKE_BATCH`).
+const BATCH_MAX: u32 = 8;
+
+/// What a sleeper needs: a request of this hardware queue, operation and sync.
+pub type Needs = (u16, Op, bool);
+
+/// A place in the wait queues, to sleep at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place(usize);
+
+/// Those who wait for tags of one hardware queue.
+#[derive(Debug, Default)]
+struct TagQueue {
+    sleepers: [VecDeque<ProcessId>; QUEUES],
+    asleep: usize,
+    /// The queue of whoever sleeps next.
+    wait_index: usize,
+    /// The queue to be woken next.
+    wake_index: usize,
+    /// Tags freed and not counted off by a batch.
+    freed: u32,
+}
+
+impl TagQueue {
+    /// Move up to `batch` sleepers to `woken` (`__sbitmap_queue_wake_up`).
+    fn wake(&mut self, batch: u32, woken: &mut Vec<ProcessId>) {
+        let mut left = batch as usize;
+        for _ in 0..QUEUES {
+            let sleepers = &mut self.sleepers[self.wake_index];
+            self.wake_index = (self.wake_index + 1) % QUEUES;
+            let count = left.min(sleepers.len());
+            woken.extend(sleepers.drain(..count));
+            self.asleep -= count;
+            left -= count;
+            if left == 0 {
+                return;
+            }
+        }
+    }
+}
+
+/// All who wait for a request.
+#[derive(Debug)]
+pub struct RequestWaiters {
+    tags: Vec<TagQueue>,
+    /// Woken at a time.
+    batch: u32,
+    single_queue: Option<VecDeque<(ProcessId, Needs)>>,
+    asleep: usize,
+}
+
+impl RequestWaiters {
+    /// Nobody waits for requests of `block`.
+    pub fn new(block: &Block) -> RequestWaiters {
+        let hw_queues = usize::from(block.limits().hw_queues);
+        RequestWaiters {
+            tags: std::iter::repeat_with(TagQueue::default).take(hw_queues).collect(),
+            batch: (block.least_depth() / QUEUES as u32).clamp(1, BATCH_MAX),
+            single_queue: block.is_single_queue().then(VecDeque::new),
+            asleep: 0,
+        }
+    }
+
+    /// Nobody waits.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.asleep == 0
+    }
+
+    /// Someone who finds no request, or was woken, gets a place in case he has to sleep
+    /// (`bt_wait_ptr`).
+    pub fn place(&mut self, hw_queue: u16) -> Place {
+        let queue = &mut self.tags[usize::from(hw_queue)];
+        let index = queue.wait_index;
+        queue.wait_index = (index + 1) % QUEUES;
+        Place(index)
+    }
+
+    /// `process` sleeps at its place.
+    pub fn sleep(&mut self, process: ProcessId, needs: Needs, place: Place, block: &mut Block) {
+        self.asleep += 1;
+        if let Some(sleepers) = &mut self.single_queue {
+            return sleepers.push_back((process, needs));
+        }
+        let (hw_queue, ..) = needs;
+        let queue = &mut self.tags[usize::from(hw_queue)];
+        if queue.asleep == 0 {
+            // Nobody has counted what was freed while nobody slept.
+            block.take_freed(hw_queue);
+        }
+        queue.asleep += 1;
+        queue.sleepers[place.0].push_back(process);
+    }
+
+    /// Requests of `block` may have become free: append those to be woken to `woken`.
+    pub fn wake(&mut self, block: &mut Block, woken: &mut Vec<ProcessId>) {
+        if let Some(sleepers) = &mut self.single_queue {
+            let may_go_on =
+                |&(_, (hw_queue, op, sync)): &(ProcessId, Needs)| block.may_allocate(hw_queue, op, sync);
+            let first = sleepers.iter().position(may_go_on).and_then(|index| sleepers.remove(index));
+            woken.extend(first.map(|(process, _)| process));
+        } else {
+            for (hw_queue, queue) in self.tags.iter_mut().enumerate().filter(|(_, queue)| queue.asleep > 0) {
+                queue.freed += block.take_freed(hw_queue as u16);
+                while queue.freed >= self.batch {
+                    queue.freed -= self.batch;
+                    queue.wake(self.batch, woken);
+                }
+            }
+        }
+        self.asleep -= woken.len();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asleep(at: &[(u32, usize)], wake_index: usize) -> TagQueue {
+        let mut queue = TagQueue { wake_index, asleep: at.len(), ..TagQueue::default() };
+        for &(process, place) in at {
+            queue.sleepers[place].push_back(ProcessId(process));
+        }
+        queue
+    }
+
+    fn woken(queue: &mut TagQueue, batch: u32) -> Vec<u32> {
+        let mut woken = Vec::new();
+        queue.wake(batch, &mut woken);
+        woken.into_iter().map(|process| process.0).collect()
+    }
+
+    #[test]
+    fn queues_are_woken_in_turn_from_the_next_one_on() {
+        let mut queue = asleep(&[(1, 0), (2, 1), (3, 5), (4, 1)], 1);
+        assert_eq!(
+            [1, 1, 1, 1, 1].map(|batch| woken(&mut queue, batch)),
+            [vec![2], vec![3], vec![1], vec![4], vec![],]
+        );
+        assert_eq!((queue.wake_index, queue.asleep), (2, 0));
+    }
+
+    #[test]
+    fn a_batch_is_taken_from_one_queue_as_far_as_it_goes() {
+        let mut queue = asleep(&[(1, 3), (2, 3), (3, 3), (4, 6), (5, 6)], 0);
+        assert_eq!(woken(&mut queue, 2), [1, 2]);
+        assert_eq!(woken(&mut queue, 2), [4, 5]);
+        assert_eq!(woken(&mut queue, 2), [3]);
+    }
+}

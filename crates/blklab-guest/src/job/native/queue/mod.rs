@@ -1,0 +1,191 @@
+//! I/Os under way: handed over, waited for and taken, by the engine that the job names.
+
+mod aio;
+mod ring;
+
+use std::io;
+use std::os::fd::RawFd;
+
+use blklab_core::workload::spec::Engine;
+use blklab_disk::shared::Buffers;
+
+/// An I/O to be handed over.
+#[derive(Clone, Copy, Debug)]
+pub struct Request {
+    /// Whose buffer it uses; what its completion names it by.
+    pub slot: u32,
+    /// An open file.
+    pub fd: RawFd,
+    /// It writes.
+    pub write: bool,
+    /// Where it begins, byte.
+    pub at: u64,
+    /// How much.
+    pub bytes: u32,
+    /// Its priority, as `ioprio_set(2)` takes it.
+    pub prio: u16,
+}
+
+/// A completion: the slot, and how many bytes.
+type Taken = (u32, io::Result<u32>);
+
+/// Reads and writes under way, each in a buffer of its own.
+pub struct Queue {
+    // Before the buffers: the kernel is through with them when the engine is gone.
+    engine: Handles,
+    buffers: Buffers,
+}
+
+/// What the kernel knows the queue by.
+enum Handles {
+    /// The job waits for every I/O.
+    None,
+    Aio(aio::Aio),
+    Ring(ring::Ring),
+}
+
+impl Queue {
+    /// Room for `depth` I/Os of at most `bytes`.
+    pub fn new(engine: Engine, depth: u32, bytes: usize) -> io::Result<Queue> {
+        let engine = match engine {
+            Engine::Libaio => Handles::Aio(aio::Aio::new(depth)?),
+            Engine::IoUring => Handles::Ring(ring::Ring::new(depth)?),
+            _ => Handles::None,
+        };
+        Ok(Queue { engine, buffers: Buffers::new(depth as usize, bytes)? })
+    }
+
+    /// The buffer of `slot`, nothing of which is under way.
+    pub fn buffer(&mut self, slot: u32, bytes: usize) -> &mut [u8] {
+        self.buffers.get(slot as usize, bytes)
+    }
+
+    /// Prepare an I/O.
+    pub fn prepare(&mut self, request: Request) {
+        let address = self.buffers.address(request.slot as usize);
+        match &mut self.engine {
+            Handles::None => unreachable!("an engine that blocks prepares nothing"),
+            Handles::Aio(aio) => aio.prepare(request, address),
+            Handles::Ring(ring) => ring.prepare(request, address),
+        }
+    }
+
+    /// Hand over what is prepared. io_uring also waits for `least` completions by the same
+    /// call; `io_submit()` may have to wait for a tag.
+    pub fn submit(&mut self, least: u32) -> io::Result<()> {
+        match &mut self.engine {
+            Handles::None => Ok(()),
+            Handles::Aio(aio) => aio.submit(),
+            Handles::Ring(ring) => ring.enter(least),
+        }
+    }
+
+    /// Wait until `least` completions are there to be taken, and get at most so many.
+    pub fn wait(&mut self, least: u32, most: u32) -> io::Result<()> {
+        match &mut self.engine {
+            Handles::None => Ok(()),
+            Handles::Aio(aio) => aio.wait(least, most),
+            Handles::Ring(ring) => ring.wait(least),
+        }
+    }
+
+    /// Completions that are there.
+    pub fn ready(&mut self) -> u32 {
+        match &mut self.engine {
+            Handles::None => 0,
+            Handles::Aio(aio) => aio.ready(),
+            Handles::Ring(ring) => ring.ready(),
+        }
+    }
+
+    /// The next completion.
+    pub fn take(&mut self) -> Option<Taken> {
+        match &mut self.engine {
+            Handles::None => None,
+            Handles::Aio(aio) => aio.take(),
+            Handles::Ring(ring) => ring.take(),
+        }
+    }
+}
+
+/// What a kernel's result says: bytes, or an error number below zero.
+fn outcome(result: i64) -> io::Result<u32> {
+    u32::try_from(result).map_err(|_| io::Error::from_raw_os_error(result.unsigned_abs() as i32))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Seek, Write};
+    use std::os::fd::AsRawFd;
+
+    use super::*;
+
+    const BYTES: u32 = 4096;
+
+    /// Write four blocks, read them back, each through its own slot.
+    fn written_and_read(engine: Engine) -> io::Result<()> {
+        let mut file = tempfile::tempfile()?;
+        let mut queue = Queue::new(engine, 4, BYTES as usize)?;
+        for write in [true, false] {
+            for slot in 0..4 {
+                let fill = if write { slot as u8 + 1 } else { 0 };
+                queue.buffer(slot, BYTES as usize).fill(fill);
+                let at = u64::from(slot * BYTES);
+                queue.prepare(Request { slot, fd: file.as_raw_fd(), write, at, bytes: BYTES, prio: 0 });
+            }
+            queue.submit(0)?;
+            let mut slots = Vec::new();
+            while slots.len() < 4 {
+                queue.wait(1, 2)?;
+                assert!(queue.ready() >= 1);
+                let (slot, bytes) = queue.take().expect("it is there");
+                assert_eq!(bytes?, BYTES);
+                slots.push(slot);
+            }
+            slots.sort_unstable();
+            assert_eq!(slots, [0, 1, 2, 3]);
+        }
+        let mut text = Vec::new();
+        file.rewind()?;
+        file.read_to_end(&mut text)?;
+        for slot in 0..4_u32 {
+            let block = &text[(slot * BYTES) as usize..][..BYTES as usize];
+            assert!(block.iter().all(|&byte| byte == slot as u8 + 1));
+            assert_eq!(queue.buffer(slot, BYTES as usize), block);
+        }
+        file.flush()
+    }
+
+    /// A machine may forbid io_uring, or have used up its aio contexts.
+    fn unless_forbidden(result: io::Result<()>) {
+        match result.as_ref().map_err(io::Error::raw_os_error) {
+            Err(Some(libc::ENOSYS | libc::EPERM | libc::EAGAIN)) => println!("skipped: {result:?}"),
+            _ => result.expect("good I/O"),
+        }
+    }
+
+    #[test]
+    fn io_submit_moves_each_slots_data() {
+        unless_forbidden(written_and_read(Engine::Libaio));
+    }
+
+    #[test]
+    fn io_uring_moves_each_slots_data() {
+        unless_forbidden(written_and_read(Engine::IoUring));
+    }
+
+    #[test]
+    fn what_the_kernel_refuses_is_its_error() {
+        let refused = |engine| -> io::Result<()> {
+            let mut queue = Queue::new(engine, 1, BYTES as usize)?;
+            queue.prepare(Request { slot: 0, fd: -1, write: false, at: 0, bytes: BYTES, prio: 0 });
+            queue.submit(1)?;
+            queue.wait(1, 1)?;
+            queue.take().expect("it is there").1.map(|_| ())
+        };
+        for engine in [Engine::Libaio, Engine::IoUring] {
+            let error = refused(engine).unwrap_err().raw_os_error();
+            assert!(matches!(error, Some(libc::EBADF | libc::ENOSYS | libc::EPERM)), "{error:?}");
+        }
+    }
+}
