@@ -158,6 +158,31 @@ def test_a_load_in_which_nothing_happened_is_drawn_all_the_same() -> None:
     assert "not measured" in page(Results(kept.setup, tuple(empty)))
 
 
+def without(column: str) -> dict[str, str]:
+    """What a page says of results in which this was not measured."""
+    runs = tuple(
+        replace(run, story=replace(run.story, series=run.story.series | {column: []}))
+        if run.story
+        else run
+        for run in results().runs
+    )
+    (said, *_) = [
+        cell["unmeasured"]
+        for cell in payload.build(Results(results().setup, runs), analyse(runs, "both"))["cells"]
+    ]
+    return dict(said)
+
+
+def test_what_was_not_measured_is_said_and_not_drawn_as_nothing() -> None:
+    assert list(without("read_bytes")) == ["processes"]
+    assert without("in_flight_milli")["queue"].startswith("Not measured: ")
+    assert without("read_clat_max_ns") == {}
+    story = next(run.story for run in results().runs if run.story)
+    drawn = payload._story(replace(story, series=story.series | {"write_bytes": []}), 10**9, 1e6)
+    assert set(drawn["rate"]) == {None}
+    assert None not in drawn["inFlight"]
+
+
 @pytest.mark.skipif(shutil.which("chromium") is None, reason="chromium is not installed")
 @pytest.mark.parametrize("name", ["hdd", HOSTILE])
 def test_a_browser_draws_every_picture_without_an_error(tmp_path: Path, name: str) -> None:
