@@ -55,10 +55,11 @@ def thinning(results: Results) -> str:
     strides = [run.story.overview_stride for run in results.runs if run.story is not None]
     if not strides:
         return ""
+    kept = "all" if max(strides) == 1 else f"at least one in {max(strides)} of all"
     return (
         f"Over time and on the disk: the first repeat. Series are summed to at most "
         f"{SERIES_POINTS} stretches; a picture of the disk shows at most {TRACE_POINTS} commands, "
-        f"taken evenly of what results.json has, which is at least one in {max(strides)} of all."
+        f"taken evenly of what results.json has, which is {kept}."
     )
 
 

@@ -144,7 +144,7 @@ function overTime(cell, key, name, title, note, unit) {
   // A burst into the page cache would flatten everything else.
   const cut = !log && high > 4 * usual;
   const top = (cut ? usual * 1.5 : high) * 1.05;
-  const range = log ? [Math.log10(Math.min(...values)) - 0.1, Math.log10(top)] : [0, top];
+  const axis = log ? logAxis(values) : { type: "linear", range: [0, top] };
   const traces = names.map((n) => ({
     type: "scatter", mode: "lines+markers", marker: { size: 3 }, name: plain(n), x: cell.stories[n].t, y: cell.stories[n][key],
     line: { color: ofScheduler(n), dash: dash(n), width: 2 }, hovertemplate: `%{x} s: %{y} ${unit}<extra>${plain(n)}</extra>`,
@@ -156,8 +156,8 @@ function overTime(cell, key, name, title, note, unit) {
     return { name: n, y: log ? Math.log10(level || 1e-9) : level };
   });
   draw(name, title, cut ? `${note} Peaks up to ${seen(high)} ${unit} are cut off.` : note, traces, {
-    annotations: endLabels(ends, range, 300), margin: { l: 56, r: widest(names), t: 8, b: 44 },
-    xaxis: { title: { text: "virtual time, s" } }, yaxis: { title: { text: unit }, range, type: log ? "log" : "linear" },
+    annotations: endLabels(ends, axis.range, 300), margin: { l: 56, r: widest(names), t: 8, b: 44 },
+    xaxis: { title: { text: "virtual time, s" } }, yaxis: { ...axis, title: { text: unit } },
   });
 }
 
