@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -101,6 +102,62 @@ def test_the_same_run_gives_the_same_result(place: Path, kernel: str) -> None:
         assert np.array_equal(column, second.detail.columns()[name]), name
 
 
+def test_over_time_simulator_and_kernel_see_the_same_queue(place: Path, kernel: str) -> None:
+    # Two tags, so that most wait in the scheduler; at time zero the kernel sorts first.
+    job = JOB + "ioengine=libaio\niodepth=8\n"
+    options: dict[str, Any] = {"disk": "wd10ezrx:ncq=off", "scheduler": "mq-deadline"}
+    ours = blklab.simulate(job, **options)
+    real = blklab.simulate(job, **options, rig="kernel", kernel=kernel, driver="native")
+    assert real.series.interval_ns == ours.series.interval_ns
+    for name in ("waiting_milli", "in_flight_milli"):
+        one, other = (getattr(result.series, name).mean() for result in (ours, real))
+        assert other == pytest.approx(one, rel=0.02), name
+    assert real.disk.depth_max == ours.disk.depth_max == 8
+    # The kernel counts whole milliseconds.
+    queue_ns = real.disk.in_flight_ns + 1_000_000 * int(real.series.waiting_milli.sum()) // 1000
+    assert queue_ns == pytest.approx(real.disk.in_queue_ns, rel=0.01)
+    assert_whole(real)
+
+
+@real_fio.needs_fio
+def test_fios_direct_io_is_followed_over_time_to_the_last_byte(place: Path, kernel: str) -> None:
+    # Merged on its way, split on its way, and two processes.
+    job = (
+        "[global]\ndirect=1\nioengine=libaio\niodepth=8\nsize=64m\n"
+        "[a]\nrw=write\nbs=4k\niodepth_batch_submit=8\n[b]\nrw=randread\nbs=2m\n"
+    )
+    real = on_kernel(kernel, "fio", job)
+    assert real.disk.write_merges > 1000 and real.disk.read_ios > real.jobs[1].read.ios
+    assert real.series.read_bytes.sum() == real.jobs[1].read.bytes == 64 << 20
+    assert real.series.write_ios.sum() == real.jobs[0].write.ios == 16384
+    clat_ns = real.jobs[0].write.clat.mean_ns * 16384
+    assert real.series.write_clat_sum_ns.sum() == pytest.approx(clat_ns, rel=0.02)
+    assert set(real.overview.process.tolist()) == {0, 1}
+    assert_whole(real)
+
+
+@real_fio.needs_fio
+def test_what_is_not_followed_over_time_is_left_out(place: Path, kernel: str) -> None:
+    real = on_kernel(kernel, "fio", JOB.replace("direct=1", "direct=0"))
+    columns = real.series.columns()
+    assert "read_bytes" not in columns and len(real.series.read_bytes) == 0
+    assert len(columns["in_flight_milli"]) == len(columns["start_ns"]) > 1000
+    assert_whole(real)
+
+
+def assert_whole(result: Result) -> None:
+    """Every command that the kernel has counted is in the overview."""
+    assert result.overview.stride == 1
+    assert len(result.overview.op) == result.disk.read_ios + result.disk.write_ios
+    moved = result.disk.read_sectors + result.disk.write_sectors
+    assert result.overview.sectors.sum() == moved
+    assert np.array_equal(result.overview.sector, result.detail.sector)
+    served_ns = (result.overview.completed_ns - result.overview.issued_ns).sum()
+    assert served_ns == result.disk.service_ns
+    area_ns = int(result.series.in_flight_milli.sum()) * result.series.interval_ns // 1000
+    assert area_ns == pytest.approx(result.disk.in_flight_ns, rel=0.001)
+
+
 def test_a_comparison_names_kernel_and_driver(place: Path, kernel: str) -> None:
     (place / "job.fio").write_text(JOB)
     done = subprocess.run(
@@ -114,6 +171,7 @@ def test_a_comparison_names_kernel_and_driver(place: Path, kernel: str) -> None:
     assert (setup["rig"], setup["rig_setup"]["driver"]) == ("kernel", "native")
     assert setup["rig_setup"]["kernel"]["key"] == kernel
     assert set(setup["host"]) >= {"dirty_ratio", "memory_kb"} and "cpus" not in setup["host"]
+    assert {info["follows"] for info in setup["schedulers"]} == {"the kernel that ran"}
     tunable = setup["schedulers"][1]["tunables"][-1]
     assert (tunable["name"], tunable["value"], tunable["changed"]) == ("low_latency", "0", True)
     assert "driver native, clock inf-cpu" in (place / "out/report.html").read_text()
@@ -232,6 +290,49 @@ def test_a_program_runs_before_the_disk_and_is_traced(place: Path, kernel: str) 
     assert events.count(" block_rq_issue: ") == events.count(" block_rq_complete: ") == 9
 
 
+def test_blkparse_reads_the_trace_and_counts_what_the_disk_did(place: Path, kernel: str) -> None:
+    for tool in ("blkparse", "btt"):
+        if shutil.which(tool) is None:
+            pytest.skip(f"{tool} (Debian package blktrace) is not installed")
+    script = (
+        "dd if={disk} of=/dev/null bs=64k count=9 iflag=direct status=none; "
+        "dd if=/dev/zero of={disk} bs=4k count=64 conv=fsync status=none"
+    )
+    arguments = ("--scheduler=bfq", "--trace=kept", "--", "sh", "-c", script)
+    done = run(kernel, "--trace-format=blktrace", *arguments)
+    assert done.returncode == 0, done.stderr
+    lines = done.stderr.splitlines()
+    assert lines[0].startswith("blklab: 9 reads of 0.6 MB, 1 writes of 0.3 MB, 1 flushes; lateness")
+    assert lines[2].startswith("blklab: kept/ublkb0.blktrace.0: ")
+    events = read_by_blkparse("kept/ublkb0", "%a %d %S %n\n")
+    assert f": {len(events)} events" in lines[2]
+    reads = [f"RS {128 * number} 128" for number in range(9)]
+    for letter in "QGIDC":
+        assert [line[2:] for line in events if line.startswith(f"{letter} RS ")] == reads, letter
+    assert sum(line.startswith("Q WS") for line in events) == 64
+    assert sum(line.startswith("M WS") for line in events) == 63
+    assert [line for line in events if line.startswith("D WS")] == ["D WS 0 512"]
+    # The same run as text: the same events.
+    run(kernel, *arguments)
+    text = (place / "kept/trace.txt").read_text()
+    names = {"Q": "bio_queue", "M": "bio_backmerge", "I": "rq_insert", "D": "rq_issue"}
+    for letter, name in names.items():
+        counted = sum(line.startswith(f"{letter} ") for line in events)
+        assert text.count(f" block_{name}: ") == counted > 0, name
+    subprocess.run(["blkparse", "-q", "-O", "-i", "kept/ublkb0", "-d", "kept/all"], check=True)
+    told = subprocess.run(["btt", "-i", "kept/all"], capture_output=True, text=True, check=True)
+    d2c = next(line for line in told.stdout.splitlines() if line.startswith("D2C"))
+    assert d2c.split()[-1] == str(9 + 64)
+
+
+def read_by_blkparse(name: str, form: str) -> list[str]:
+    """Events, one a line, each of them in the form."""
+    done = subprocess.run(
+        ["blkparse", "-q", "-i", name, "-f", form], capture_output=True, text=True, check=True
+    )
+    return [line for line in done.stdout.splitlines() if not line.startswith("Input file")]
+
+
 def test_a_file_system_keeps_what_is_written_in_the_disks_file(place: Path, kernel: str) -> None:
     (place / "words").write_text("seen from inside\n")
     if not any(Path(directory, "mkfs.ext4").exists() for directory in ("/sbin", "/usr/sbin")):
@@ -253,6 +354,11 @@ def test_a_file_system_keeps_what_is_written_in_the_disks_file(place: Path, kern
         (["--mkfs=ext4", "--mount=here", "--", "ls"], "--mount: 'here' is not absolute"),
         (["--data=tmp", "--", "ls"], "is no regular file"),
         (["--time-travel=fast", "--", "ls"], "--time-travel: no 'fast'"),
+        (["--trace-format=blktrace", "--", "ls"], "--trace-format: there is no --trace; expected"),
+        (
+            ["--trace=kept", "--trace-format=blktrac", "--", "ls"],
+            "--trace-format: no 'blktrac'; did you mean 'blktrace'?",
+        ),
         (["--", "no-such-program"], "no-such-program: cannot be started: No such file"),
     ],
 )

@@ -121,6 +121,7 @@ def test_hostile_names_stay_text_everywhere() -> None:
 def test_the_page_tells_question_setup_method_and_answer() -> None:
     words = " ".join("".join(Parts(page(results())).words).split())
     assert "Which I/O scheduler suits hdd and ssd:dies=4?" in words
+    assert "2 schedulers" in words and "2 repeats with different seeds, on modelled disks" in words
     for expected in ("What was run", "seeds 1 to 2", "How it was decided", "Student's t"):
         assert expected in words
     assert "mq-deadline:fifo_batch=1 is" in words
@@ -158,15 +159,66 @@ def test_a_load_in_which_nothing_happened_is_drawn_all_the_same() -> None:
     assert "not measured" in page(Results(kept.setup, tuple(empty)))
 
 
-@pytest.mark.skipif(shutil.which("chromium") is None, reason="chromium is not installed")
+def unmeasured(column: str) -> Results:
+    """Results without this column of the series."""
+    kept = results()
+    return Results(
+        kept.setup,
+        tuple(
+            replace(run, story=replace(run.story, series=run.story.series | {column: []}))
+            if run.story
+            else run
+            for run in kept.runs
+        ),
+    )
+
+
+def reasons(column: str) -> dict[str, str]:
+    """What a page says of them."""
+    kept = unmeasured(column)
+    cells = payload.build(kept, analyse(kept.runs, "both"))["cells"]
+    return dict(cells[0]["unmeasured"])
+
+
+def test_what_was_not_measured_is_said_and_not_drawn_as_nothing() -> None:
+    assert list(reasons("read_bytes")) == ["processes"]
+    assert reasons("in_flight_milli")["queue"].startswith("Not measured: ")
+    assert reasons("read_clat_max_ns") == {}
+    story = next(run.story for run in results().runs if run.story)
+    drawn = payload._story(replace(story, series=story.series | {"write_bytes": []}), 10**9, 1e6)
+    assert set(drawn["rate"]) == {None}
+    assert None not in drawn["inFlight"]
+
+
+needs_chromium = pytest.mark.skipif(
+    shutil.which("chromium") is None, reason="chromium is not installed"
+)
+PICTURES = {"ranking", "cdf", "rate", "latency", "overview", "detail", "depth"}
+
+
+@needs_chromium
 @pytest.mark.parametrize("name", ["hdd", HOSTILE])
 def test_a_browser_draws_every_picture_without_an_error(tmp_path: Path, name: str) -> None:
-    path = tmp_path / "report.html"
-    path.write_text(page(results(name)), encoding="utf-8")
+    document, drawn = opened(tmp_path, page(results(name)))
+    assert drawn == PICTURES
+    assert "window.hacked=1</script>" not in document.replace("\\u003c", "")
+
+
+@needs_chromium
+def test_a_browser_says_why_a_picture_is_missing(tmp_path: Path) -> None:
+    document, drawn = opened(tmp_path, page(unmeasured("read_bytes")))
+    assert drawn == PICTURES - {"rate", "latency"}
+    assert document.count("<span>Not measured: with fio in a guest") == 2
+
+
+def opened(directory: Path, text: str) -> tuple[str, set[str]]:
+    """The page as a browser has it when all is drawn, and which pictures are."""
+    path = directory / "report.html"
+    path.write_text(text, encoding="utf-8")
     done = subprocess.run(
         [
             *("chromium", "--headless=new", "--no-sandbox", "--disable-gpu", "--dump-dom"),
-            *("--enable-logging=stderr", "--v=0", f"--user-data-dir={tmp_path / 'profile'}"),
+            *("--enable-logging=stderr", "--v=0", f"--user-data-dir={directory / 'profile'}"),
             *("--virtual-time-budget=20000", "--window-size=1400,4000", path.as_uri()),
         ],
         check=True,
@@ -174,8 +226,6 @@ def test_a_browser_draws_every_picture_without_an_error(tmp_path: Path, name: st
         text=True,
         timeout=180,
     )
-    console = [line for line in done.stderr.splitlines() if "CONSOLE" in line]
-    assert not console
-    drawn = re.findall(r'<figure id="figure-(\w+)">.*?class="main-svg"', done.stdout, re.S)
-    assert set(drawn) >= {"ranking", "cdf", "rate", "latency", "overview", "detail", "depth"}
-    assert "window.hacked=1</script>" not in done.stdout.replace("\\u003c", "")
+    assert not [line for line in done.stderr.splitlines() if "CONSOLE" in line]
+    figures = re.findall(r'<figure id="figure-(\w+)">(.*?)</figure>', done.stdout, re.S)
+    return done.stdout, {name for name, inside in figures if 'class="main-svg"' in inside}

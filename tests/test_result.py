@@ -92,6 +92,18 @@ def test_tables_convert_with_all_columns_and_values(to: str) -> None:
             assert np.asarray(converted[name]).tolist() == values.tolist()
 
 
+def test_a_series_has_no_column_of_what_was_not_measured() -> None:
+    made = plausible.run()
+    for name in ("read_bytes", "write_bytes"):
+        made.data[f"series.{name}"] = np.zeros(0, np.int64)
+    series = Result.from_run(made).series
+    assert repr(series) == "Series(60 x 50 ms)"
+    columns = series.columns()
+    assert "read_bytes" not in columns and "write_bytes" not in columns
+    assert {len(column) for column in columns.values()} == {60}
+    assert columns["start_ns"][-1] == 59 * 50_000_000
+
+
 def test_a_missing_library_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     real = builtins.__import__
 

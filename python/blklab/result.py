@@ -128,7 +128,11 @@ class DiskCounters:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Series(Table):
-    """Counters over equal intervals of ``interval_ns``, from the start of the run."""
+    """Counters over equal intervals of ``interval_ns``, from the start of the run.
+
+    A column that the rig did not measure is empty: on the kernel rig with fio, the processes'
+    own where one of them uses the page cache.
+    """
 
     interval_ns: int
     read_bytes: Ints
@@ -143,12 +147,17 @@ class Series(Table):
     in_flight_milli: Ints
 
     def columns(self) -> dict[str, Ints]:
-        """``start_ns`` of each interval, then the counters."""
-        start_ns = np.arange(len(self.read_bytes), dtype=np.int64) * self.interval_ns
-        return {"start_ns": start_ns} | _columns(self, skip="interval_ns")
+        """``start_ns`` of each interval, then the counters that were measured."""
+        found = _columns(self, skip="interval_ns")
+        start_ns = np.arange(self._rows(), dtype=np.int64) * self.interval_ns
+        measured = {name: column for name, column in found.items() if len(column) == len(start_ns)}
+        return {"start_ns": start_ns} | measured
+
+    def _rows(self) -> int:
+        return max(map(len, _columns(self, skip="interval_ns").values()))
 
     def __repr__(self) -> str:
-        return f"Series({len(self.read_bytes)} x {duration_text(self.interval_ns)})"
+        return f"Series({self._rows()} x {duration_text(self.interval_ns)})"
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -10,7 +10,7 @@
 //!   "host_directories": ["/home/me/jobs"],
 //!   "file_system": {"kind": "ext4", "mountpoint": "/mnt"},
 //!   "log_rows": 10000,
-//!   "trace": false,
+//!   "trace": "blktrace",
 //!   "run": {"program": {"command": ["fio", "job.fio"], "environment": {"A": "b"}}}
 //! }
 //! ```
@@ -28,6 +28,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::job::JobConfig;
+use crate::trace::Format;
 
 /// All of it.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -54,9 +55,8 @@ pub struct Config {
     /// How many requests `requests.i64` takes: the first of the program's.
     #[serde(default)]
     pub log_rows: usize,
-    /// Keep the block layer's events.
-    #[serde(default)]
-    pub trace: bool,
+    /// Keep the block layer's events, and how.
+    pub trace: Option<Format>,
     /// What to run.
     pub run: Run,
 }
@@ -247,7 +247,7 @@ mod tests {
   "queue": {"nr_requests": 64},
   "iosched": {"fifo_batch": 16, "front_merges": "1"},
   "file_system": {"kind": "ext4", "mountpoint": "/mnt"},
-  "trace": true,
+  "trace": "events",
   "run": {"program": {"command": ["fio", "job.fio"], "environment": {"A": "b"}}}
 }"#;
 

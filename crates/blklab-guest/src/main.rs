@@ -8,7 +8,7 @@
 //!
 //! * `program.stdout`, `program.stderr`, and the same of `mkfs`,
 //! * of a job file, `run.json` and `run.i64`: see [`job`],
-//! * `trace.txt` and `requests.i64` if asked for,
+//! * the block layer's events (see [`trace`]) and `requests.i64` if asked for,
 //! * `result.json`: how it ended and what was measured, or one line of what went wrong.
 //!
 //! Then it powers off. It never exits: a kernel without a first process panics.

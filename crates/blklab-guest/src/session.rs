@@ -52,7 +52,7 @@ pub struct Outcome {
     /// What the disk served in the program's time (and until the disk was unmounted), and
     /// how punctually.
     pub disk: Option<Report>,
-    /// What `trace.txt` holds, if it was asked for.
+    /// The block layer's events, if they were asked for.
     pub trace: Option<Traced>,
     /// What `requests.i64` holds, if a log was asked for.
     pub log: Option<LogFile>,
@@ -103,7 +103,7 @@ fn try_run(directory: &Path, outcome: &mut Outcome) -> Result<(), String> {
     let job = worked?;
     let report = report?;
     if let (Some(job), Some(counters)) = (job, &outcome.counters) {
-        job.write_result(directory, counters, &report.log)?;
+        job.write_result(directory, counters, &report)?;
     }
     if config.log_rows > 0 {
         outcome.log = Some(write_log(directory, &report.log)?);
@@ -174,7 +174,7 @@ fn work(
         Run::Program(program) => Work::Program(program),
         Run::Job(job) => Work::Job(Box::new(Job::prepare(job, device, block.capacity()?, directory)?)),
     };
-    let trace = if config.trace { Some(Trace::begin()?) } else { None };
+    let trace = config.trace.map(|format| Trace::begin(format, device, directory)).transpose()?;
     let before = block.counters()?;
     let epoch = clock();
     server.restart_model(epoch);
@@ -183,7 +183,7 @@ fn work(
         Work::Job(job) => job.run(directory, device, epoch)?,
     }
     let counters = block.counters()?.since(&before);
-    outcome.trace = trace.map(|trace| trace.end(directory)).transpose()?;
+    outcome.trace = trace.map(Trace::end).transpose()?;
     outcome.counters = Some(counters);
     Ok(match work {
         Work::Job(job) => Some(job),

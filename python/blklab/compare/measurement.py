@@ -44,6 +44,7 @@ class Story:
     jobs: tuple[str, ...]
     interval_ns: int
     series: dict[str, list[int]]
+    """Columns that were not measured are left out."""
     overview: dict[str, list[int]]
     """Commands over the whole run, one in ``overview_stride``."""
     overview_stride: int

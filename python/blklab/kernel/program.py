@@ -22,6 +22,9 @@ from blklab.rigs import Disk, sim
 FILE_SYSTEMS = ("ext4", "xfs", "btrfs")
 """What can be made on the disk, where this machine has the mkfs of it."""
 
+TRACE_FORMATS = ("events", "blktrace")
+"""How the block layer's events can be kept: as tracefs prints them, or for blkparse and btt."""
+
 DEVICE = "/dev/ublkb0"
 """The disk, inside."""
 
@@ -50,6 +53,7 @@ class Program:
     timeout_s: float = 3600.0
     trace: Path | None = None
     """Directory for the block layer's events."""
+    trace_format: str = TRACE_FORMATS[0]
 
 
 @dataclass(frozen=True)
@@ -90,7 +94,8 @@ def run(kernel: Kernel, program: Program, stdout: BinaryIO, stderr: BinaryIO) ->
         found = outcome.read(directory)
         if program.trace is not None:
             program.trace.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(directory / "trace.txt", program.trace / "trace.txt")
+            file = found["trace"]["file"]
+            shutil.copyfile(directory / file, program.trace / file)
     code = found["program"]["exit_code"]
     if code is None:
         code = _SIGNALLED + found["program"]["signal"]
@@ -104,6 +109,9 @@ def _order(program: Program, version: str) -> dict[str, Any]:
         raise InputError("no command; expected a program and its arguments behind --")
     if program.file_system is not None:
         _check_file_system(program)
+    if program.trace_format not in TRACE_FORMATS:
+        wrong = program.trace_format
+        raise InputError(f"--trace-format: no '{wrong}'{nearest(wrong, TRACE_FORMATS)}")
     order: dict[str, Any] = {
         "disk": {
             "file": "disk.toml",
@@ -113,7 +121,7 @@ def _order(program: Program, version: str) -> dict[str, Any]:
         },
         **scheduler.parse(program.scheduler).for_guest({}, version),
         "host_directories": _seen(),
-        "trace": program.trace is not None,
+        "trace": program.trace_format if program.trace is not None else None,
         "run": {
             "program": {
                 "command": [word.replace(DEVICE_WORD, DEVICE) for word in program.command],

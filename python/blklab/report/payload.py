@@ -7,7 +7,7 @@ every command of one stretch. All numbers keep four digits, as a picture does.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -55,10 +55,11 @@ def thinning(results: Results) -> str:
     strides = [run.story.overview_stride for run in results.runs if run.story is not None]
     if not strides:
         return ""
+    kept = "all" if max(strides) == 1 else f"at least one in {max(strides)} of all"
     return (
         f"Over time and on the disk: the first repeat. Series are summed to at most "
         f"{SERIES_POINTS} stretches; a picture of the disk shows at most {TRACE_POINTS} commands, "
-        f"taken evenly of what results.json has, which is at least one in {max(strides)} of all."
+        f"taken evenly of what results.json has, which is {kept}."
     )
 
 
@@ -84,6 +85,7 @@ def _cell(
         "unit": unit,
         "rotational": rotational,
         "jobs": list(jobs),
+        "unmeasured": _unmeasured(found.values()),
         "titles": _titles(cell),
         "rows": [_row(row, unit_ns) for row in cell.rows],
         "cdf": {row.scheduler: _cdf(row, unit_ns) for row in cell.rows if row.histogram.total},
@@ -93,6 +95,27 @@ def _cell(
             if run.story is not None
         },
     }
+
+
+def _unmeasured(runs: Collection[Measurement]) -> dict[str, str]:
+    """Why there is nothing over time of the processes or of the queue, if there is nothing."""
+
+    def missing(name: str) -> bool:
+        return any(
+            run.disk_counters["read_ios"] + run.disk_counters["write_ios"] > 0
+            and not run.story.series.get(name)
+            for run in runs
+            if run.story is not None
+        )
+
+    reasons = {}
+    if missing("read_bytes"):
+        reasons["processes"] = (
+            "Not measured: with fio in a guest, only direct I/O is followed over time."
+        )
+    if missing("in_flight_milli"):
+        reasons["queue"] = "Not measured: there were more events of the block layer than room."
+    return reasons
 
 
 def _most_telling(analysis: Analysis) -> int:
@@ -150,7 +173,7 @@ def _cdf(row: Row, unit_ns: float) -> dict[str, Any]:
 
 def _story(story: Story, duration_ns: int, unit_ns: float) -> dict[str, Any]:
     series = {name: np.array(column, np.float64) for name, column in story.series.items()}
-    intervals = len(series["read_bytes"])
+    intervals = max(map(len, series.values()), default=0)
     group = max(1, -(-intervals // SERIES_POINTS))
     starts = np.arange(0, intervals, group)
     # The run may end inside the last interval.
@@ -158,22 +181,23 @@ def _story(story: Story, duration_ns: int, unit_ns: float) -> dict[str, Any]:
     widths_ns = np.maximum(ends_ns - starts * story.interval_ns, 1)
 
     def total(name: str) -> Floats:
-        return np.add.reduceat(series[name], starts) if intervals else np.zeros(0)
-
-    def mean(name: str) -> Floats:
-        counts = np.minimum(group, intervals - starts)
-        return total(name) / counts / 1000.0 if intervals else np.zeros(0)
+        # What was not measured is not known anywhere: a gap, not nothing.
+        measured = len(series.get(name, ())) == intervals
+        if not intervals or not measured:
+            return np.full(len(starts), np.nan)
+        return np.add.reduceat(series[name], starts)
 
     ios = total("read_ios") + total("write_ios")
     latency = total("read_clat_sum_ns") + total("write_clat_sum_ns")
+    counts = np.minimum(group, intervals - starts)
     return {
         "t": _digits(starts * story.interval_ns / 1e9),
         "rate": _digits((total("read_bytes") + total("write_bytes")) / widths_ns * 1e3),
         "latency": _digits(
             np.divide(latency, ios, where=ios > 0, out=np.full(len(ios), np.nan)) / unit_ns
         ),
-        "waiting": _digits(mean("waiting_milli")),
-        "inFlight": _digits(mean("in_flight_milli")),
+        "waiting": _digits(total("waiting_milli") / counts / 1000.0),
+        "inFlight": _digits(total("in_flight_milli") / counts / 1000.0),
         "overview": _trace(story.overview, 1e9, spread=True),
         "detail": _trace(story.detail, 1e6, spread=False),
     }

@@ -40,6 +40,14 @@ function draw(name, title, note, traces, extra, height = 300) {
   Plotly.react(figure.querySelector(".plot"), traces, layout(extra, height), { displayModeBar: false, responsive: true });
 }
 
+// Says why there is no picture where there could be one.
+function without(name, title, why) {
+  const figure = byId(`figure-${name}`);
+  figure.querySelector("strong").textContent = title;
+  figure.querySelector("span").textContent = why;
+  Plotly.purge(figure.querySelector(".plot"));
+}
+
 const brief = (name) => (name.length > 22 ? `${name.slice(0, 21)}\u2026` : name);
 
 // Names at the right ends of lines, pushed apart so that none hides another.
@@ -127,6 +135,7 @@ function cdf(cell) {
 }
 
 function overTime(cell, key, name, title, note, unit) {
+  if (cell.unmeasured.processes) return without(name, title, cell.unmeasured.processes);
   const names = Object.keys(cell.stories);
   const values = names.flatMap((n) => cell.stories[n][key].filter((v) => v !== null && v > 0));
   const log = key === "latency" && values.length && Math.max(...values) / Math.min(...values) > 50;
@@ -135,7 +144,7 @@ function overTime(cell, key, name, title, note, unit) {
   // A burst into the page cache would flatten everything else.
   const cut = !log && high > 4 * usual;
   const top = (cut ? usual * 1.5 : high) * 1.05;
-  const range = log ? [Math.log10(Math.min(...values)) - 0.1, Math.log10(top)] : [0, top];
+  const axis = log ? logAxis(values) : { type: "linear", range: [0, top] };
   const traces = names.map((n) => ({
     type: "scatter", mode: "lines+markers", marker: { size: 3 }, name: plain(n), x: cell.stories[n].t, y: cell.stories[n][key],
     line: { color: ofScheduler(n), dash: dash(n), width: 2 }, hovertemplate: `%{x} s: %{y} ${unit}<extra>${plain(n)}</extra>`,
@@ -147,8 +156,8 @@ function overTime(cell, key, name, title, note, unit) {
     return { name: n, y: log ? Math.log10(level || 1e-9) : level };
   });
   draw(name, title, cut ? `${note} Peaks up to ${seen(high)} ${unit} are cut off.` : note, traces, {
-    annotations: endLabels(ends, range, 300), margin: { l: 56, r: widest(names), t: 8, b: 44 },
-    xaxis: { title: { text: "virtual time, s" } }, yaxis: { title: { text: unit }, range, type: log ? "log" : "linear" },
+    annotations: endLabels(ends, axis.range, 300), margin: { l: 56, r: widest(names), t: 8, b: 44 },
+    xaxis: { title: { text: "virtual time, s" } }, yaxis: { ...axis, title: { text: unit } },
   });
 }
 
@@ -206,6 +215,7 @@ function processLegend(cell, figure) {
 }
 
 function position(cell, key, name, title, note, unit) {
+  if (cell.unmeasured.queue) return without(name, title, cell.unmeasured.queue);
   const used = processesOf(cell);
   const points = (story) => used.flatMap((process) => [0, 1].map((write) => {
     const trace = story[key];
@@ -222,6 +232,7 @@ function position(cell, key, name, title, note, unit) {
 }
 
 function depth(cell) {
+  if (cell.unmeasured.queue) return without("depth", "How long is the queue?", cell.unmeasured.queue);
   const areas = (story, name) => [
     { y: story.inFlight, fill: "tozeroy", label: "at the disk", fillcolor: `${ofScheduler(name)}aa`, line: { width: 1, color: ofScheduler(name) } },
     { y: story.waiting, fill: "tonexty", label: "waiting", fillcolor: css("--line"), line: { width: 1, color: css("--quiet") } },

@@ -29,10 +29,9 @@ DRIVERS = ("fio", "native")
 """Who issues the I/O."""
 
 _MIB_DIRECT = 256
-_MIB_BESIDE_CACHE = 96
+_MIB_BESIDE_CACHE = 112
 _TIMEOUT_S = 1800.0
 _VALUE_BYTES = 8
-_LOG_ROWS = 16384
 # Write-back throttling is not part of any scheduler, and the other rigs have none.
 _QUEUE = {"wbt_lat_usec": 0}
 _CLOCKS: Mapping[TimeTravel, str] = {
@@ -169,7 +168,6 @@ class KernelRig:
                 "data": "none",
             },
             **chosen.for_guest(queue, self._kernel.version),
-            "log_rows": _LOG_ROWS,
             "sysctl": _sysctls(host),
             "run": {
                 "job": {

@@ -1,11 +1,11 @@
 //! A fio job file, run in the guest as the simulator would run it: the same files at the
 //! same places of the same disk, the same processes, the same result.
 
-mod disk_trace;
 mod fio_file;
 mod fio_result;
 mod native;
 mod partitions;
+mod watch;
 
 use std::fs;
 use std::path::Path;
@@ -14,12 +14,14 @@ use blklab_core::result::{DiskCounters, RunResult};
 use blklab_core::units::{Nanos, Sector};
 use blklab_core::workload::jobfile::{self, Bare, JobFile};
 use blklab_core::workload::plan::{self, Plan};
-use blklab_disk::log::Log;
+use blklab_disk::queue::Report;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::block::Counters;
 use crate::program;
+use crate::trace::relay::{Ready, Relay};
+use watch::{Owners, Watch};
 
 /// A job file to run.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -49,7 +51,9 @@ pub struct Job {
     driver: Driver,
     seed: u64,
     capacity: Sector,
-    /// What the driver has measured.
+    /// For the block layer's events.
+    ready: Option<Ready>,
+    /// What the driver has measured, and what the events told.
     result: RunResult,
 }
 
@@ -76,7 +80,8 @@ impl Job {
             Driver::Native => native::check(&plan)?,
         }
         let (driver, seed) = (config.driver, config.seed);
-        Ok(Job { plan, driver, seed, capacity, result: RunResult::default() })
+        let ready = Some(Ready::new(device)?);
+        Ok(Job { plan, driver, seed, capacity, ready, result: RunResult::default() })
     }
 
     /// Run it to its end. Its time zero is `epoch` of the clock.
@@ -84,10 +89,44 @@ impl Job {
     /// # Errors
     /// One line: fio failed, or what it wrote is not to be understood; I/O failed.
     pub fn run(&mut self, directory: &Path, device: &Path, epoch: Nanos) -> Result<(), String> {
+        let owners = Owners::new(&self.plan, self.capacity);
+        let watch = Watch::new(epoch, owners, self.driver == Driver::Fio && self.is_direct());
+        let relay = self.ready.take().ok_or("a job runs once")?.start(watch)?;
         self.result = match self.driver {
             Driver::Fio => self.run_fio(directory)?,
             Driver::Native => native::run(&self.plan, self.seed, device, self.capacity, epoch)?,
         };
+        self.add_events(relay)
+    }
+
+    /// Every process's I/O goes past the page cache.
+    fn is_direct(&self) -> bool {
+        self.plan.processes.iter().all(|process| process.job.queueing.direct)
+    }
+
+    /// What the block layer's events tell that the driver cannot.
+    fn add_events(&mut self, relay: Relay<Watch>) -> Result<(), String> {
+        let (watch, lost) = relay.end()?;
+        // A queue that was followed with gaps would be a wrong one: none.
+        if lost > 0 {
+            self.result.series.waiting_milli.clear();
+            self.result.series.in_flight_milli.clear();
+            return Ok(());
+        }
+        let watched = watch.finish();
+        let direct = self.is_direct();
+        let result = &mut self.result;
+        let driver = (std::mem::take(&mut result.series), Nanos(result.series_interval_ns));
+        let (series, interval) = match self.driver {
+            Driver::Native => watch::joined(driver, (watched.series, watched.interval)),
+            Driver::Fio if direct => (watched.series, watched.interval),
+            Driver::Fio => (watch::queue_alone(watched.series), watched.interval),
+        };
+        (result.series, result.series_interval_ns) = (series, interval.0);
+        (result.overview, result.overview_stride, result.detail) = watched.commands;
+        result.disk.in_flight_ns = watched.depth.in_flight_ns;
+        result.disk.service_ns = watched.depth.service_ns;
+        result.disk.depth_max = watched.depth.max;
         Ok(())
     }
 
@@ -121,9 +160,13 @@ impl Job {
     ///
     /// # Errors
     /// One line.
-    pub fn write_result(mut self, directory: &Path, counters: &Counters, log: &Log) -> Result<(), String> {
-        self.result.disk = disk_counters(counters);
-        self.result.detail = disk_trace::of(log, &self.plan, self.capacity);
+    pub fn write_result(
+        mut self,
+        directory: &Path,
+        counters: &Counters,
+        report: &Report,
+    ) -> Result<(), String> {
+        self.result.disk = disk_counters(counters, report, &self.result.disk);
         let columns = self.result.columns();
         let names: Vec<_> = columns.iter().map(|(name, column)| (name, column.len())).collect();
         let text = json!({"summary": self.result, "columns": names}).to_string();
@@ -141,8 +184,9 @@ fn read(text: &str) -> Result<JobFile, String> {
     jobfile::parse(text, "job.fio", &mut nothing, Default::default()).map_err(|error| error.to_string())
 }
 
-/// The kernel's counters; its times are in milliseconds, and some of ours it does not have.
-fn disk_counters(counters: &Counters) -> DiskCounters {
+/// The kernel's counters, whose times are in milliseconds; the server's; and what was `seen` in
+/// the events.
+fn disk_counters(counters: &Counters, report: &Report, seen: &DiskCounters) -> DiskCounters {
     let get = |name: &str| counters.get(name);
     let ms = |name: &str| get(name) * 1_000_000;
     DiskCounters {
@@ -160,7 +204,8 @@ fn disk_counters(counters: &Counters) -> DiskCounters {
         discard_ticks_ns: ms("discard_ticks_ms"),
         io_ticks_ns: ms("io_ticks_ms"),
         in_queue_ns: ms("in_queue_ms"),
-        ..DiskCounters::default()
+        disk_busy_ns: report.busy_ns,
+        ..*seen
     }
 }
 

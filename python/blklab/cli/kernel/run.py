@@ -55,7 +55,15 @@ def run(
     memory: Annotated[int, typer.Option(min=64, max=65536, help="The guest's, in MiB.")] = 512,
     trace: Annotated[
         Path | None,
-        typer.Option(help="Directory for the block layer's events, as tracefs prints them."),
+        typer.Option(metavar="DIR", help="Directory to keep the block layer's events in."),
+    ] = None,
+    trace_format: Annotated[
+        str | None,
+        typer.Option(
+            metavar="events|blktrace",
+            help="With --trace: text as tracefs prints it, or records for blkparse and btt. "
+            "[default: events]",
+        ),
     ] = None,
     time_travel: Annotated[
         str,
@@ -78,12 +86,15 @@ def run(
     import sys
 
     from blklab import specs
+    from blklab.errors import InputError
     from blklab.files import check_directory
     from blklab.kernel import cache, program
     from blklab.kernel.boot import checked_time_travel
 
     if trace is not None:
         check_directory(trace)
+    elif trace_format is not None:
+        raise InputError("--trace-format: there is no --trace; expected a directory for the events")
     task = program.Program(
         command=command,
         disk=specs.disk(disk),
@@ -96,15 +107,16 @@ def run(
         time_travel=checked_time_travel(time_travel),
         timeout_s=timeout,
         trace=trace,
+        trace_format=trace_format or program.TRACE_FORMATS[0],
     )
     chosen = cache.find(kernel) if kernel else cache.latest()
     ran = program.run(chosen, task, sys.stdout.buffer, sys.stderr.buffer)
     for line in _told(ran):
         print(f"blklab: {line}", file=sys.stderr)
     if trace is not None:
-        events = ran.outcome["trace"]
-        lost = f", {events['lost']} earlier ones lost" if events["lost"] else ""
-        print(f"blklab: {trace / 'trace.txt'}: {events['events']} events{lost}", file=sys.stderr)
+        kept = ran.outcome["trace"]
+        lost = f", {kept['lost']} more lost" if kept["lost"] else ""
+        print(f"blklab: {trace / kept['file']}: {kept['events']} events{lost}", file=sys.stderr)
     sys.exit(ran.exit_code)
 
 

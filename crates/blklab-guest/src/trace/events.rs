@@ -1,4 +1,4 @@
-//! The block layer's events, by tracefs, into `trace.txt` of the run directory.
+//! The block layer's events, as tracefs prints them.
 //!
 //! They gather in the kernel's ring buffer and are read when the program has ended: a
 //! reader beside it would take part in what it watches.
@@ -8,38 +8,27 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use serde::Serialize;
-
 const TRACEFS: &str = "/sys/kernel/tracing";
 
 /// Some half a million events.
 const BUFFER_KIB: u32 = 64 << 10;
 
-/// What `trace.txt` holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Traced {
-    /// Events.
-    pub events: u64,
-    /// Earlier events that found no room.
-    pub lost: u64,
-}
-
 /// Tracing that is on.
-pub struct Trace {
+pub struct Events {
     root: PathBuf,
 }
 
-impl Trace {
+impl Events {
     /// Begin.
     ///
     /// # Errors
     /// One line: the kernel has no such events.
-    pub fn begin() -> Result<Trace, String> {
-        Trace::begin_at(Path::new(TRACEFS))
+    pub fn begin() -> Result<Events, String> {
+        Events::begin_at(Path::new(TRACEFS))
     }
 
-    fn begin_at(root: &Path) -> Result<Trace, String> {
-        let trace = Trace { root: root.to_owned() };
+    fn begin_at(root: &Path) -> Result<Events, String> {
+        let trace = Events { root: root.to_owned() };
         trace.set("buffer_size_kb", &BUFFER_KIB.to_string())?;
         // The clock that the disk and the program are measured by.
         trace.set("trace_clock", "mono")?;
@@ -55,16 +44,16 @@ impl Trace {
         })
     }
 
-    /// End, and write what was seen to `directory`.
+    /// End, and write what was seen to `path`. The number of events, and that of earlier ones
+    /// that found no room.
     ///
     /// # Errors
     /// One line.
-    pub fn end(self, directory: &Path) -> Result<Traced, String> {
+    pub fn end(self, path: &Path) -> Result<(u64, u64), String> {
         self.set("tracing_on", "0")?;
-        let path = directory.join("trace.txt");
         let lost = self.lost();
-        let events = self.copy(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-        Ok(Traced { events, lost })
+        let events = self.copy(path).map_err(|error| format!("{}: {error}", path.display()))?;
+        Ok((events, lost))
     }
 
     /// Lines copied from `trace_pipe`, which empties the buffer.
@@ -111,19 +100,18 @@ mod tests {
         let root = tempfile::tempdir().expect("a folder");
         fs::create_dir_all(root.path().join("events/block")).expect("made");
         fs::create_dir_all(root.path().join("per_cpu/cpu0")).expect("made");
-        let trace = Trace::begin_at(root.path()).expect("files take anything");
+        let trace = Events::begin_at(root.path()).expect("files take anything");
         let text = |file: &str| fs::read_to_string(root.path().join(file)).expect("written");
         assert_eq!((text("tracing_on"), text("events/block/enable")), ("1".into(), "1".into()));
         fs::write(root.path().join("trace_pipe"), "one\ntwo\n").expect("written");
         fs::write(root.path().join("per_cpu/cpu0/stats"), "entries: 2\noverrun: 7\nbytes: 3\n").expect("ok");
-        let traced = trace.end(root.path()).expect("readable");
-        assert_eq!(traced, Traced { events: 2, lost: 7 });
+        assert_eq!(trace.end(&root.path().join("trace.txt")), Ok((2, 7)), "events, and how many are lost");
         assert_eq!((text("trace.txt"), text("tracing_on")), ("one\ntwo\n".into(), "0".into()));
     }
 
     #[test]
     fn a_kernel_without_the_events_is_one_line() {
-        let error = Trace::begin_at(Path::new("/no/tracing")).map(|_| ()).unwrap_err();
+        let error = Events::begin_at(Path::new("/no/tracing")).map(|_| ()).unwrap_err();
         assert!(error.starts_with("trace: /no/tracing/buffer_size_kb: No such file"), "{error}");
     }
 }

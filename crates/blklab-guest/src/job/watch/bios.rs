@@ -1,0 +1,76 @@
+//! Bios on their way: what processes have asked for with direct I/O, until it is done.
+
+use std::collections::BTreeMap;
+
+use blklab_core::units::{Nanos, SECTOR_BYTES};
+
+use crate::trace::record::{Act, Record};
+
+/// Bios by their first sector, then in order of coming.
+#[derive(Debug, Default)]
+pub struct Bios {
+    under_way: BTreeMap<(u64, u64), Bio>,
+    seen: u64,
+    /// Length of the longest so far, in sectors.
+    longest: u64,
+}
+
+#[derive(Debug)]
+struct Bio {
+    end: u64,
+    /// Sectors that are not done.
+    left: u64,
+    since: Nanos,
+    write: bool,
+}
+
+/// A bio that has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Done {
+    /// It went to the disk.
+    pub write: bool,
+    /// Its length.
+    pub bytes: u64,
+    /// From its coming to its end.
+    pub latency: Nanos,
+}
+
+impl Bios {
+    /// An event at `now`. `done` is called with each bio that has ended with that.
+    pub fn take(&mut self, now: Nanos, record: &Record, done: impl FnMut(Done)) {
+        let (start, sectors) = (record.sector, u64::from(record.bytes) / SECTOR_BYTES);
+        // A flush moves nothing.
+        if sectors == 0 {
+            return;
+        }
+        match record.act {
+            Act::Queue => {
+                self.seen += 1;
+                self.longest = self.longest.max(sectors);
+                let bio = Bio { end: start + sectors, left: sectors, since: now, write: record.is_write() };
+                self.under_way.insert((start, self.seen), bio);
+            }
+            Act::Complete => self.end(now, start, start + sectors, record.is_write(), done),
+            _ => {}
+        }
+    }
+
+    /// The sectors from `start` to `end` are done: of one bio or several, in part or wholly.
+    fn end(&mut self, now: Nanos, start: u64, end: u64, write: bool, mut done: impl FnMut(Done)) {
+        let mut at = start;
+        while at < end {
+            let first = at.saturating_sub(self.longest);
+            let holds = |bio: &Bio| bio.write == write && bio.end > at && bio.left > 0;
+            let found = self.under_way.range_mut((first, 0)..=(at, u64::MAX)).find(|(_, bio)| holds(bio));
+            let Some((&key, bio)) = found else { return };
+            let until = bio.end.min(end);
+            bio.left = bio.left.saturating_sub(until - at);
+            at = until;
+            if bio.left == 0 {
+                let bio = self.under_way.remove(&key).expect("just found");
+                let bytes = (bio.end - key.0) * SECTOR_BYTES;
+                done(Done { write, bytes, latency: now - bio.since });
+            }
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! Two series of one run as one: the processes' I/O of the driver, the queue of the events.
+
+use blklab_core::result::Series;
+use blklab_core::units::Nanos;
+
+/// The processes' columns of `driver` and the queue's of `events`. Each comes with the width
+/// of its intervals, which are 1 ms doubled some times; the wider is taken.
+pub fn joined(driver: (Series, Nanos), events: (Series, Nanos)) -> (Series, Nanos) {
+    let interval = driver.1.max(events.1);
+    let (driver, events) = (widened(driver, interval), widened(events, interval));
+    let rows = driver.read_ios.len().max(events.waiting_milli.len());
+    let long = |mut column: Vec<i64>| {
+        column.resize(rows, 0);
+        column
+    };
+    let series = Series {
+        read_bytes: long(driver.read_bytes),
+        write_bytes: long(driver.write_bytes),
+        read_ios: long(driver.read_ios),
+        write_ios: long(driver.write_ios),
+        read_clat_sum_ns: long(driver.read_clat_sum_ns),
+        write_clat_sum_ns: long(driver.write_clat_sum_ns),
+        read_clat_max_ns: long(driver.read_clat_max_ns),
+        write_clat_max_ns: long(driver.write_clat_max_ns),
+        waiting_milli: long(events.waiting_milli),
+        in_flight_milli: long(events.in_flight_milli),
+    };
+    (series, interval)
+}
+
+/// The queue's columns alone: what the processes got is not known, and empty.
+pub fn queue_alone(events: Series) -> Series {
+    let Series { waiting_milli, in_flight_milli, .. } = events;
+    Series { waiting_milli, in_flight_milli, ..Series::default() }
+}
+
+fn widened((series, mut width): (Series, Nanos), to: Nanos) -> Series {
+    let mut series = series;
+    while width < to {
+        series = doubled(&series);
+        width = width + width;
+    }
+    series
+}
+
+/// Each two neighbours as one.
+fn doubled(series: &Series) -> Series {
+    let two = |column: &[i64], join: fn(i64, i64) -> i64| {
+        column.chunks(2).map(|pair| join(pair[0], pair.get(1).copied().unwrap_or(0))).collect()
+    };
+    let sum = |column: &[i64]| two(column, |a, b| a + b);
+    let max = |column: &[i64]| two(column, i64::max);
+    let mean = |column: &[i64]| two(column, |a, b| (a + b) / 2);
+    Series {
+        read_bytes: sum(&series.read_bytes),
+        write_bytes: sum(&series.write_bytes),
+        read_ios: sum(&series.read_ios),
+        write_ios: sum(&series.write_ios),
+        read_clat_sum_ns: sum(&series.read_clat_sum_ns),
+        write_clat_sum_ns: sum(&series.write_clat_sum_ns),
+        read_clat_max_ns: max(&series.read_clat_max_ns),
+        write_clat_max_ns: max(&series.write_clat_max_ns),
+        waiting_milli: mean(&series.waiting_milli),
+        in_flight_milli: mean(&series.in_flight_milli),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use blklab_core::recorder::SeriesRecorder;
+
+    use super::*;
+
+    /// A run of so many ms, an I/O in each, that `tick` is told of.
+    fn recorded(ms: u64, mut tick: impl FnMut(&mut SeriesRecorder, Nanos)) -> (Series, Nanos) {
+        let mut recorder = SeriesRecorder::default();
+        (0..ms).for_each(|at| tick(&mut recorder, Nanos::from_millis(at)));
+        recorder.finish()
+    }
+
+    #[test]
+    fn two_halves_make_what_one_recorder_of_all_has() {
+        let io = |r: &mut SeriesRecorder, at: Nanos| r.completed(at, false, 4096, at);
+        let queue = |r: &mut SeriesRecorder, at: Nanos| r.depth(at, at + Nanos::from_millis(1), 2, 1);
+        for (longer, shorter) in [(6000, 6000), (9000, 3001), (5, 4)] {
+            let all = recorded(longer, |r, at| {
+                io(r, at);
+                if at < Nanos::from_millis(shorter) {
+                    queue(r, at);
+                }
+            });
+            assert_eq!(joined(recorded(longer, io), recorded(shorter, queue)), all, "{longer}, {shorter}");
+        }
+        let (series, interval) = joined(recorded(3000, io), recorded(9000, queue));
+        assert_eq!(interval, Nanos::from_millis(4));
+        assert_eq!((series.read_ios.len(), series.waiting_milli.len()), (2250, 2250));
+        assert_eq!(series.read_ios.iter().sum::<i64>(), 3000);
+    }
+}

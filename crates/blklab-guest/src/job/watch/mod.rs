@@ -1,0 +1,231 @@
+//! What happened between the processes and the disk while a job ran, from the block layer's
+//! events: the queue over time, what the disk did, and the processes' own direct I/O.
+
+mod bios;
+mod joined;
+mod owners;
+mod requests;
+
+use blklab_core::recorder::{SeriesRecorder, TraceRecorder};
+use blklab_core::result::{DiskTrace, Series};
+use blklab_core::units::Nanos;
+
+use crate::trace::record::{Act, Record, Records};
+use crate::trace::relay::Sink;
+
+use bios::{Bios, Done};
+pub use joined::{joined, queue_alone};
+pub use owners::Owners;
+use requests::Requests;
+
+/// Follows the events of one job.
+pub struct Watch {
+    epoch: Nanos,
+    owners: Owners,
+    records: Records,
+    requests: Requests,
+    /// None where a process's I/O is not the disk's.
+    bios: Option<Bios>,
+    /// Until when the queue has been laid over time.
+    changed: Nanos,
+    series: SeriesRecorder,
+    trace: TraceRecorder,
+    depth: Depth,
+}
+
+/// The queue over the whole run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Depth {
+    /// Integral over time of the commands that the disk had, ns.
+    pub in_flight_ns: u64,
+    /// Sum over commands of the time from issue to completion, ns.
+    pub service_ns: u64,
+    /// Most requests waiting or with the disk at once.
+    pub max: u64,
+}
+
+/// What was seen.
+pub struct Watched {
+    /// Over time: the queue, and the processes' I/O if it was followed.
+    pub series: Series,
+    /// Width of its intervals.
+    pub interval: Nanos,
+    /// What the disk did, thinned out; every how many-th; every command of one stretch.
+    pub commands: (DiskTrace, u64, DiskTrace),
+    /// The queue over the whole run.
+    pub depth: Depth,
+}
+
+impl Watch {
+    /// Times count from `epoch` of the clock. With `direct` every bio is a process's I/O.
+    pub fn new(epoch: Nanos, owners: Owners, direct: bool) -> Watch {
+        Watch {
+            epoch,
+            owners,
+            records: Records::default(),
+            requests: Requests::default(),
+            bios: direct.then(Bios::default),
+            changed: Nanos::ZERO,
+            series: SeriesRecorder::default(),
+            trace: TraceRecorder::default(),
+            depth: Depth::default(),
+        }
+    }
+
+    fn event(&mut self, record: &Record) {
+        if record.act == Act::Other || record.time < self.epoch.0 {
+            return;
+        }
+        let now = Nanos(record.time) - self.epoch;
+        self.lay_over_time(now);
+        if let Some(mut request) = self.requests.take(now, record) {
+            request.process = self.owners.of(request.sector.0);
+            self.depth.service_ns += (now - request.issued).0;
+            self.trace.completed(&request, now);
+        }
+        if let Some(bios) = &mut self.bios {
+            let series = &mut self.series;
+            bios.take(now, record, |Done { write, bytes, latency }| {
+                series.completed(now, write, bytes, latency)
+            });
+        }
+    }
+
+    /// The queue was as it is up to `now`.
+    fn lay_over_time(&mut self, now: Nanos) {
+        let (waiting, in_flight) = (self.requests.waiting(), self.requests.at_disk());
+        let depth = u64::from(waiting + in_flight);
+        if depth > 0 && now > self.changed {
+            self.series.depth(self.changed, now, waiting, in_flight);
+            self.depth.in_flight_ns += (now - self.changed).0 * u64::from(in_flight);
+            self.depth.max = self.depth.max.max(depth);
+        }
+        self.changed = now;
+    }
+
+    /// Everything seen.
+    pub fn finish(self) -> Watched {
+        let (series, interval) = self.series.finish();
+        Watched { series, interval, commands: self.trace.finish(), depth: self.depth }
+    }
+}
+
+impl Sink for Watch {
+    fn take(&mut self, bytes: &[u8]) -> Result<(), String> {
+        let mut records = std::mem::take(&mut self.records);
+        records.take(bytes, |record| self.event(record))?;
+        self.records = records;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use blklab_core::units::Sector;
+
+    use super::*;
+    use crate::job::testing::plan;
+    use crate::trace::record::testing::written;
+
+    const MS: u64 = 1_000_000;
+
+    /// Events in ms, letters as of blkparse, of requests of a direct job on the whole disk.
+    fn watched(events: &[(u64, char, char, u64, u32)]) -> Watched {
+        let owners = Owners::new(&plan("[a]\nsize=1m\n[b]\nsize=1m\n"), Sector(1 << 21));
+        let mut watch = Watch::new(Nanos(100), owners, true);
+        for &(at, letter, op, sector, sectors) in events {
+            watch.take(&written(100 + at * MS, letter, op, sector, sectors)).expect("records");
+        }
+        watch.finish()
+    }
+
+    #[test]
+    fn a_request_waits_from_its_insertion_and_is_with_the_disk_from_its_issue() {
+        let seen = watched(&[
+            (0, 'Q', 'R', 2048, 8),
+            (0, 'I', 'R', 2048, 8),
+            (0, 'Q', 'W', 0, 8),
+            (0, 'I', 'W', 0, 8),
+            (2, 'D', 'R', 2048, 8),
+            (5, 'C', 'R', 2048, 8),
+            (5, 'D', 'W', 0, 8),
+            (6, 'C', 'W', 0, 8),
+        ]);
+        assert_eq!(seen.interval, Nanos(MS));
+        assert_eq!(seen.series.waiting_milli, [2000, 2000, 1000, 1000, 1000, 0, 0]);
+        assert_eq!(seen.series.in_flight_milli, [0, 0, 1000, 1000, 1000, 1000, 0]);
+        assert_eq!((seen.series.read_bytes[5], seen.series.write_bytes[6]), (4096, 4096));
+        assert_eq!(
+            (seen.series.read_clat_sum_ns[5], seen.series.write_clat_max_ns[6]),
+            (5 * MS as i64, 6 * MS as i64)
+        );
+        assert_eq!(seen.depth, Depth { in_flight_ns: 4 * MS, service_ns: 4 * MS, max: 2 });
+        let (overview, stride, detail) = seen.commands;
+        assert_eq!((overview.queued_ns.as_slice(), stride), ([0, 0].as_slice(), 1));
+        assert_eq!(overview.issued_ns, [2 * MS as i64, 5 * MS as i64]);
+        assert_eq!((detail.process.as_slice(), detail.op.as_slice()), ([1, 0].as_slice(), [0, 1].as_slice()));
+    }
+
+    #[test]
+    fn merged_bios_end_with_the_request_that_has_them() {
+        // 16 is inserted; 24 is appended, 8 put in front; 32 waits for itself and is joined.
+        let seen = watched(&[
+            (0, 'Q', 'R', 16, 8),
+            (0, 'I', 'R', 16, 8),
+            (1, 'Q', 'R', 24, 8),
+            (1, 'M', 'R', 24, 8),
+            (1, 'Q', 'R', 8, 8),
+            (1, 'F', 'R', 8, 8),
+            (1, 'Q', 'R', 32, 8),
+            (1, 'I', 'R', 32, 8),
+            (2, 'M', 'R', 32, 8),
+            (3, 'D', 'R', 8, 32),
+            (4, 'C', 'R', 8, 32),
+        ]);
+        assert_eq!(seen.series.waiting_milli, [1000, 2000, 1000, 0, 0]);
+        assert_eq!(seen.series.in_flight_milli, [0, 0, 0, 1000, 0]);
+        assert_eq!((seen.series.read_ios[4], seen.series.read_bytes[4]), (4, 4 * 4096));
+        assert_eq!(seen.series.read_clat_sum_ns[4], (4 + 3 + 3 + 3) * MS as i64);
+        let (overview, ..) = seen.commands;
+        assert_eq!((overview.sector, overview.sectors, overview.queued_ns), (vec![8], vec![32], vec![0]));
+    }
+
+    #[test]
+    fn a_split_bio_ends_with_its_last_part_and_two_at_one_place_one_by_one() {
+        let seen = watched(&[
+            (0, 'Q', 'W', 0, 32),
+            (0, 'D', 'W', 0, 16),
+            (0, 'D', 'W', 16, 16),
+            (1, 'C', 'W', 16, 16),
+            (2, 'C', 'W', 0, 16),
+            (2, 'Q', 'R', 64, 8),
+            (3, 'Q', 'R', 64, 8),
+            (3, 'D', 'R', 64, 8),
+            (3, 'D', 'R', 64, 8),
+            (4, 'C', 'R', 64, 8),
+            (5, 'C', 'R', 64, 8),
+        ]);
+        assert_eq!(seen.series.write_ios, [0, 0, 1, 0, 0, 0]);
+        assert_eq!(seen.series.write_bytes[2], 16384);
+        assert_eq!(seen.series.read_ios, [0, 0, 0, 0, 1, 1]);
+        assert_eq!(seen.series.in_flight_milli, [2000, 1000, 0, 2000, 1000, 0]);
+    }
+
+    #[test]
+    fn what_the_disk_gives_back_waits_again_and_a_flush_is_a_command() {
+        let seen = watched(&[
+            (0, 'D', 'R', 8, 8),
+            (1, 'R', 'R', 8, 8),
+            (2, 'I', 'R', 8, 8),
+            (3, 'D', 'R', 8, 8),
+            (4, 'C', 'R', 8, 8),
+            (4, 'D', 'F', 0, 0),
+            (5, 'C', 'F', 0, 0),
+            // The bio that asked for the flush.
+            (5, 'C', 'F', 0, 0),
+        ]);
+        assert_eq!(seen.series.waiting_milli, [0, 1000, 1000, 0, 0]);
+        assert_eq!(seen.series.in_flight_milli, [1000, 0, 0, 1000, 1000]);
+        assert_eq!(seen.commands.0.op, [0, 2]);
+    }
+}

@@ -1,0 +1,114 @@
+//! Requests that wait and those that the disk has, followed by their events.
+//!
+//! An event names a request by its place and length, not by a number. Of two at one place the
+//! older is meant.
+
+use std::collections::BTreeMap;
+
+use blklab_core::request::{Op, Request};
+use blklab_core::units::{Nanos, SECTOR_BYTES, Sector};
+
+use crate::trace::record::{Act, Record};
+
+/// First sector, operation, order of coming.
+type Key = (u64, u8, u64);
+
+/// What happened to the requests.
+#[derive(Debug, Default)]
+pub struct Requests {
+    waiting: BTreeMap<Key, Waiting>,
+    at_disk: BTreeMap<Key, Request>,
+    seen: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    since: Nanos,
+    /// The disk gave it back, and the scheduler has not been told yet.
+    given_back: bool,
+}
+
+impl Requests {
+    /// How many wait.
+    pub fn waiting(&self) -> u32 {
+        self.waiting.len() as u32
+    }
+
+    /// How many the disk has.
+    pub fn at_disk(&self) -> u32 {
+        self.at_disk.len() as u32
+    }
+
+    /// An event at `now`. The request, if it has ended with that.
+    pub fn take(&mut self, now: Nanos, record: &Record) -> Option<Request> {
+        let op = op(record);
+        self.seen += 1;
+        let key = (record.sector, op as u8, self.seen);
+        match record.act {
+            Act::Insert => self.insert(key, now),
+            // The request that began here is part of the one before it. (Or a bio was appended,
+            // and none begins here.)
+            Act::BackMerge => drop(remove(&mut self.waiting, key)),
+            Act::FrontMerge => self.grow_to_the_front(key, record),
+            Act::Issue => {
+                let waited = remove(&mut self.waiting, key);
+                let request = Request {
+                    op,
+                    sector: Sector(record.sector),
+                    sectors: record.bytes / SECTOR_BYTES as u32,
+                    inserted: waited.map_or(now, |waiting| waiting.since),
+                    issued: now,
+                    ..Request::default()
+                };
+                self.at_disk.insert(key, request);
+            }
+            Act::Requeue => {
+                if let Some(request) = remove(&mut self.at_disk, key) {
+                    self.waiting.insert(key, Waiting { since: request.inserted, given_back: true });
+                }
+            }
+            // What was never issued is a bio that asked for a flush: that is a request of its own.
+            Act::Complete => return remove(&mut self.at_disk, key),
+            Act::Queue | Act::Other => {}
+        }
+        None
+    }
+
+    fn insert(&mut self, key: Key, now: Nanos) {
+        let back = self.waiting.range_mut(same(key)).find(|(_, waiting)| waiting.given_back);
+        match back {
+            Some((_, waiting)) => waiting.given_back = false,
+            None => drop(self.waiting.insert(key, Waiting { since: now, given_back: false })),
+        }
+    }
+
+    fn grow_to_the_front(&mut self, key: Key, record: &Record) {
+        let behind = record.sector + u64::from(record.bytes) / SECTOR_BYTES;
+        if let Some(waiting) = remove(&mut self.waiting, (behind, key.1, key.2)) {
+            self.waiting.insert(key, waiting);
+        }
+    }
+}
+
+fn op(record: &Record) -> Op {
+    if record.is_flush() {
+        Op::Flush
+    } else if record.is_discard() {
+        Op::Discard
+    } else if record.is_write() {
+        Op::Write
+    } else {
+        Op::Read
+    }
+}
+
+/// All of one place and operation.
+fn same((sector, op, _): Key) -> std::ops::RangeInclusive<Key> {
+    (sector, op, 0)..=(sector, op, u64::MAX)
+}
+
+/// The oldest of one place and operation, taken out.
+fn remove<T>(map: &mut BTreeMap<Key, T>, key: Key) -> Option<T> {
+    let oldest = *map.range(same(key)).next()?.0;
+    map.remove(&oldest)
+}

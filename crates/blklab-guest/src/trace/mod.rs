@@ -1,0 +1,125 @@
+//! The block layer's events, for a program that is watched.
+
+mod events;
+pub mod record;
+pub mod relay;
+
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use events::Events;
+use record::Records;
+use relay::{Ready, Relay, Sink};
+
+/// How they are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Format {
+    /// A line for each, as tracefs prints it: `trace.txt`.
+    Events,
+    /// Records, as blktrace has them for blkparse and btt: `DISK.blktrace.0`.
+    Blktrace,
+}
+
+/// What was kept.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Traced {
+    /// The file's name in the run directory.
+    pub file: String,
+    /// Events.
+    pub events: u64,
+    /// Events that found no room: the first ones of [`Format::Events`], later ones of
+    /// [`Format::Blktrace`].
+    pub lost: u64,
+}
+
+/// Tracing that is on.
+pub enum Trace {
+    /// [`Format::Events`], and where to.
+    Events(Events, PathBuf),
+    /// [`Format::Blktrace`].
+    Blktrace(Relay<RecordFile>),
+}
+
+impl Trace {
+    /// Begin to watch the disk `device`. What is seen goes to `directory`.
+    ///
+    /// # Errors
+    /// One line: the kernel cannot do it.
+    pub fn begin(format: Format, device: &Path, directory: &Path) -> Result<Trace, String> {
+        match format {
+            Format::Events => Ok(Trace::Events(Events::begin()?, directory.join("trace.txt"))),
+            Format::Blktrace => {
+                let disk = device.file_name().unwrap_or_default().to_string_lossy();
+                // The number is the CPU's; there is one.
+                let file = RecordFile::create(directory.join(format!("{disk}.blktrace.0")))?;
+                Ok(Trace::Blktrace(Ready::new(device)?.start(file)?))
+            }
+        }
+    }
+
+    /// End, with everything written.
+    ///
+    /// # Errors
+    /// One line.
+    pub fn end(self) -> Result<Traced, String> {
+        let (path, events, lost) = match self {
+            Trace::Events(trace, path) => {
+                let (events, lost) = trace.end(&path)?;
+                (path, events, lost)
+            }
+            Trace::Blktrace(relay) => {
+                let (file, lost) = relay.end()?;
+                (file.path, file.events, lost)
+            }
+        };
+        let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        Ok(Traced { file, events, lost })
+    }
+}
+
+/// A file of records.
+pub struct RecordFile {
+    path: PathBuf,
+    file: File,
+    records: Records,
+    events: u64,
+}
+
+impl RecordFile {
+    fn create(path: PathBuf) -> Result<RecordFile, String> {
+        let file = File::create(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        Ok(RecordFile { path, file, records: Records::default(), events: 0 })
+    }
+}
+
+impl Sink for RecordFile {
+    fn take(&mut self, bytes: &[u8]) -> Result<(), String> {
+        self.records.take(bytes, |record| self.events += u64::from(!record.is_note()))?;
+        // Out at once: dirty pages count against the limits of the program that is watched.
+        let written = self.file.write_all(bytes).and_then(|()| self.file.sync_data());
+        written.map_err(|error| format!("{}: {error}", self.path.display()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_of_records_has_every_byte_and_counts_events() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut file = RecordFile::create(folder.path().join("ublkb0.blktrace.0")).expect("made");
+        let stream = [('Q', 1), ('m', 2), ('C', 3)]
+            .map(|(letter, at)| record::testing::written(at, letter, 'R', 0, 8));
+        let bytes = stream.concat();
+        file.take(&bytes[..60]).expect("taken");
+        file.take(&bytes[60..]).expect("taken");
+        assert_eq!(file.events, 2, "a note is no event");
+        assert_eq!(std::fs::read(&file.path).expect("there"), bytes);
+        assert_eq!(file.take(&[0; 48]).unwrap_err().lines().count(), 1);
+    }
+}

@@ -1,0 +1,199 @@
+//! Records of blktrace: `struct blk_io_trace` of `include/uapi/linux/blktrace_api.h`, version 7,
+//! which every kernel writes that is asked by `BLKTRACESETUP`.
+
+/// `BLK_IO_TRACE_MAGIC`, with the version in the last byte.
+const MAGIC: u32 = 0x6561_7407;
+
+/// A record without what follows it.
+const BYTES: usize = 48;
+
+/// What happened: `enum blktrace_act`, the lower half of `action`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Act {
+    /// Q: a bio has come.
+    Queue,
+    /// M: it was appended to a request, or a request was joined with the one before it.
+    BackMerge,
+    /// F: it was put in front of a request.
+    FrontMerge,
+    /// I: a request waits in the scheduler.
+    Insert,
+    /// D: it was handed to the disk.
+    Issue,
+    /// R: the disk could not take it.
+    Requeue,
+    /// C: it has ended.
+    Complete,
+    /// Another, or a note.
+    Other,
+}
+
+/// What a record says of the request: bits of `enum blktrace_cat`.
+mod category {
+    pub const WRITE: u32 = 1 << 1;
+    pub const FLUSH: u32 = 1 << 2;
+    pub const NOTIFY: u32 = 1 << 10;
+    pub const DISCARD: u32 = 1 << 13;
+}
+
+/// One event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// ns of `CLOCK_MONOTONIC`.
+    pub time: u64,
+    /// First sector; 0 for a flush.
+    pub sector: u64,
+    /// Length in bytes.
+    pub bytes: u32,
+    /// What happened.
+    pub act: Act,
+    category: u32,
+}
+
+impl Record {
+    fn parse(bytes: &[u8; BYTES]) -> Record {
+        let word = |at: usize| u32::from_ne_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
+        let long = |at: usize| u64::from_ne_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
+        let action = word(28);
+        let category = action >> 16;
+        let act = match action & 0xff {
+            _ if category & category::NOTIFY != 0 => Act::Other,
+            1 => Act::Queue,
+            2 => Act::BackMerge,
+            3 => Act::FrontMerge,
+            6 => Act::Requeue,
+            7 => Act::Issue,
+            8 => Act::Complete,
+            12 => Act::Insert,
+            _ => Act::Other,
+        };
+        Record { time: long(8), sector: long(16), bytes: word(24), act, category }
+    }
+
+    /// A note about a process or the time of day; no event of the block layer.
+    pub fn is_note(&self) -> bool {
+        self.category & category::NOTIFY != 0
+    }
+
+    /// It has no data and asks for what was written to be made durable.
+    pub fn is_flush(&self) -> bool {
+        self.bytes == 0 && self.category & category::FLUSH != 0
+    }
+
+    /// It tells the disk that data are no longer wanted.
+    pub fn is_discard(&self) -> bool {
+        self.category & category::DISCARD != 0
+    }
+
+    /// It goes to the disk.
+    pub fn is_write(&self) -> bool {
+        self.category & category::WRITE != 0
+    }
+}
+
+/// A stream of records, which comes in pieces of any length.
+#[derive(Debug, Default)]
+pub struct Records {
+    /// The beginning of a record whose end has not come.
+    rest: Vec<u8>,
+}
+
+impl Records {
+    /// More bytes. `each` is called with every record that is whole now.
+    ///
+    /// # Errors
+    /// One line: these are no records.
+    pub fn take(&mut self, bytes: &[u8], mut each: impl FnMut(&Record)) -> Result<(), String> {
+        let joined;
+        let mut left = bytes;
+        if !self.rest.is_empty() {
+            self.rest.extend_from_slice(bytes);
+            joined = std::mem::take(&mut self.rest);
+            left = &joined;
+        }
+        while let Some(head) = left.first_chunk::<BYTES>() {
+            let magic = u32::from_ne_bytes(head[..4].try_into().expect("four bytes"));
+            if magic != MAGIC {
+                return Err(format!("blktrace: a record begins with {magic:#010x}; expected {MAGIC:#010x}"));
+            }
+            let behind = u16::from_ne_bytes(head[46..].try_into().expect("two bytes"));
+            let Some(next) = left.get(BYTES + usize::from(behind)..) else { break };
+            each(&Record::parse(head));
+            left = next;
+        }
+        self.rest = left.to_vec();
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+pub mod testing {
+    use super::*;
+
+    /// A record as the kernel writes it: letter as of `blkparse`, operation as of `RWBS`.
+    pub fn written(time: u64, letter: char, op: char, sector: u64, sectors: u32) -> Vec<u8> {
+        let (number, what) = match letter {
+            'Q' => (1_u32, 1 << 4),
+            'M' => (2, 1 << 4),
+            'F' => (3, 1 << 4),
+            'R' => (6, 1 << 5),
+            'D' => (7, 1 << 6),
+            'C' => (8, 1 << 7),
+            'I' => (12, 1 << 4),
+            'm' => (2, category::NOTIFY),
+            other => panic!("no event {other}"),
+        };
+        let how = match op {
+            'R' => 1,
+            'W' => category::WRITE,
+            // The kernel counts neither as a write of data; a flush is no write at all.
+            'F' => 1 | category::FLUSH,
+            'D' => category::WRITE | category::DISCARD,
+            other => panic!("no operation {other}"),
+        };
+        let mut bytes = Vec::new();
+        bytes.extend(MAGIC.to_ne_bytes());
+        bytes.extend(7_u32.to_ne_bytes());
+        bytes.extend(time.to_ne_bytes());
+        bytes.extend(sector.to_ne_bytes());
+        bytes.extend((sectors * 512).to_ne_bytes());
+        bytes.extend((number | (what | how) << 16).to_ne_bytes());
+        bytes.extend([0; 16]);
+        bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::testing::written;
+    use super::*;
+
+    #[test]
+    fn records_are_read_however_they_are_cut() {
+        let mut stream = written(5, 'Q', 'R', 800, 8);
+        let mut note = written(6, 'm', 'R', 0, 0);
+        note[46..48].copy_from_slice(&3_u16.to_ne_bytes());
+        stream.extend(note);
+        stream.extend(b"abc");
+        stream.extend(written(7, 'C', 'W', 1600, 16));
+        for length in 1..stream.len() {
+            let (mut records, mut found) = (Records::default(), Vec::new());
+            for piece in stream.chunks(length) {
+                records.take(piece, |record| found.push(*record)).expect("good");
+            }
+            let seen: Vec<_> =
+                found.iter().map(|r| (r.time, r.act, r.sector, r.bytes, r.is_write())).collect();
+            assert_eq!(seen[0], (5, Act::Queue, 800, 4096, false), "pieces of {length}");
+            assert_eq!((seen[1].1, found[1].is_note()), (Act::Other, true));
+            assert_eq!(seen[2..], [(7, Act::Complete, 1600, 8192, true)]);
+            assert!(records.rest.is_empty());
+        }
+    }
+
+    #[test]
+    fn what_is_no_record_is_one_line() {
+        let mut records = Records::default();
+        let error = records.take(&[1; 60], |_| panic!("there is none")).unwrap_err();
+        assert_eq!(error, "blktrace: a record begins with 0x01010101; expected 0x65617407");
+    }
+}

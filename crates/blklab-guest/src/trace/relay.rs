@@ -1,0 +1,193 @@
+//! The block layer's events while they happen, as blktrace gets them: the disk is asked with
+//! `ioctl`s, the records come through a relay file in debugfs.
+//!
+//! A thread of its own takes them out, so that a run may be as long as it likes. The kernel
+//! stamps a record with interrupts off, where reading the clock takes none of the virtual time:
+//! watching does not change what is watched.
+
+#![allow(unsafe_code)]
+
+use std::ffi::c_void;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::thread::{self, JoinHandle};
+
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use rustix::ioctl::{NoArg, Opcode, Updater, ioctl, opcode};
+
+/// Where debugfs has a disk's traces.
+const DEBUGFS: &str = "/sys/kernel/debug/block";
+
+/// The kernel's buffer: so many parts of such a size. The reader is woken when a part is full,
+/// by the tick, so there must be room for what happens in 10 ms. The most is write-back of a
+/// file's pages one by one: two events for each that is merged.
+const PARTS: u32 = 16;
+const PART_BYTES: u32 = 1 << 20;
+
+/// `struct blk_user_trace_setup`.
+#[repr(C)]
+#[derive(Default)]
+struct Setup {
+    /// What the kernel calls the disk.
+    name: [u8; 32],
+    /// Which categories; 0 is all.
+    act_mask: u16,
+    buf_size: u32,
+    buf_nr: u32,
+    start_lba: u64,
+    end_lba: u64,
+    pid: u32,
+}
+
+const SETUP: Opcode = opcode::read_write::<Setup>(0x12, 115);
+const START: Opcode = opcode::none(0x12, 116);
+const STOP: Opcode = opcode::none(0x12, 117);
+
+/// Takes the records.
+pub trait Sink: Send + 'static {
+    /// The next bytes of the stream; a record may be cut.
+    ///
+    /// # Errors
+    /// One line; nothing more will come.
+    fn take(&mut self, bytes: &[u8]) -> Result<(), String>;
+}
+
+/// A disk that can be watched from now on. It stays so until it goes.
+pub struct Ready {
+    disk: File,
+    /// The disk's in debugfs.
+    directory: PathBuf,
+    records: File,
+}
+
+/// Tracing that is on.
+pub struct Relay<S> {
+    disk: File,
+    directory: PathBuf,
+    /// Tells the reader that no more will come.
+    over: OwnedFd,
+    reader: JoinHandle<Result<S, String>>,
+}
+
+impl Ready {
+    /// Get buffers for the events of the disk `device`. This may take time; to start does not.
+    ///
+    /// # Errors
+    /// One line: the kernel cannot do it.
+    pub fn new(device: &Path) -> Result<Ready, String> {
+        let fail = |error: io::Error| {
+            format!(
+                "blktrace: {}: {error}; the kernel needs CONFIG_BLK_DEV_IO_TRACE and CONFIG_DEBUG_FS",
+                device.display()
+            )
+        };
+        let disk = File::open(device).map_err(fail)?;
+        let mut setup = Setup { buf_size: PART_BYTES, buf_nr: PARTS, ..Setup::default() };
+        // SAFETY: the opcode carries the type's size, and the kernel writes `name` only.
+        unsafe { ioctl(&disk, Updater::<SETUP, Setup>::new(&mut setup)) }
+            .map_err(|error| fail(error.into()))?;
+        let directory = Path::new(DEBUGFS).join(device.file_name().unwrap_or_default());
+        let records = File::open(directory.join("trace0")).map_err(fail)?;
+        Ok(Ready { disk, directory, records })
+    }
+
+    /// Begin.
+    ///
+    /// # Errors
+    /// One line: the kernel's.
+    pub fn start<S: Sink>(self, sink: S) -> Result<Relay<S>, String> {
+        let Ready { disk, directory, records } = self;
+        let start = || {
+            let over = eventfd(0, EventfdFlags::CLOEXEC)?;
+            let told = over.try_clone()?;
+            ask::<START>(&disk)?;
+            let read = move || drain(records, &told, sink);
+            io::Result::Ok((over, thread::Builder::new().name("blktrace".to_owned()).spawn(read)?))
+        };
+        let (over, reader) = start().map_err(|error| format!("blktrace: {error}"))?;
+        Ok(Relay { disk, directory, over, reader })
+    }
+}
+
+impl<S: Sink> Relay<S> {
+    /// End. What took the records, and how many of them found no room.
+    ///
+    /// # Errors
+    /// One line: the sink's, or the kernel's.
+    pub fn end(self) -> Result<(S, u64), String> {
+        let stopped = ask::<STOP>(&self.disk);
+        rustix::io::write(&self.over, &1_u64.to_ne_bytes()).map_err(|error| format!("blktrace: {error}"))?;
+        let sink = self.reader.join().map_err(|_| "blktrace: the reader panicked")?;
+        let lost = fs::read_to_string(self.directory.join("dropped"));
+        let lost = stopped.and(lost).map_err(|error| format!("blktrace: {error}"))?;
+        Ok((sink?, lost.trim().parse().unwrap_or(0)))
+    }
+}
+
+fn ask<const OPCODE: Opcode>(disk: &File) -> io::Result<()> {
+    // SAFETY: these commands take no argument.
+    Ok(unsafe { ioctl(disk, NoArg::<OPCODE>::new()) }?)
+}
+
+/// Hand everything to `sink` until `over` says that there will be no more.
+fn drain<S: Sink>(mut relay: File, over: &OwnedFd, mut sink: S) -> Result<S, String> {
+    let mut buffer = vec![0; PART_BYTES as usize];
+    let mut last = false;
+    while !last {
+        let mut files =
+            [PollFd::new(&relay, PollFlags::IN), PollFd::from_borrowed_fd(over.as_fd(), PollFlags::IN)];
+        match poll(&mut files, None) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(format!("blktrace: {error}")),
+        }
+        last = files[1].revents().contains(PollFlags::IN);
+        loop {
+            match relay.read(&mut buffer) {
+                Ok(0) => break,
+                Ok(bytes) => sink.take(&buffer[..bytes])?,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(format!("blktrace: {error}")),
+            }
+        }
+    }
+    Ok(sink)
+}
+
+/// The structure is as long as the kernel's.
+const _: () = assert!(size_of::<Setup>() == 72 && align_of::<Setup>() == align_of::<*mut c_void>());
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Kept(Vec<u8>);
+
+    impl Sink for Kept {
+        fn take(&mut self, bytes: &[u8]) -> Result<(), String> {
+            self.0.extend_from_slice(bytes);
+            if bytes.starts_with(b"bad") { Err("bad".to_owned()) } else { Ok(()) }
+        }
+    }
+
+    #[test]
+    fn everything_is_taken_until_it_is_over() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("trace0");
+        let over = eventfd(1, EventfdFlags::CLOEXEC).expect("there is room");
+        let drained = |text: &[u8]| {
+            fs::write(&path, text).expect("written");
+            drain(File::open(&path).expect("there"), &over, Kept(Vec::new())).map(|kept| kept.0)
+        };
+        let long = vec![7; 3 * PART_BYTES as usize + 1];
+        assert_eq!(drained(&long), Ok(long.clone()));
+        assert_eq!(drained(b"bad"), Err("bad".to_owned()));
+    }
+
+    #[test]
+    fn what_is_no_disk_is_one_line() {
+        let error = Ready::new(Path::new("/dev/null")).map(|_| ()).unwrap_err();
+        assert!(error.starts_with("blktrace: /dev/null: ") && error.contains("CONFIG_BLK_DEV_IO_TRACE"));
+    }
+}
