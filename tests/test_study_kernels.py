@@ -187,11 +187,12 @@ def test_async_depth_lies_with_the_queue_since_linux_7() -> None:
     assert (told["queue"], told["iosched"]) == ({}, {})
 
 
-def test_async_depth_and_nr_requests_cannot_both_be_set_since_linux_7() -> None:
+def test_nr_requests_is_written_before_async_depth_which_changes_with_it() -> None:
     both = scheduler.parse("mq-deadline:async_depth=8,nr_requests=64")
     assert both.for_guest({}, "6.12.107")["iosched"] == {"async_depth": 8}
-    with pytest.raises(InputError, match="expected async_depth or nr_requests, found both"):
-        both.for_guest({}, "7.3.4")
+    queue = both.for_guest({"wbt_lat_usec": 0}, "7.3.4")["queue"]
+    assert next(iter(queue.items())) == ("nr_requests", 64)
+    assert queue["async_depth"] == 8
 
 
 def test_a_patched_kyber_shows_in_what_is_measured(tmp_path: Path) -> None:

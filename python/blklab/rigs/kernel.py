@@ -14,7 +14,7 @@ import json
 import tempfile
 import threading
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -120,7 +120,7 @@ class KernelRig:
             result = Result.from_run(_Run(directory))
             if not self._late_disk:
                 _check_lateness(found["disk"]["lateness"], result)
-            return result
+            return replace(result, notes=outcome.notes(found))
 
     def cancel(self) -> None:
         """See :class:`blklab.rigs.Rig`."""

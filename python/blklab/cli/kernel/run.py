@@ -110,7 +110,7 @@ def run(
 
 def _told(ran: Ran) -> list[str]:
     """What the disk did, and whether it can be believed."""
-    from blklab.kernel.outcome import too_late
+    from blklab.kernel.outcome import notes, too_late
     from blklab.units import duration_text
 
     found = ran.outcome
@@ -127,7 +127,7 @@ def _told(ran: Ran) -> list[str]:
     ticks_ms = counters["read_ticks_ms"] + counters["write_ticks_ms"]
     ios = counters["read_ios"] + counters["write_ios"]
     invalid = too_late(late, ticks_ms * 1e6 / max(ios, 1))
-    return [*lines, *([invalid] if invalid else [])]
+    return [*lines, *notes(found), *([invalid] if invalid else [])]
 
 
 def _moved(disk: dict[str, Any], what: str) -> str:
