@@ -82,7 +82,7 @@ class Recorded:
 
 
 def order(name: str, summary: str = "", late_disk: str = "") -> Kernel:
-    return Kernel(name, summary, None, (), (), late_disk)
+    return Kernel(name, summary, None, (), (), (), late_disk)
 
 
 def test_what_stands_behind_the_at_is_the_kernel() -> None:
