@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import blklab
+import pictures
 from blklab.errors import InputError, RunError
-from blklab.kernel import cache, tools
+from blklab.kernel import cache, source, tools
 from blklab.kernel.build import build
+from blklab.kernel.steps import Steps
 from blklab.result import Result
 from tests import fake_linux, real_kernel
 from tests.test_cli import failing, run
@@ -18,7 +22,8 @@ from tests.test_cli import failing, run
 pytestmark = pytest.mark.skipif(
     bool(tools.missing()), reason=f"not installed: {', '.join(tools.missing())}"
 )
-SSTF = Path(__file__).resolve().parents[1] / "examples/sstf-iosched.c"
+ROOT = Path(__file__).resolve().parents[1]
+SSTF = ROOT / "examples/sstf-iosched.c"
 JOB = """\
 [a]
 ioengine=libaio
@@ -154,6 +159,38 @@ def test_a_new_scheduler_shows_in_what_is_measured(sstf: str) -> None:
     # Readers alone are served by kyber in the order in which they come.
     kyber, _, _ = measured(f"kyber@{sstf}")
     assert kyber.detail.sector.tolist() == fair.detail.sector.tolist()
+
+
+def test_the_tutorials_line_of_kyber_gives_reads_way(tmp_path: Path) -> None:
+    real_kernel.image()
+    kyber = tmp_path / "kyber-iosched.c"
+    kyber.write_bytes(source.file(source.find(None, Steps()), "block/kyber-iosched.c"))
+    page = (ROOT / "docs/own-scheduler.md").read_text(encoding="utf-8")
+    [change] = re.findall(r"^\$ (sed .*)$", page, re.MULTILINE)
+    subprocess.run(["bash", "-c", change], cwd=tmp_path, check=True)
+    changed = build(added_files=[kyber]).kernel.key
+    default = real_kernel.image().parent.name
+
+    def both(kernel: str) -> tuple[float, int]:
+        reader, writer = blklab.simulate(
+            ROOT / "examples/reads-beside-writes.fio",
+            disk="su800-128gb",
+            scheduler=f"kyber@{kernel}",
+            rig="kernel",
+            driver="native",
+        ).jobs
+        return float(reader.read.clat_hist.percentile(50)), writer.write.ios
+
+    (slow_ns, many), (quick_ns, few) = both(default), both(changed)
+    assert quick_ns < 0.3 * slow_ns
+    assert 0.3 * many < few < 0.5 * many
+
+
+def test_the_tutorials_picture_is_what_its_command_draws(sstf: str) -> None:
+    kept = (ROOT / "docs/images/own-scheduler.svg").read_text(encoding="utf-8")
+    assert pictures.picture("own-scheduler") == kept, (
+        "run: .venv/bin/python docs/pictures.py docs/images/own-scheduler.svg"
+    )
 
 
 def test_a_kernel_without_it_says_which_schedulers_it_has(sstf: str) -> None:

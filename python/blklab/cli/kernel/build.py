@@ -71,11 +71,12 @@ def build(
     if as_json:
         console.print_json(listed.row(kernel) | {"fresh": built.fresh})
         return
+    called = name or kernel.names[0]
     if built.fresh:
-        print(f"{kernel.names[0]}: Linux {kernel.version}, built in {kernel.build_s:.0f} s "
+        print(f"{called}: Linux {kernel.version}, built in {kernel.build_s:.0f} s "
               f"({kernel.compiled} files compiled)")  # fmt: skip
     else:
-        print(f"{kernel.names[0]}: Linux {kernel.version}, from the cache")
+        print(f"{called}: Linux {kernel.version}, from the cache")
     print(f"source: {kernel.source}")
     if kernel.patches:
         print(f"patches: {', '.join(kernel.patches)}")
