@@ -41,7 +41,10 @@ def run(
         typer.Option(help="By name. [default: the latest]", autocompletion=complete.kernel),
     ] = None,
     mkfs: Annotated[
-        str | None, typer.Option(help="Make a file system on the disk: ext4, xfs or btrfs.")
+        str | None,
+        typer.Option(
+            help="Make a file system on the disk: ext4; xfs or btrfs with a kernel that has them."
+        ),
     ] = None,
     mount: Annotated[Path, typer.Option(help="With --mkfs: where it is mounted.")] = Path("/mnt"),
     data: Annotated[
