@@ -156,6 +156,16 @@ def test_a_patched_kernel_may_have_schedulers_of_its_own(tmp_path: Path) -> None
             plan(study_files.find(written(tmp_path, f'"{wrong}", ')), "kernel")
 
 
+def test_a_kernel_with_added_files_may_have_schedulers_of_its_own(tmp_path: Path) -> None:
+    file = written(tmp_path, '"mine@slow", ')
+    file.write_text(file.read_text().replace('patches = ["PATCH"]', 'add = ["mine.c"]'))
+    study = study_files.find(file)
+    assert study.kernels[1].added == ("mine.c",)
+    [part] = plan(study, "kernel")
+    assert part.setup is not None
+    assert part.setup.schedulers[0] == "mine@slow"
+
+
 def test_what_the_simulator_alone_has_is_left_out(tmp_path: Path) -> None:
     file = written(tmp_path, '"noop", ')
     file.write_text(file.read_text().replace("memory_kb", "cpus = 6, memory_kb"))
