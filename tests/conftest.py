@@ -9,7 +9,12 @@ from pathlib import Path
 import pytest
 
 import blklab
-from tests import fake_core
+from tests import fake_core, real_kernel
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """A first build of a kernel takes minutes, and says so."""
+    real_kernel.let_it_tell(config)
 
 
 @pytest.fixture

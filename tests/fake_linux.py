@@ -21,10 +21,10 @@ allnoconfig:
 \tcp $(KCONFIG_ALLCONFIG) $(O)/.config
 \tmkdir -p $(O)/include/config && echo 7.3.4 > $(O)/include/config/kernel.release
 linux: $(O)/linux
-$(O)/linux: $(objects)
+$(O)/linux: $(objects) block/Makefile
 \t@echo "  LD      linux"
 \t@if [ -e hold ]; then echo begun > $(O)/begun; exec sleep 600; fi
-\t@cat $^ > $@ && chmod +x $@
+\t@cat $(objects) > $@ && chmod +x $@
 $(O)/%.o: %.c
 \t@mkdir -p $(dir $@)
 \t@echo "  CC      $*.o"
@@ -34,6 +34,7 @@ FILES = {
     "Makefile": _MAKEFILE,
     "Kconfig": "config BLOCK\n",
     "arch/um/Kconfig": "",
+    "block/Makefile": "obj-y := elevator.o\nobj-$(CONFIG_MQ_IOSCHED_KYBER) += kyber-iosched.o\n",
     "block/kyber-iosched.c": "int kyber_delay = 0;\nint kyber(void)\n{\n\treturn kyber_delay;\n}\n",
     "block/elevator.c": "int elevator;\n",
     "drivers/gpu/huge.c": "int huge;\n",

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import functools
+import os
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,6 +19,31 @@ POWER_OFF = "exec python3 -c 'import ctypes; ctypes.CDLL(None).reboot(0x4321FEDC
 """The last line of an init in sh."""
 
 
+_CPU_S_A_FILE = 0.6
+"""estimate: 730 files took 440 s of CPU."""
+
+
+class _Told(Steps):
+    """Says what takes minutes, past pytest's capture; the rest is quick and silent."""
+
+    capture: Any = None
+    """pytest's capture manager, which ``conftest.py`` puts here."""
+
+    def begin(self, what: str, total: int | None = None, unit: str = "") -> None:
+        if total is None:
+            return
+        if unit == "files":
+            minutes = total * _CPU_S_A_FILE / len(os.sched_getaffinity(0)) / 60
+            what = f"{what} Linux once, {total} files: about {minutes:.0f} minutes"
+        with self.capture.global_and_fixture_disabled():
+            print(f"\n{what}", file=sys.stderr, flush=True)
+
+
+def let_it_tell(config: pytest.Config) -> None:
+    """Give what builds the kernel its way past the capture of `config`."""
+    _Told.capture = config.pluginmanager.getplugin("capturemanager")
+
+
 @functools.cache
 def image_or_reason() -> Path | str:
     """The kernel's image, or why there can be none here. A cold build takes some minutes."""
@@ -23,11 +51,12 @@ def image_or_reason() -> Path | str:
         return f"not installed: {', '.join(absent)}"
     if not _may_trace():
         return "ptrace is not allowed here"
+    told = _Told()
     try:
-        source.find(None, Steps())
+        source.find(None, told)
     except KernelError as error:
         return f"no kernel source: {error}"
-    return build().kernel.image
+    return build(steps=told).kernel.image
 
 
 def image() -> Path:

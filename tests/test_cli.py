@@ -168,7 +168,7 @@ def test_the_shell_completes_commands_and_names(
     monkeypatch.setenv("_BLKLAB_COMPLETE", "complete_bash")
     monkeypatch.setenv("COMP_WORDS", line)
     monkeypatch.setenv("COMP_CWORD", str(len(line.split()) - 1))
-    monkeypatch.setattr(sys, "argv", ["blklab"])
+    monkeypatch.setattr(sys, "argv", ["/usr/bin/blklab"])
     with pytest.raises(SystemExit):
         main()
     assert capfd.readouterr().out.split() == offered

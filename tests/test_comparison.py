@@ -207,6 +207,10 @@ def test_a_results_file_is_read_back_and_others_are_refused(tmp_path: Path) -> N
     path = tmp_path / "results.json"
     path.write_text(store.to_text(results))
     assert store.to_text(store.load(tmp_path)) == store.to_text(results)
+    # As versions wrote it that knew no notes.
+    path.write_text(store.to_text(results).replace(',"notes":[]', ""))
+    assert '"notes"' not in path.read_text()
+    assert store.load(path) == results
     for wrong in ("", "[]", '{"format": 99}', '{"format": 1, "setup": {}, "runs": [{}]}'):
         path.write_text(wrong)
         with pytest.raises(InputError, match=r"results\.json"):

@@ -36,7 +36,7 @@ def test_the_readme_shows_what_its_commands_print() -> None:
 
 def test_the_readmes_picture_is_what_its_command_draws() -> None:
     kept = (ROOT / "docs/images/disk-position.svg").read_text(encoding="utf-8")
-    assert pictures.picture() == kept, (
+    assert pictures.picture("disk-position") == kept, (
         "run: .venv/bin/python docs/pictures.py docs/images/disk-position.svg"
     )
     assert len(kept) < 20_000

@@ -352,6 +352,10 @@ def test_a_file_system_keeps_what_is_written_in_the_disks_file(place: Path, kern
         (["--mkfs=ext5", "--", "ls"], "--mkfs: no 'ext5'; did you mean 'ext4'?"),
         (["--mkfs=ext4", "--data=none", "--", "ls"], "--data none: what is written is forgotten"),
         (["--mkfs=ext4", "--mount=here", "--", "ls"], "--mount: 'here' is not absolute"),
+        (
+            ["--mkfs=xfs", "--", "ls"],
+            "has no xfs; one that has: blklab kernel build",
+        ),
         (["--data=tmp", "--", "ls"], "is no regular file"),
         (["--time-travel=fast", "--", "ls"], "--time-travel: no 'fast'"),
         (["--trace-format=blktrace", "--", "ls"], "--trace-format: there is no --trace; expected"),

@@ -82,7 +82,7 @@ class Recorded:
 
 
 def order(name: str, summary: str = "", late_disk: str = "") -> Kernel:
-    return Kernel(name, summary, None, (), (), late_disk)
+    return Kernel(name, summary, None, (), (), (), late_disk)
 
 
 def test_what_stands_behind_the_at_is_the_kernel() -> None:
@@ -156,6 +156,16 @@ def test_a_patched_kernel_may_have_schedulers_of_its_own(tmp_path: Path) -> None
             plan(study_files.find(written(tmp_path, f'"{wrong}", ')), "kernel")
 
 
+def test_a_kernel_with_added_files_may_have_schedulers_of_its_own(tmp_path: Path) -> None:
+    file = written(tmp_path, '"mine@slow", ')
+    file.write_text(file.read_text().replace('patches = ["PATCH"]', 'add = ["mine.c"]'))
+    study = study_files.find(file)
+    assert study.kernels[1].added == ("mine.c",)
+    [part] = plan(study, "kernel")
+    assert part.setup is not None
+    assert part.setup.schedulers[0] == "mine@slow"
+
+
 def test_what_the_simulator_alone_has_is_left_out(tmp_path: Path) -> None:
     file = written(tmp_path, '"noop", ')
     file.write_text(file.read_text().replace("memory_kb", "cpus = 6, memory_kb"))
@@ -187,11 +197,12 @@ def test_async_depth_lies_with_the_queue_since_linux_7() -> None:
     assert (told["queue"], told["iosched"]) == ({}, {})
 
 
-def test_async_depth_and_nr_requests_cannot_both_be_set_since_linux_7() -> None:
+def test_nr_requests_is_written_before_async_depth_which_changes_with_it() -> None:
     both = scheduler.parse("mq-deadline:async_depth=8,nr_requests=64")
     assert both.for_guest({}, "6.12.107")["iosched"] == {"async_depth": 8}
-    with pytest.raises(InputError, match="expected async_depth or nr_requests, found both"):
-        both.for_guest({}, "7.3.4")
+    queue = both.for_guest({"wbt_lat_usec": 0}, "7.3.4")["queue"]
+    assert next(iter(queue.items())) == ("nr_requests", 64)
+    assert queue["async_depth"] == 8
 
 
 def test_a_patched_kyber_shows_in_what_is_measured(tmp_path: Path) -> None:

@@ -191,6 +191,8 @@ class Result:
     series: Series
     overview: Trace
     detail: Trace
+    notes: tuple[str, ...] = ()
+    """What was not as it was asked for, a line each: tunables that the kernel has rounded."""
 
     def histogram(self, direction: str) -> Histogram:
         """Completion latencies of all jobs in one direction."""

@@ -8,10 +8,25 @@ use blklab_core::units::Sector;
 use serde::Serialize;
 
 use crate::config::{Name, Setting};
+use crate::ticks;
 
 /// A disk's directory in sysfs.
 pub struct Block {
     directory: PathBuf,
+}
+
+/// Where the scheduler's tunables are.
+const IOSCHED: &str = "queue/iosched";
+
+/// A tunable of which the kernel made another value that stands for the same.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Rounded {
+    /// Its file, as `queue/iosched/read_expire`.
+    pub tunable: String,
+    /// What was written.
+    pub asked: String,
+    /// What the kernel made of it.
+    pub set: String,
 }
 
 /// The columns of `stat` (`Documentation/admin-guide/iostats.rst`), in their order.
@@ -103,27 +118,42 @@ impl Block {
         Ok(set.unwrap_or(&found).to_owned())
     }
 
-    /// Set tunables in `folder` (`queue` or `queue/iosched`) and look whether they took.
+    /// Set tunables in `folder` (`queue` or `queue/iosched`) and, when all are written, look
+    /// whether they took. A scheduler's time may be rounded up to whole ticks.
     ///
     /// # Errors
-    /// One line: no such tunable, refused, or the kernel made another value of it.
-    pub fn set(&self, folder: &str, settings: &BTreeMap<Name, Setting>) -> Result<(), String> {
-        for (name, value) in settings {
-            let file = Path::new(folder).join(name);
-            let path = self.directory.join(&file);
-            if !path.exists() {
-                let mut names: Vec<_> = self.values(folder).into_keys().collect();
-                names.sort_unstable();
-                return Err(format!("{folder}/{name}: no such tunable; there are: {}", names.join(" ")));
-            }
-            fs::write(&path, value.to_string())
-                .map_err(|error| format!("{folder}/{name}={value}: refused: {error}"))?;
-            let found = self.read(&file)?;
-            if found != value.to_string() {
-                return Err(format!("{folder}/{name}={value}: the kernel made {found} of it"));
-            }
+    /// One line: no such tunable, refused, or the kernel made something else of it.
+    pub fn set(&self, folder: &str, settings: &BTreeMap<Name, Setting>) -> Result<Vec<Rounded>, String> {
+        let mut ordered: Vec<_> = settings.iter().collect();
+        // It changes async_depth in proportion, so what is asked of that is written later.
+        ordered.sort_by_key(|(name, _)| name.to_string() != "nr_requests");
+        for (name, value) in &ordered {
+            self.write(folder, name, value)?;
         }
-        Ok(())
+        let mut rounded = Vec::new();
+        for (name, value) in settings {
+            let tunable = format!("{folder}/{name}");
+            let (asked, set) = (value.to_string(), self.read(Path::new(&tunable))?);
+            if asked == set {
+                continue;
+            }
+            if folder != IOSCHED || !ticks::is_rounded(&asked, &set, ticks::tick_ns()) {
+                return Err(format!("{tunable}={asked}: the kernel made {set} of it"));
+            }
+            rounded.push(Rounded { tunable, asked, set });
+        }
+        Ok(rounded)
+    }
+
+    fn write(&self, folder: &str, name: &Name, value: &Setting) -> Result<(), String> {
+        let path = self.directory.join(folder).join(name);
+        if !path.exists() {
+            let mut names: Vec<_> = self.values(folder).into_keys().collect();
+            names.sort_unstable();
+            return Err(format!("{folder}/{name}: no such tunable; there are: {}", names.join(" ")));
+        }
+        fs::write(&path, value.to_string())
+            .map_err(|error| format!("{folder}/{name}={value}: refused: {error}"))
     }
 
     /// All values of `folder` that can be read.
@@ -181,7 +211,7 @@ mod tests {
         // No brackets: only "kyber" remains in the file, as if there were no other.
         assert_eq!(block.set_scheduler(&name("kyber")), Ok(()));
         let settings = |name_: &str| BTreeMap::from([(name(name_), Setting::Number(7))]);
-        assert_eq!(block.set("queue", &settings("nr_requests")), Ok(()));
+        assert_eq!(block.set("queue", &settings("nr_requests")), Ok(vec![]));
         let error = block.set("queue", &settings("nr_request")).unwrap_err();
         assert_eq!(error, "queue/nr_request: no such tunable; there are: nr_requests scheduler");
         // A device that forgets what it is told.

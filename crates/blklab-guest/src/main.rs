@@ -21,6 +21,7 @@ mod job;
 mod mounts;
 mod program;
 mod session;
+mod ticks;
 mod trace;
 
 use std::fs::File;

@@ -13,7 +13,7 @@ use blklab_disk::{Report, Server};
 use rustix::mount::{UnmountFlags, unmount};
 use serde::Serialize;
 
-use crate::block::{Block, Counters};
+use crate::block::{Block, Counters, Rounded};
 use crate::config::{self, Config, FileSystem, FileSystemKind, Program, Run};
 use crate::job::Job;
 use crate::mounts;
@@ -45,6 +45,8 @@ pub struct Outcome {
     pub queue: BTreeMap<String, String>,
     /// Everything in `queue/iosched/`, read back.
     pub iosched: BTreeMap<String, String>,
+    /// Tunables that were asked for in another way than the kernel can keep them.
+    pub rounded: Vec<Rounded>,
     /// How the program ended.
     pub program: Option<Ended>,
     /// The disk's `stat`, of the program's time only.
@@ -160,8 +162,8 @@ fn work(
         make_file_system(directory, file_system, device)?;
     }
     block.set_scheduler(&config.scheduler)?;
-    block.set("queue", &config.queue)?;
-    block.set("queue/iosched", &config.iosched)?;
+    outcome.rounded = block.set("queue", &config.queue)?;
+    outcome.rounded.extend(block.set("queue/iosched", &config.iosched)?);
     outcome.scheduler = Some(block.scheduler()?);
     outcome.queue = block.values("queue");
     outcome.iosched = block.values("queue/iosched");

@@ -83,7 +83,8 @@ def main() -> None:
     sys.stderr = sys.stderr or _nowhere()
     try:
         try:
-            code = app(standalone_mode=False)
+            # By name: what typer finds out differs where Python was started with -m.
+            code = app(standalone_mode=False, prog_name="blklab")
         finally:
             sys.stdout.flush()
     except BlklabError as error:

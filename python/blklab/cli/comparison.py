@@ -35,7 +35,7 @@ def show(analysis: Analysis, setup: Mapping[str, Any], page: Path) -> None:
 
 
 def show_cells(analysis: Analysis, out: Console) -> None:
-    """Print the rankings, each with its verdict."""
+    """Print the rankings, each with its verdict, and what was not as it was asked for."""
     from rich.text import Text
 
     for cell in analysis.cells:
@@ -46,6 +46,10 @@ def show_cells(analysis: Analysis, out: Console) -> None:
         verdict = cell.verdicts[analysis.objective]
         style = "green" if verdict is not None and verdict.winner else ""
         out.print(Text(f"{analysis.objective}: {sentence(verdict, analysis.objective)}", style))
+    if analysis.notes:
+        out.print()
+    for note in analysis.notes:
+        out.print(Text(f"Note: {note}"))
 
 
 def _ranking(cell: Cell) -> Any:

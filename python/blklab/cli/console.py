@@ -59,6 +59,12 @@ def print_ignored(options: Iterable[str]) -> None:
         print(f"blklab: ignored: {option}", file=sys.stderr)
 
 
+def print_notes(notes: Iterable[str]) -> None:
+    """What was not as it was asked for, on stderr."""
+    for note in notes:
+        print(f"blklab: {note}", file=sys.stderr)
+
+
 def print_names(rows: Sequence[tuple[str, str]]) -> None:
     """Names with a line of explanation each, folded to 80 columns."""
     width = max((len(name) for name, _ in rows), default=0) + 2

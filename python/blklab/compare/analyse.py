@@ -66,6 +66,8 @@ class Analysis:
     cells: tuple[Cell, ...]
     recommendations: Mapping[str, Mapping[str, Verdict | None]]
     """By disk and objective, over all loads: the geometric mean of their ratios."""
+    notes: tuple[str, ...] = ()
+    """What was not as it was asked for, a line each, with the scheduler in front."""
 
 
 def analyse(measurements: Sequence[Measurement], objective: str) -> Analysis:
@@ -83,7 +85,8 @@ def analyse(measurements: Sequence[Measurement], objective: str) -> Analysis:
             name: _decide([_scores(runs, operation, name) for runs, operation in per_load])
             for name in OBJECTIVES
         }
-    return Analysis(objective, tuple(cells), recommendations)
+    notes = dict.fromkeys(f"{m.scheduler}: {note}" for m in measurements for note in m.notes)
+    return Analysis(objective, tuple(cells), recommendations, tuple(notes))
 
 
 def _by_scheduler(measurements: Sequence[Measurement], disk: str, workload: str) -> Runs:

@@ -64,9 +64,12 @@ def _scheduler(checked: dict[str, Any], known: dict[str, dict[str, Any]]) -> dic
     rows = info["tunables"] + sim.environment()["queue"]
     listed = {row["name"] for row in rows}
     rows += [_ONLY_THERE | {"name": name} for name in checked["changed"] if name not in listed]
+    # Only where it is not the rig's: see `KernelRig.check_scheduler`.
+    kernel = checked.get("kernel")
     return {
         "name": checked["name"],
-        "summary": info["summary"],
+        "summary": f"{info['summary']}; on {kernel['text']}" if kernel else info["summary"],
+        "kernel": kernel,
         "follows": info["follows"],
         "tunables": [
             {

@@ -5,7 +5,7 @@ Kept in `results.json`, so that a report can be made again without running again
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import MISSING, asdict, dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -69,6 +69,8 @@ class Measurement:
     disk_counters: dict[str, int]
     story: Story | None
     """Of the first repeat only."""
+    notes: tuple[str, ...] = ()
+    """See :class:`blklab.result.Result`."""
 
 
 def measure(planned: Planned, result: Result) -> Measurement:
@@ -87,13 +89,17 @@ def measure(planned: Planned, result: Result) -> Measurement:
         _latencies(result),
         asdict(result.disk),
         _story(result) if planned.repeat == 0 else None,
+        result.notes,
     )
 
 
 def from_json(document: dict[str, Any]) -> Measurement:
     """A measurement as `store` has written it. KeyError or TypeError if
     it is none."""
-    kept = {field.name: document[field.name] for field in fields(Measurement)}
+    # Results of earlier versions have no notes.
+    kept = {field.name: document[field.name] for field in fields(Measurement)
+            if field.name in document or field.default is MISSING}  # fmt: skip
+    kept["notes"] = tuple(kept.get("notes", ()))
     kept["latencies"] = {
         name: Latency(**{key: _tuple(value) for key, value in latency.items()})
         for name, latency in document["latencies"].items()

@@ -20,6 +20,7 @@ def summarise(analysis: Analysis) -> dict[str, Any]:
             disk: {name: _verdict(verdict, name) for name, verdict in verdicts.items()}
             for disk, verdicts in analysis.recommendations.items()
         },
+        "notes": list(analysis.notes),
     }
 
 

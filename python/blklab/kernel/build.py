@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from blklab.errors import InputError
-from blklab.kernel import cache, config, patches, source, tools
+from blklab.kernel import added, cache, config, patches, source, tools
 from blklab.kernel.cache import Kernel
 from blklab.kernel.errors import KernelError
 from blklab.kernel.make import Make
@@ -23,7 +23,7 @@ from blklab.kernel.source import Source
 from blklab.kernel.steps import Steps
 from blklab.kernel.tree import Tree
 
-_COMPILED_AT_FIRST = 950
+_COMPILED_AT_FIRST = 730
 """Files that a first build compiles: of 7.3.4 with our configuration. Others differ a little."""
 _LONGEST_COMPILATION_NS = 60 * 10**9
 """estimate: of one file on a busy machine; usual are one to five seconds."""
@@ -49,12 +49,15 @@ class _Order:
     """Empty of a source that cannot change."""
     patches: Sequence[tuple[str, bytes]]
     """Ours first, as far as they apply, then the user's."""
+    files_added: Sequence[tuple[str, bytes]]
+    """The user's, for ``block/``."""
     fragment: config.Fragment
 
     @property
     def key(self) -> str:
         stamps = [f"{name} {s.st_size} {s.st_mtime_ns}" for name, s in self.files.items()]
         digests = [hashlib.sha256(text).hexdigest() for _, text in self.patches]
+        digests += [f"{name} {hashlib.sha256(text).hexdigest()}" for name, text in self.files_added]
         return cache.key_of(self.source.identity, *stamps, *digests, self.fragment.text())
 
     @property
@@ -64,6 +67,7 @@ class _Order:
             for label, _ in self.patches
             if label not in _OWN_PATCHES
         ]
+        stems += [Path(label).stem for label, _ in self.files_added]
         return _UNFIT.sub("-", "-".join([self.source.name, *stems])).lstrip("._+-")[:80]
 
 
@@ -72,6 +76,7 @@ def build(
     patch_files: Iterable[Path] = (),
     name: str | None = None,
     *,
+    added_files: Iterable[Path] = (),
     options: Iterable[str] = (),
     jobs: int | None = None,
     refresh: bool = False,
@@ -79,19 +84,22 @@ def build(
 ) -> Built:
     """The kernel of `what` (a version, a tarball, a directory) with patches, built if need be.
 
-    `options` are ``NAME=VALUE`` of the kernel's configuration. The kernel is called `name`,
-    or after source and patches. InputError or KernelError; the cache is then as before.
+    `added_files` are C files that go to ``block/`` after all patches; `options` are
+    ``NAME=VALUE`` of the kernel's configuration. The kernel is called `name`, or after source,
+    patches and files. InputError or KernelError; the cache is then as before.
     """
     steps = steps or Steps()
     wanted = None if name is None else cache.checked_name(name)
     fragment = config.fragment(options)
     texts = patches.read(patch_files)
+    files_added = added.read(added_files)
     tools.require()
     if os.uname().machine != "x86_64":
         raise InputError(f"user-mode Linux is built here on x86_64 only, not {os.uname().machine}")
     place = source.find(what, steps, refresh=refresh)
     own = _own_patches(place, steps)
-    order = _Order(place, source.files(place) if place.own else {}, [*own, *texts], fragment)
+    files = source.files(place) if place.own else {}
+    order = _Order(place, files, [*own, *texts], files_added, fragment)
     found = cache.by_key(order.key)
     fresh = found is None
     kernel = found or _build(order, jobs or len(os.sched_getaffinity(0)), steps)
@@ -128,7 +136,8 @@ def _build(order: _Order, jobs: int, steps: Steps) -> Kernel:
 def _build_alone(order: _Order, place: Path, lock: int, jobs: int, steps: Steps) -> Kernel:
     start_s = time.monotonic()
     steps.begin("preparing the source")
-    patched = patches.apply(order.patches, lambda name: order.source.top / name)
+    original = order.source.top.joinpath
+    patched = added.put(order.files_added, patches.apply(order.patches, original), original)
     objects, log = place / "objects", place / "make.log"
     log.unlink(missing_ok=True)
     objects.mkdir(exist_ok=True)
@@ -153,6 +162,7 @@ def _build_alone(order: _Order, place: Path, lock: int, jobs: int, steps: Steps)
         source=order.source.label,
         base=order.source.identity,
         patches=tuple(label for label, _ in order.patches),
+        added=tuple(label for label, _ in order.files_added),
         config=tuple(f"{name}={value}" for name, value in order.fragment.own.items()),
         built_at=cache.now_text(),
         build_s=round(time.monotonic() - start_s, 1),

@@ -56,6 +56,8 @@ class Kernel:
     """Wall time of the build."""
     compiled: int
     """Files that were compiled for it; the rest was there from earlier builds."""
+    added: tuple[str, ...] = ()
+    """Names of the user's files that were put into ``block/``."""
     names: tuple[str, ...] = ()
 
     @property
@@ -155,7 +157,7 @@ def by_key(key: str) -> Kernel | None:
         row: dict[str, Any] = json.loads(text)
     except (OSError, ValueError):
         return None
-    row |= {field: tuple(row[field]) for field in ("patches", "config")}
+    row |= {field: tuple(row.get(field, ())) for field in ("patches", "added", "config")}
     names = tuple(sorted(name for name, target in _names().items() if target == key))
     return Kernel(key=key, names=names, **row)
 

@@ -25,6 +25,14 @@ def read(directory: Path) -> dict[str, Any]:
     return outcome
 
 
+def notes(outcome: Mapping[str, Any]) -> tuple[str, ...]:
+    """What the kernel has made of tunables, other than was asked for; a line each."""
+    return tuple(
+        f"{Path(row['tunable']).name}={row['asked']} is {row['set']}: the kernel counts in ticks"
+        for row in outcome["rounded"]
+    )
+
+
 def too_late(lateness: Mapping[str, int], latency_ns: float) -> str | None:
     """Why a run whose mean latency was `latency_ns` is invalid, or None if it is not."""
     late_ns = lateness["p50_ns"]

@@ -13,14 +13,15 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from blklab import binaries
-from blklab.errors import InputError, nearest
-from blklab.kernel import outcome, scheduler
+from blklab.errors import InputError, RunError, nearest
+from blklab.kernel import config, outcome, scheduler
 from blklab.kernel.boot import TimeTravel, boot
 from blklab.kernel.cache import Kernel
 from blklab.rigs import Disk, sim
 
-FILE_SYSTEMS = ("ext4", "xfs", "btrfs")
-"""What can be made on the disk, where this machine has the mkfs of it."""
+FILE_SYSTEMS = {"ext4": "e2fsprogs", "xfs": "xfsprogs", "btrfs": "btrfs-progs"}
+"""What can be made on the disk, and the Debian package with the mkfs of it."""
+_SBIN = "/usr/local/sbin:/usr/sbin:/sbin"
 
 TRACE_FORMATS = ("events", "blktrace")
 """How the block layer's events can be kept: as tracefs prints them, or for blkparse and btt."""
@@ -72,7 +73,7 @@ def run(kernel: Kernel, program: Program, stdout: BinaryIO, stderr: BinaryIO) ->
 
     InputError for bad input; RunError if the guest fails. The program's own failure is none.
     """
-    order = _order(program, kernel.version)
+    order = _order(program, kernel)
     with _directory(program) as directory:
         (directory / "disk.toml").write_text(program.disk.file.text, encoding="utf-8")
         (directory / "guest.json").write_text(json.dumps(order), encoding="utf-8")
@@ -102,13 +103,13 @@ def run(kernel: Kernel, program: Program, stdout: BinaryIO, stderr: BinaryIO) ->
     return Ran(code, found, ended.wall_s)
 
 
-def _order(program: Program, version: str) -> dict[str, Any]:
+def _order(program: Program, kernel: Kernel) -> dict[str, Any]:
     """``guest.json``."""
     sim.describe_disk(program.disk)
     if not program.command or not program.command[0]:
         raise InputError("no command; expected a program and its arguments behind --")
     if program.file_system is not None:
-        _check_file_system(program)
+        _check_file_system(program, kernel)
     if program.trace_format not in TRACE_FORMATS:
         wrong = program.trace_format
         raise InputError(f"--trace-format: no '{wrong}'{nearest(wrong, TRACE_FORMATS)}")
@@ -119,7 +120,7 @@ def _order(program: Program, version: str) -> dict[str, Any]:
             "seed": program.seed,
             "data": program.data if program.data in ("memory", "none") else "data",
         },
-        **scheduler.parse(program.scheduler).for_guest({}, version),
+        **scheduler.parse(program.scheduler).for_guest({}, kernel.version),
         "host_directories": _seen(),
         "trace": program.trace_format if program.trace is not None else None,
         "run": {
@@ -135,7 +136,7 @@ def _order(program: Program, version: str) -> dict[str, Any]:
     return order
 
 
-def _check_file_system(program: Program) -> None:
+def _check_file_system(program: Program, kernel: Kernel) -> None:
     kind = program.file_system or ""
     if kind not in FILE_SYSTEMS:
         raise InputError(f"--mkfs: no '{kind}'{nearest(kind, FILE_SYSTEMS)}")
@@ -143,6 +144,14 @@ def _check_file_system(program: Program) -> None:
         raise InputError("--data none: what is written is forgotten, and a file system needs it")
     if not program.mount.is_absolute():
         raise InputError(f"--mount: '{program.mount}' is not absolute")
+    option = f"{kind.upper()}_FS"
+    if config.parse((kernel.directory / "config").read_text(encoding="utf-8")).get(option) != "y":
+        raise InputError(
+            f"--mkfs: the kernel '{kernel.label}' has no {kind}; one that has: "
+            f"blklab kernel build --config {option}=y --name {kind}"
+        )
+    if shutil.which(f"mkfs.{kind}", path=f"{os.environ.get('PATH', '')}:{_SBIN}") is None:
+        raise RunError(f"--mkfs: no mkfs.{kind} here: apt-get install {FILE_SYSTEMS[kind]}")
 
 
 def _seen() -> list[str]:

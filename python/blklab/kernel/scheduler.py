@@ -33,8 +33,7 @@ class Scheduler:
     def for_guest(self, queue: dict[str, Any], version: str) -> dict[str, Any]:
         """Its part of ``guest.json`` for a kernel that calls itself `version` (``7.3.4``).
 
-        `queue` goes to ``queue/`` where nothing else is said. InputError for tunables that this
-        kernel cannot be given together.
+        `queue` goes to ``queue/`` where nothing else is said.
         """
         of_queue = {row["name"] for row in sim.environment()["queue"]} | queue.keys()
         if int(version.partition(".")[0]) >= _ASYNC_DEPTH_OF_QUEUE:
@@ -43,15 +42,10 @@ class Scheduler:
         if not told.get("nr_requests", 1):
             # The kernel's choice, which is not written as a number.
             del told["nr_requests"]
-        there = {name: value for name, value in told.items() if name in of_queue}
+        # nr_requests first: Linux 7 changes async_depth with it.
+        ordered = sorted(told.items(), key=lambda setting: setting[0] != "nr_requests")
+        there = {name: value for name, value in ordered if name in of_queue}
         iosched = {name: value for name, value in told.items() if name not in of_queue}
-        if {"async_depth", "nr_requests"} <= there.keys():
-            # Which of them is written first would decide what comes of the other.
-            raise InputError(
-                f"{self.name}: expected async_depth or nr_requests, found both: Linux {version} "
-                "changes the one with the other (a disk with a queue_depth below "
-                f"{ADAPTER_TAGS} brings nr_requests={2 * ADAPTER_TAGS} with it)"
-            )
         return {"scheduler": self.name, "queue": there, "iosched": iosched}
 
     def queue(self) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import json
 import os
@@ -10,10 +11,10 @@ import subprocess
 import tarfile
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import IO
 
-from blklab.errors import InputError
+from blklab.errors import InputError, nearest
 from blklab.kernel import DEFAULT_VERSION, cache, mirror
 from blklab.kernel.errors import KernelError
 from blklab.kernel.steps import Steps
@@ -77,6 +78,16 @@ def files(source: Source) -> dict[str, os.stat_result]:
     if source.own and (source.top / ".git").exists():
         return dict(_git_files(source.top))
     return dict(sorted(_walk(source.top, "")))
+
+
+def file(source: Source, name: str) -> bytes:
+    """The text of one file. InputError, with the nearest name, if there is none such."""
+    path = source.top / name
+    if path.is_file() and path.resolve().is_relative_to(source.top.resolve()):
+        return path.read_bytes()
+    others = [f"{PurePath(name).parent / other.name}" for other in path.parent.glob("*")]
+    similar = difflib.get_close_matches(name, others, cutoff=0.4)
+    raise InputError(f"{source.label}: no file '{name}'{nearest(name, similar)}")
 
 
 def _directory(path: Path) -> Source:

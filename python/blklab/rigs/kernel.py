@@ -5,7 +5,8 @@ scheduler, runs the job and leaves its result in the run's directory.
 
 What runs on the guest's CPU takes no time, and the page cache is the kernel's, so of the
 modelled host only memory and the limits of dirty data count here. Schedulers and tunables
-that the simulator does not know are the kernel's to accept or refuse.
+that the simulator does not know are the kernel's to accept or refuse. ``kyber@mine`` runs on
+the kernel `mine`, whichever the rig's own is.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import json
 import tempfile
 import threading
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from blklab.kernel import cache, outcome, scheduler
 from blklab.kernel.boot import Guest, TimeTravel, boot
 from blklab.result import DIRECTIONS, Result
 from blklab.rigs import Experiment, sim
+from blklab.specs import on_kernel
 
 DRIVERS = ("fio", "native")
 """Who issues the I/O."""
@@ -71,18 +73,11 @@ class KernelRig:
 
     def describe(self) -> dict[str, Any]:
         """See :class:`blklab.rigs.Rig`."""
-        kernel = self._kernel
-        patched = f", patched with {', '.join(kernel.patches)}" if kernel.patches else ""
-        text = (
-            f"Linux {kernel.version} ({kernel.label}{patched}), driver {self._driver}, "
-            f"clock {self._time_travel}"
-        )
+        kernel = _told(self._kernel)
+        text = f"{kernel['text']}, driver {self._driver}, clock {self._time_travel}"
         return {
             "text": f"{text}: {_CLOCKS[self._time_travel]}",
-            "kernel": {
-                name: getattr(kernel, name)
-                for name in ("label", "key", "version", "source", "patches", "config")
-            },
+            "kernel": kernel,
             "driver": self._driver,
             "time_travel": self._time_travel,
         }
@@ -100,8 +95,13 @@ class KernelRig:
         return {name: value for name, value in values.items() if name in counts}
 
     def check_scheduler(self, spec: str) -> dict[str, Any]:
-        """See :class:`blklab.rigs.Rig` and :mod:`blklab.kernel.scheduler`."""
-        return asdict(scheduler.parse(spec))
+        """See :class:`blklab.rigs.Rig` and :mod:`blklab.kernel.scheduler`.
+
+        ``kernel`` is that of an ``@``, as `describe` has it.
+        """
+        told, own = on_kernel(spec)
+        checked = asdict(scheduler.parse(told))
+        return checked if own is None else checked | {"kernel": _told(cache.find(own))}
 
     def position(self) -> tuple[float, float | None]:
         """See :class:`blklab.rigs.Rig`. A guest's clock cannot be seen from outside."""
@@ -109,17 +109,19 @@ class KernelRig:
 
     def run(self, experiment: Experiment) -> Result:
         """Boot a guest, let it run the job; see :class:`blklab.rigs.Rig`."""
-        order, memory_mib = self._order(experiment)
+        told, own = on_kernel(experiment.scheduler)
+        kernel = self._kernel if own is None else cache.find(own)
+        order, memory_mib = self._order(replace(experiment, scheduler=told), kernel)
         with tempfile.TemporaryDirectory(prefix="blklab-run-") as name:
             directory = Path(name)
             (directory / "disk.toml").write_text(experiment.disk.file.text)
             (directory / "guest.json").write_text(json.dumps(order))
-            self._boot(directory, memory_mib)
+            self._boot(kernel, directory, memory_mib)
             found = outcome.read(directory)
             result = Result.from_run(_Run(directory))
             if not self._late_disk:
                 _check_lateness(found["disk"]["lateness"], result)
-            return result
+            return replace(result, notes=outcome.notes(found))
 
     def cancel(self) -> None:
         """See :class:`blklab.rigs.Rig`."""
@@ -129,9 +131,9 @@ class KernelRig:
         for guest in guests:
             guest.kill()
 
-    def _boot(self, directory: Path, memory_mib: int) -> None:
+    def _boot(self, kernel: cache.Kernel, directory: Path, memory_mib: int) -> None:
         with boot(
-            self._kernel.image,
+            kernel.image,
             [str(self._init)],
             directory,
             memory_mib=memory_mib,
@@ -153,7 +155,7 @@ class KernelRig:
                 with self._lock:
                     self._guests.discard(guest)
 
-    def _order(self, experiment: Experiment) -> tuple[dict[str, Any], int]:
+    def _order(self, experiment: Experiment, kernel: cache.Kernel) -> tuple[dict[str, Any], int]:
         """``guest.json``, and the guest's memory in MiB."""
         chosen = scheduler.parse(experiment.scheduler)
         host = self.check_host(experiment.host)
@@ -167,7 +169,7 @@ class KernelRig:
                 "seed": experiment.seed,
                 "data": "none",
             },
-            **chosen.for_guest(queue, self._kernel.version),
+            **chosen.for_guest(queue, kernel.version),
             "sysctl": _sysctls(host),
             "run": {
                 "job": {
@@ -178,6 +180,17 @@ class KernelRig:
             },
         }
         return order, _memory_mib(job, host)
+
+
+def _told(kernel: cache.Kernel) -> dict[str, Any]:
+    """Which kernel it is, as plain data; ``text`` for a person."""
+    patched = f", patched with {', '.join(kernel.patches)}" if kernel.patches else ""
+    added = f", with {', '.join(kernel.added)}" if kernel.added else ""
+    names = ("label", "key", "version", "source", "patches", "added", "config")
+    return {
+        "text": f"Linux {kernel.version} ({kernel.label}{patched}{added})",
+        **{name: getattr(kernel, name) for name in names},
+    }
 
 
 def host_that_counts() -> set[str]:

@@ -109,7 +109,7 @@ def needed(planned: Sequence[PlannedPart]) -> list[str]:
 def build_all(study: Study, planned: Sequence[PlannedPart], steps: Steps) -> list[BuiltKernel]:
     """Build those that are needed, or take them from the cache. BlklabError if one fails."""
     known = {kernel.name: kernel for kernel in study.kernels}
-    default = Kernel(DEFAULT, "blklab's own, as it comes", None, (), (), "")
+    default = Kernel(DEFAULT, "blklab's own, as it comes", None, (), (), (), "")
     return [_build(study, known.get(name, default), steps) for name in needed(planned)]
 
 
@@ -132,8 +132,9 @@ def _build(study: Study, kernel: Kernel, steps: Steps) -> BuiltKernel:
     steps.note(f"kernel {kernel.name}")
     folder = study.file.path.parent
     source = None if kernel.source is None else beside(folder, kernel.source, ".tar.xz")
-    patches = [folder / patch for patch in kernel.patches]
-    return BuiltKernel(kernel, build(source, patches, options=kernel.config, steps=steps).kernel)
+    patches, added = ([folder / name for name in names] for names in (kernel.patches, kernel.added))
+    built = build(source, patches, added_files=added, options=kernel.config, steps=steps)
+    return BuiltKernel(kernel, built.kernel)
 
 
 def _text(kernel: Mapping[str, Any]) -> str:

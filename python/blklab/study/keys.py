@@ -126,6 +126,7 @@ KERNEL = (
     Key("summary", TEXT, "what is different in it", ""),
     Key("source", TEXT, "version, tarball or directory", "as `blklab kernel build`"),
     Key("patches", TEXTS, "files, beside the study's", "none"),
+    Key("add", TEXTS, "C files for `block/`, such as a new scheduler; beside the study's", "none"),
     Key("config", TEXTS, "options, `NAME=VALUE`", "none"),
     Key("late_disk", TEXT, "why its guests may keep the disk waiting", "that makes runs invalid"),
 )

@@ -20,6 +20,8 @@ class Kernel:
     """Version, tarball or directory; None for the default version."""
     patches: tuple[str, ...]
     """Files, relative to the study's."""
+    added: tuple[str, ...]
+    """C files for ``block/``, relative to the study's."""
     config: tuple[str, ...]
     """``NAME=VALUE`` of the kernel's configuration."""
     late_disk: str

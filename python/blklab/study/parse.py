@@ -79,6 +79,7 @@ class _Reader:
             row.get("summary", ""),
             row.get("source"),
             tuple(row.get("patches", ())),
+            tuple(row.get("add", ())),
             tuple(row.get("config", ())),
             row.get("late_disk", ""),
         )

@@ -100,14 +100,16 @@ def _part(
 def _missing(study: Study, spec: str, rig: str) -> str:
     """Why the scheduler cannot run there, empty if it can. InputError if there is none such.
 
-    What a kernel's patches or its own source bring is that kernel's to know.
+    What a kernel's patches, files or own source bring is that kernel's to know.
     """
     from blklab.kernel import scheduler
     from blklab.rigs import sim
 
     simulated = [info["name"] for info in sim.schedulers()]
     told, kernel = on_kernel(spec)
-    changed = any(one.name == kernel and (one.patches or one.source) for one in study.kernels)
+    changed = any(
+        one.name == kernel and (one.patches or one.added or one.source) for one in study.kernels
+    )
     name = scheduler.parse(told).name
     if not changed and name not in {*simulated, *_LINUX}:
         raise InputError(f"no scheduler '{name}'{nearest(name, {*simulated, *_LINUX})}")

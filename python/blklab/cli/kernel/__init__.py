@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from blklab.cli.kernel import build, listed, remove, run, shell
+from blklab.cli.kernel import build, listed, remove, run, shell, source
 
 app = typer.Typer(
     name="kernel",
@@ -16,6 +16,7 @@ app.command("list")(listed.listed)
 app.command("remove")(remove.remove)
 app.command("run", context_settings={"allow_interspersed_args": False})(run.run)
 app.command("shell")(shell.shell)
+app.command("source")(source.source)
 
 
 @app.callback(invoke_without_command=True)

@@ -23,6 +23,14 @@ def build(
         list[Path] | None,
         typer.Option(help="Patch to apply, as with patch -p1; repeatable, in this order."),
     ] = None,
+    add: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE.c",
+            help="C file of one's own, such as a new scheduler, for the kernel's block/; "
+            "repeatable. One that is there by that name is replaced.",
+        ),
+    ] = None,
     config: Annotated[
         list[str] | None,
         typer.Option(help="Option of the kernel's configuration: NAME=y; repeatable."),
@@ -53,6 +61,7 @@ def build(
             source,
             patch or (),
             name,
+            added_files=add or (),
             options=config or (),
             jobs=jobs,
             refresh=refresh,
@@ -62,12 +71,15 @@ def build(
     if as_json:
         console.print_json(listed.row(kernel) | {"fresh": built.fresh})
         return
+    called = name or kernel.names[0]
     if built.fresh:
-        print(f"{kernel.names[0]}: Linux {kernel.version}, built in {kernel.build_s:.0f} s "
+        print(f"{called}: Linux {kernel.version}, built in {kernel.build_s:.0f} s "
               f"({kernel.compiled} files compiled)")  # fmt: skip
     else:
-        print(f"{kernel.names[0]}: Linux {kernel.version}, from the cache")
+        print(f"{called}: Linux {kernel.version}, from the cache")
     print(f"source: {kernel.source}")
     if kernel.patches:
         print(f"patches: {', '.join(kernel.patches)}")
+    if kernel.added:
+        print(f"added: {', '.join(kernel.added)}")
     print(kernel.image)

@@ -34,6 +34,8 @@ def listed(
         print(f"    Linux {kernel.version} of {kernel.source}")
         if kernel.patches:
             print(f"    patched with {', '.join(kernel.patches)}")
+        if kernel.added:
+            print(f"    with {', '.join(kernel.added)} in block/")
         if kernel.config:
             print(f"    with {', '.join(kernel.config)}")
         print(f"    built {kernel.built_at} in {kernel.build_s:.0f} s, "

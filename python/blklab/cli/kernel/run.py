@@ -41,7 +41,10 @@ def run(
         typer.Option(help="By name. [default: the latest]", autocompletion=complete.kernel),
     ] = None,
     mkfs: Annotated[
-        str | None, typer.Option(help="Make a file system on the disk: ext4, xfs or btrfs.")
+        str | None,
+        typer.Option(
+            help="Make a file system on the disk: ext4; xfs or btrfs with a kernel that has them."
+        ),
     ] = None,
     mount: Annotated[Path, typer.Option(help="With --mkfs: where it is mounted.")] = Path("/mnt"),
     data: Annotated[
@@ -122,7 +125,7 @@ def run(
 
 def _told(ran: Ran) -> list[str]:
     """What the disk did, and whether it can be believed."""
-    from blklab.kernel.outcome import too_late
+    from blklab.kernel.outcome import notes, too_late
     from blklab.units import duration_text
 
     found = ran.outcome
@@ -139,7 +142,7 @@ def _told(ran: Ran) -> list[str]:
     ticks_ms = counters["read_ticks_ms"] + counters["write_ticks_ms"]
     ios = counters["read_ios"] + counters["write_ios"]
     invalid = too_late(late, ticks_ms * 1e6 / max(ios, 1))
-    return [*lines, *([invalid] if invalid else [])]
+    return [*lines, *notes(found), *([invalid] if invalid else [])]
 
 
 def _moved(disk: dict[str, Any], what: str) -> str:

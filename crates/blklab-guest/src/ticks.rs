@@ -1,0 +1,55 @@
+//! The kernel's tick, and what becomes of a time that is kept in ticks.
+
+use rustix::time::{ClockId, clock_getres};
+
+const NS_PER_MS: i64 = 1_000_000;
+
+/// Length of a tick of the running kernel (a jiffy) in ns: the resolution of its coarse clocks.
+pub fn tick_ns() -> i64 {
+    let resolution = clock_getres(ClockId::MonotonicCoarse);
+    resolution.tv_sec * 1_000_000_000 + resolution.tv_nsec
+}
+
+/// Whether `found` is `asked`, both in ms, rounded up to whole ticks: what a tunable shows that
+/// the kernel keeps in jiffies (`msecs_to_jiffies()`, `jiffies_to_msecs()`).
+pub fn is_rounded(asked: &str, found: &str, tick_ns: i64) -> bool {
+    let (Ok(asked), Ok(found)) = (asked.parse::<i64>(), found.parse::<i64>()) else { return false };
+    let Some(asked_ns) = asked.checked_mul(NS_PER_MS).filter(|&ns| ns > 0) else { return false };
+    let whole_ns = i128::from((asked_ns - 1) / tick_ns + 1) * i128::from(tick_ns);
+    // Ticks that are no whole ms are shown as the next lower or higher one.
+    let (below, ns_per_ms) = (i128::from(found) * i128::from(NS_PER_MS), i128::from(NS_PER_MS));
+    (below - whole_ns).abs() < ns_per_ms
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_in_ticks_is_the_next_whole_tick() {
+        let tick = 10_000_000;
+        for (asked, found) in [("1", "10"), ("10", "10"), ("11", "20"), ("125", "130")] {
+            assert!(is_rounded(asked, found, tick), "{asked} {found}");
+        }
+        // Anything else is a refusal.
+        for (asked, found) in
+            [("1", "20"), ("1", "0"), ("512", "256"), ("512", "510"), ("0", "10"), ("-1", "10"), ("on", "1")]
+        {
+            assert!(!is_rounded(asked, found, tick), "{asked} {found}");
+        }
+        assert!(!is_rounded(&i64::MAX.to_string(), "10", tick));
+    }
+
+    #[test]
+    fn ticks_need_not_be_whole_milliseconds() {
+        // 300 a second: 11 ms are four of them.
+        assert!(is_rounded("11", "13", 3_333_333));
+        assert!(!is_rounded("11", "11", 3_333_333));
+        assert!(!is_rounded("11", "16", 3_333_333));
+    }
+
+    #[test]
+    fn this_machines_tick_is_one_that_linux_can_have() {
+        assert!((1_000_000..=10_000_000).contains(&tick_ns()), "{}", tick_ns());
+    }
+}

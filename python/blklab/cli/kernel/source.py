@@ -1,0 +1,32 @@
+"""``blklab kernel source``: a file of the kernel's source, to be read or changed."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from blklab.kernel import DEFAULT_VERSION
+
+
+def source(
+    file: Annotated[
+        str, typer.Argument(help="As the kernel's source has it: block/kyber-iosched.c.")
+    ],
+    of: Annotated[
+        str | None,
+        typer.Option(
+            "--source",
+            help=f"Version, tarball or directory, as for build. [default: {DEFAULT_VERSION}]",
+        ),
+    ] = None,
+) -> None:
+    """Print a file of the source that kernels are built of; it is fetched if need be."""
+    import sys
+
+    from blklab.cli.kernel import steps
+    from blklab.kernel import source as sources
+
+    with steps.shown() as told:
+        found = sources.find(of, told)
+    sys.stdout.buffer.write(sources.file(found, file))

@@ -1,0 +1,63 @@
+"""What a real kernel makes of tunables: ticks, one that changes another, and refusals."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import blklab
+from blklab.errors import RunError
+from tests import real_kernel
+from tests.test_cli import run
+
+JOB = "[a]\nrw=randread\nbs=4k\ndirect=1\nsize=1g\nnumber_ios=20\n"
+
+
+def notes(spec: str) -> tuple[str, ...]:
+    kernel = real_kernel.image().parent.name
+    made = blklab.simulate(
+        JOB, disk="950pro-256gb", scheduler=spec, rig="kernel", kernel=kernel, driver="native"
+    )
+    return made.notes
+
+
+def test_a_time_is_kept_in_ticks_and_the_result_says_so() -> None:
+    assert notes("mq-deadline:read_expire=120,fifo_batch=7") == ()
+    assert notes("mq-deadline:prio_aging_expire=1,read_expire=125,fifo_batch=7") == (
+        "prio_aging_expire=1 is 10: the kernel counts in ticks",
+        "read_expire=125 is 130: the kernel counts in ticks",
+    )
+
+
+def test_nr_requests_and_async_depth_are_both_as_they_were_asked_for() -> None:
+    assert notes("mq-deadline:async_depth=512,nr_requests=512") == ()
+    assert notes("mq-deadline:async_depth=3,nr_requests=16") == ()
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("mq-deadline:async_depth=512", "queue/async_depth=512: the kernel made 256 of it"),
+        ("mq-deadline:front_merge=1", "iosched/front_merge: no such tunable; there are: .*front_m"),
+        ("bfq:low_latency=7", "iosched/low_latency=7: the kernel made 1 of it"),
+    ],
+)
+def test_what_a_kernel_makes_something_else_of_is_refused(spec: str, message: str) -> None:
+    with pytest.raises(RunError, match=message):
+        notes(spec)
+
+
+def test_a_comparison_shows_and_keeps_what_was_rounded(tmp_path: Path) -> None:
+    kernel = real_kernel.image().parent.name
+    (tmp_path / "j.fio").write_text(JOB)
+    spec = "mq-deadline:write_expire=4999"
+    arguments = ["compare", "--rig", "kernel", "--kernel", kernel, "--driver", "native"]
+    arguments += ["--disk", "950pro-256gb", "--workload", str(tmp_path / "j.fio")]
+    arguments += ["--scheduler", spec, "--repeats", "2", "--out", str(tmp_path)]
+    told = f"{spec}: write_expire=4999 is 5000: the kernel counts in ticks"
+    assert " ".join(run(*arguments).stdout.split()).count(f"Note: {told}") == 1
+    assert told in (tmp_path / "report.html").read_text()
+    rows = json.loads((tmp_path / "results.json").read_text())["runs"]
+    assert [row["notes"] for row in rows] == [[told.removeprefix(f"{spec}: ")]] * 2
