@@ -25,6 +25,11 @@ from tests import real_fio, real_kernel
 from tests.test_cli import failing
 
 JOB = "[a]\nrw=randread\nbs=4k\ndirect=1\nsize=1g\nruntime=2\ntime_based\n"
+FREE = {
+    **dict.fromkeys(("submit_ns", "complete_ns", "syscall_ns", "copy_mb_s", "budget"), 0),
+    "cpus": 1,
+}
+"""A guest: CPU work is free, there is one CPU, the disk's driver has no budget."""
 PERCENTILES = (1, 10, 50, 90, 99, 99.9)
 BLKLAB = str(Path(sys.executable).with_name("blklab"))
 
@@ -78,6 +83,39 @@ def test_at_depth_one_simulator_and_kernel_agree_exactly(place: Path, kernel: st
     assert measured(real) == measured(simulated)
     counters = (real.disk.read_ios, real.disk.read_sectors, real.disk.write_ios)
     assert counters == (simulated.disk.read_ios, simulated.disk.read_sectors, 0)
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        JOB + "ioengine=libaio\niodepth=8\n",
+        JOB + "ioengine=libaio\niodepth=8\niodepth_batch=4\niodepth_batch_complete_min=2\n",
+        JOB + "numjobs=4\n",
+        JOB + "numjobs=3\nthinktime=20ms\n" + JOB.replace("bs=4k", "bs=64k\nioengine=libaio"),
+    ],
+)
+def test_they_agree_request_by_request_where_requests_wait_for_a_tag(
+    place: Path, kernel: str, job: str
+) -> None:
+    disk, none = "wd10ezrx:ncq=off", "none"
+    simulated = blklab.simulate(job, disk=disk, scheduler=none, host=FREE)
+    real = blklab.simulate(
+        job, disk=disk, scheduler=none, rig="kernel", kernel=kernel, driver="native"
+    )
+    assert len(real.detail.sector) > 200
+    assert np.array_equal(real.detail.sector, simulated.overview.sector)
+    assert [job.read.ios for job in real.jobs] == [job.read.ios for job in simulated.jobs]
+
+
+def test_the_disk_is_punctual_to_the_nanosecond(place: Path, kernel: str) -> None:
+    job = JOB.replace("runtime=2", "runtime=20ms")
+    real = blklab.simulate(
+        job, disk="optane-900p", scheduler="none", rig="kernel", kernel=kernel, driver="native"
+    )
+    simulated = blklab.simulate(job, disk="optane-900p", scheduler="none", host=FREE)
+    real_ns, simulated_ns = (result.jobs[0].read.clat.mean_ns for result in (real, simulated))
+    assert real.jobs[0].read.ios > 1000
+    assert abs(real_ns - simulated_ns) < 5
 
 
 @real_fio.needs_fio
