@@ -49,6 +49,8 @@ pub struct Job {
     driver: Driver,
     seed: u64,
     capacity: Sector,
+    /// Where the native driver finds the plan's files.
+    places: Vec<native::Place>,
     /// What the driver has measured.
     result: RunResult,
 }
@@ -75,18 +77,22 @@ impl Job {
             }
             Driver::Native => native::check(&plan)?,
         }
+        let places = match config.driver {
+            Driver::Fio => Vec::new(),
+            Driver::Native => native::places(&plan, device, capacity)?,
+        };
         let (driver, seed) = (config.driver, config.seed);
-        Ok(Job { plan, driver, seed, capacity, result: RunResult::default() })
+        Ok(Job { plan, driver, seed, capacity, places, result: RunResult::default() })
     }
 
     /// Run it to its end. Its time zero is `epoch` of the clock.
     ///
     /// # Errors
     /// One line: fio failed, or what it wrote is not to be understood; I/O failed.
-    pub fn run(&mut self, directory: &Path, device: &Path, epoch: Nanos) -> Result<(), String> {
+    pub fn run(&mut self, directory: &Path, epoch: Nanos) -> Result<(), String> {
         self.result = match self.driver {
             Driver::Fio => self.run_fio(directory)?,
-            Driver::Native => native::run(&self.plan, self.seed, device, self.capacity, epoch)?,
+            Driver::Native => native::run(&self.plan, self.seed, &self.places, epoch)?,
         };
         Ok(())
     }
