@@ -107,6 +107,63 @@ def test_they_agree_request_by_request_where_requests_wait_for_a_tag(
     assert [job.read.ios for job in real.jobs] == [job.read.ios for job in simulated.jobs]
 
 
+BUFFERED = "[a]\nsize=64m\n"
+
+
+@pytest.mark.parametrize(
+    ("disk", "job"),
+    [
+        ("wd10ezrx", BUFFERED + "rw=read\nbs=64k\nloops=2\n"),
+        ("wd10ezrx", BUFFERED + "rw=randread\nbs=4k\nnrfiles=3\nnumber_ios=300\n"),
+        ("su800-128gb", BUFFERED + "rw=read\nbs=64k\n[b]\nstonewall\nsize=8m\nrw=randread\n"),
+        ("su800-128gb", "[a]\nsize=16m\nrw=randtrim\nbs=64k\ndirect=1\n"),
+        ("su800-128gb", "[a]\nsize=16m\nrw=trimwrite\nbs=64k\ndirect=1\n"),
+    ],
+)
+def test_they_agree_on_buffered_reads_and_on_trims(
+    place: Path, kernel: str, disk: str, job: str
+) -> None:
+    simulated = blklab.simulate(job, disk=disk, scheduler="none", host=FREE)
+    real = blklab.simulate(
+        job, disk=disk, scheduler="none", rig="kernel", kernel=kernel, driver="native"
+    )
+    assert len(real.detail.sector) > 100
+    assert np.array_equal(real.detail.sector, simulated.detail.sector)
+    for ours, theirs in zip(simulated.jobs, real.jobs, strict=True):
+        for direction in ("read", "write", "trim"):
+            one, other = ours.direction(direction), theirs.direction(direction)
+            assert (one.ios, one.bytes) == (other.ios, other.bytes)
+            assert one.clat.mean_ns == pytest.approx(other.clat.mean_ns, abs=10)
+
+
+def test_what_is_written_through_the_page_cache_and_synced_is_on_the_disk(
+    place: Path, kernel: str
+) -> None:
+    job = BUFFERED + "rw=randwrite\nbs=8k\nfsync=4\nnumber_ios=400\n"
+    real = on_kernel(kernel, "native", job)
+    simulated = blklab.simulate(job, disk="wd10ezrx", scheduler="mq-deadline", host=FREE)
+    assert real.disk.write_sectors >= 400 * 8192 // 512 == simulated.disk.write_sectors
+    assert real.disk.flush_ios == simulated.disk.flush_ios == 100
+    ours, theirs = (result.jobs[0].sync_lat.mean_ns for result in (simulated, real))
+    assert ours == pytest.approx(theirs, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("ioengine=posixaio", "a: the native driver knows no ioengine=posixaio: use libaio"),
+        ("rw=trim\nioengine=libaio", "a: the native driver trims only by engines that wait"),
+    ],
+)
+def test_what_the_native_driver_cannot_do_it_says(
+    place: Path, kernel: str, options: str, message: str
+) -> None:
+    with pytest.raises(RunError) as told:
+        on_kernel(kernel, "native", f"{JOB}{options}\n")
+    assert message in str(told.value)
+    assert "\n" not in str(told.value)
+
+
 def test_the_disk_is_punctual_to_the_nanosecond(place: Path, kernel: str) -> None:
     job = JOB.replace("runtime=2", "runtime=20ms")
     real = blklab.simulate(

@@ -7,14 +7,15 @@
 //! tally. A simulated process is a thread here: it has an I/O context and a priority of its
 //! own, which is what schedulers tell processes apart by.
 //!
-//! Under virtual time what a run takes is system calls. So a process makes two per I/O: one
-//! that hands over and waits (`io_uring_enter`, or `pread` and `pwrite` for an engine that
-//! blocks), and one that reads the clock, once, behind each wait. Where CPU work takes time
-//! that leaves the submission's own share out of the latencies.
+//! Under virtual time what a run takes is system calls. So a process makes one per I/O, which
+//! hands over and waits (`io_uring_enter`, or `pread` and `pwrite` for an engine that blocks);
+//! with libaio it is two, as with fio (`io_submit`, `io_getevents`). It reads the clock once
+//! behind each. Where CPU work takes time that leaves the submission's own share out of the
+//! latencies.
 //!
-//! Files lie where the simulator puts them, on the bare disk or in partitions. Refused: trims
-//! by engines that queue (fio's wait for them there), and priorities for single I/Os of engines
-//! that block.
+//! Files lie where the simulator puts them: on the bare disk, or each in a partition if there
+//! is buffered I/O. Refused: trims by engines that queue (fio's wait for them there), and
+//! POSIX AIO, whose threads glibc would have to make.
 
 mod files;
 mod process;

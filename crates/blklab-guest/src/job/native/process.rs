@@ -27,10 +27,6 @@ pub fn refuse(spec: &ProcessSpec) -> Result<(), &'static str> {
     if job.queueing.engine == Engine::Posixaio {
         return Err("the native driver knows no ioengine=posixaio: use libaio, io_uring or fio");
     }
-    let raised = Direction::ALL.iter().any(|d| job.priorities.raised_percent[*d] > 0);
-    if raised && !job.queueing.engine.is_queued() {
-        return Err("the native driver knows cmdprio_percentage only for libaio and io_uring");
-    }
     Ok(())
 }
 
