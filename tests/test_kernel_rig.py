@@ -26,6 +26,11 @@ from tests import real_fio, real_kernel
 from tests.test_cli import failing
 
 JOB = "[a]\nrw=randread\nbs=4k\ndirect=1\nsize=1g\nruntime=2\ntime_based\n"
+FREE = {
+    **dict.fromkeys(("submit_ns", "complete_ns", "syscall_ns", "copy_mb_s", "budget"), 0),
+    "cpus": 1,
+}
+"""A guest: CPU work is free, there is one CPU, the disk's driver has no budget."""
 PERCENTILES = (1, 10, 50, 90, 99, 99.9)
 BLKLAB = str(Path(sys.executable).with_name("blklab"))
 
@@ -79,6 +84,96 @@ def test_at_depth_one_simulator_and_kernel_agree_exactly(place: Path, kernel: st
     assert measured(real) == measured(simulated)
     counters = (real.disk.read_ios, real.disk.read_sectors, real.disk.write_ios)
     assert counters == (simulated.disk.read_ios, simulated.disk.read_sectors, 0)
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        JOB + "ioengine=libaio\niodepth=8\n",
+        JOB + "ioengine=libaio\niodepth=8\niodepth_batch=4\niodepth_batch_complete_min=2\n",
+        JOB + "numjobs=4\n",
+        JOB + "numjobs=3\nthinktime=20ms\n" + JOB.replace("bs=4k", "bs=64k\nioengine=libaio"),
+    ],
+)
+def test_they_agree_request_by_request_where_requests_wait_for_a_tag(
+    place: Path, kernel: str, job: str
+) -> None:
+    disk, none = "wd10ezrx:ncq=off", "none"
+    simulated = blklab.simulate(job, disk=disk, scheduler=none, host=FREE)
+    real = blklab.simulate(
+        job, disk=disk, scheduler=none, rig="kernel", kernel=kernel, driver="native"
+    )
+    assert len(real.detail.sector) > 200
+    assert np.array_equal(real.detail.sector, simulated.overview.sector)
+    assert [job.read.ios for job in real.jobs] == [job.read.ios for job in simulated.jobs]
+
+
+BUFFERED = "[a]\nsize=64m\n"
+
+
+@pytest.mark.parametrize(
+    ("disk", "job"),
+    [
+        ("wd10ezrx", BUFFERED + "rw=read\nbs=64k\nloops=2\n"),
+        ("wd10ezrx", BUFFERED + "rw=randread\nbs=4k\nnrfiles=3\nnumber_ios=300\n"),
+        ("su800-128gb", BUFFERED + "rw=read\nbs=64k\n[b]\nstonewall\nsize=8m\nrw=randread\n"),
+        ("su800-128gb", "[a]\nsize=16m\nrw=randtrim\nbs=64k\ndirect=1\n"),
+        ("su800-128gb", "[a]\nsize=16m\nrw=trimwrite\nbs=64k\ndirect=1\n"),
+    ],
+)
+def test_they_agree_on_buffered_reads_and_on_trims(
+    place: Path, kernel: str, disk: str, job: str
+) -> None:
+    simulated = blklab.simulate(job, disk=disk, scheduler="none", host=FREE)
+    real = blklab.simulate(
+        job, disk=disk, scheduler="none", rig="kernel", kernel=kernel, driver="native"
+    )
+    assert len(real.detail.sector) > 100
+    assert np.array_equal(real.detail.sector, simulated.detail.sector)
+    for ours, theirs in zip(simulated.jobs, real.jobs, strict=True):
+        for direction in ("read", "write", "trim"):
+            one, other = ours.direction(direction), theirs.direction(direction)
+            assert (one.ios, one.bytes) == (other.ios, other.bytes)
+            assert one.clat.mean_ns == pytest.approx(other.clat.mean_ns, abs=10)
+
+
+def test_what_is_written_through_the_page_cache_and_synced_is_on_the_disk(
+    place: Path, kernel: str
+) -> None:
+    job = BUFFERED + "rw=randwrite\nbs=8k\nfsync=4\nnumber_ios=400\n"
+    real = on_kernel(kernel, "native", job)
+    simulated = blklab.simulate(job, disk="wd10ezrx", scheduler="mq-deadline", host=FREE)
+    assert real.disk.write_sectors >= 400 * 8192 // 512 == simulated.disk.write_sectors
+    assert real.disk.flush_ios == simulated.disk.flush_ios == 100
+    ours, theirs = (result.jobs[0].sync_lat.mean_ns for result in (simulated, real))
+    assert ours == pytest.approx(theirs, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("ioengine=posixaio", "a: the native driver knows no ioengine=posixaio: use libaio"),
+        ("rw=trim\nioengine=libaio", "a: the native driver trims only by engines that wait"),
+    ],
+)
+def test_what_the_native_driver_cannot_do_it_says(
+    place: Path, kernel: str, options: str, message: str
+) -> None:
+    with pytest.raises(RunError) as told:
+        on_kernel(kernel, "native", f"{JOB}{options}\n")
+    assert message in str(told.value)
+    assert "\n" not in str(told.value)
+
+
+def test_the_disk_is_punctual_to_the_nanosecond(place: Path, kernel: str) -> None:
+    job = JOB.replace("runtime=2", "runtime=20ms")
+    real = blklab.simulate(
+        job, disk="optane-900p", scheduler="none", rig="kernel", kernel=kernel, driver="native"
+    )
+    simulated = blklab.simulate(job, disk="optane-900p", scheduler="none", host=FREE)
+    real_ns, simulated_ns = (result.jobs[0].read.clat.mean_ns for result in (real, simulated))
+    assert real.jobs[0].read.ios > 1000
+    assert abs(real_ns - simulated_ns) < 5
 
 
 @real_fio.needs_fio
@@ -158,6 +253,30 @@ def assert_whole(result: Result) -> None:
     assert served_ns == result.disk.service_ns
     area_ns = int(result.series.in_flight_milli.sum()) * result.series.interval_ns // 1000
     assert area_ns == pytest.approx(result.disk.in_flight_ns, rel=0.001)
+
+
+@real_fio.needs_fio
+@pytest.mark.parametrize("load", ["rw=write\nbs=64k\n", "rw=randrw\nbs=16k\nfsync=32\n"])
+def test_buffered_runs_of_fio_are_the_same_again(place: Path, kernel: str, load: str) -> None:
+    job = f"[a]\n{load}size=256m\nruntime=3\ntime_based\n"
+    first, second = (
+        blklab.simulate(
+            job,
+            disk="wd10ezrx",
+            scheduler="mq-deadline",
+            rig="kernel",
+            kernel=kernel,
+            host={"memory_kb": 131072},
+        )
+        for _ in range(2)
+    )
+    assert first.disk == second.disk
+    assert first.jobs[0].write.ios > 500
+    for side in ("read", "write"):
+        one, other = (result.jobs[0].direction(side) for result in (first, second))
+        assert (one.ios, one.runtime_ns, one.clat) == (other.ios, other.runtime_ns, other.clat)
+    for name, column in first.detail.columns().items():
+        assert np.array_equal(column, second.detail.columns()[name]), name
 
 
 def test_a_comparison_names_kernel_and_driver(place: Path, kernel: str) -> None:

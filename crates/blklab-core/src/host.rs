@@ -4,6 +4,7 @@
 //! when the resource is free and keeps it for as long as it takes. All costs are zero in
 //! [`Host::FREE`], for comparison with a kernel whose CPU costs nothing.
 
+use crate::ticks::Ticks;
 use crate::tunable::{Settings, Tunable, Unit};
 use crate::units::Nanos;
 
@@ -62,6 +63,24 @@ pub const TUNABLES: &[Tunable] = &[
         help: "1: the driver asks the scheduler only when the disk takes one more (SCSI, SATA); \
                0: it asks first and keeps one request back for want of a tag (NVMe, ublk)",
     },
+    Tunable {
+        name: "hz",
+        unit: Unit::Count,
+        // CONFIG_HZ of today's Fedora and Ubuntu kernels; Debian's is 250.
+        default: 1000,
+        min: 100,
+        max: 1000,
+        help: "ticks per second: how finely the kernel's own timers are set",
+    },
+    Tunable {
+        name: "partitions",
+        unit: Unit::Count,
+        default: 0,
+        min: 0,
+        max: 1,
+        help: "1: each file is a partition of the disk, so that direct I/O comes without a plug; \
+               0: files lie in a file system",
+    },
 ];
 
 /// The host's CPUs and what things cost on them.
@@ -77,7 +96,12 @@ pub struct Host {
     pub syscall: Nanos,
     /// The driver asks the scheduler only when the disk takes one more (`get_budget` of SCSI).
     pub budget: bool,
-    copy_mb_s: u64,
+    /// The kernel's own clock.
+    pub ticks: Ticks,
+    /// Files are partitions: see [`crate::block::Manner::plugged`].
+    pub partitions: bool,
+    /// Copying between a process and the page cache; 0: it takes no time.
+    pub copy_mb_s: u64,
 }
 
 impl Host {
@@ -88,6 +112,8 @@ impl Host {
         complete: Nanos::ZERO,
         syscall: Nanos::ZERO,
         budget: true,
+        ticks: Ticks::per_second(1000),
+        partitions: false,
         copy_mb_s: 0,
     };
 
@@ -106,6 +132,8 @@ impl Host {
             complete: Nanos(get("complete_ns")),
             syscall: Nanos(get("syscall_ns")),
             budget: get("budget") > 0,
+            ticks: Ticks::per_second(get("hz")),
+            partitions: get("partitions") > 0,
             copy_mb_s: get("copy_mb_s"),
         }
     }

@@ -13,6 +13,7 @@ pub mod result;
 pub mod scheduler;
 pub mod stats;
 pub mod text;
+pub mod ticks;
 mod timeline;
 pub mod tunable;
 pub mod units;

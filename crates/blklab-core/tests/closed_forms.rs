@@ -2,6 +2,7 @@
 
 mod common;
 
+use blklab_core::host::Host;
 use blklab_core::result::RunResult;
 use common::Experiment;
 
@@ -176,4 +177,24 @@ fn telling_the_kernel_what_to_expect_changes_what_is_read_ahead() {
     };
     assert_eq!(sectors("1"), (2 << 20) / 512, "random: what is asked for and nothing else");
     assert!(sectors("sequential") > sectors("1"), "{} sectors", sectors("sequential"));
+}
+
+#[test]
+fn writes_to_a_partition_come_without_a_plug_and_merge_before_anybody_dispatches() {
+    let merges = |scheduler, batch, partitions| {
+        let job = format!(
+            "[a]\nrw=write\nbs=64k\nsize=8m\ndirect=1\nioengine=libaio\niodepth=8\niodepth_batch={batch}\n"
+        );
+        let host = Host { partitions, ..Host::FREE };
+        let experiment = Experiment::new(&job, "su800-128gb", scheduler);
+        Experiment { host, ..experiment }.run().disk.write_merges
+    };
+    // In a file system each has a plug of its own, whose flush hands it to the disk.
+    assert_eq!(merges("mq-deadline", 1, false), 0);
+    // Eight of 64 KiB become one of 512 KiB while the submitter has not slept yet.
+    assert!(merges("mq-deadline", 1, true) > 0);
+    assert_eq!(merges("none", 1, true), 0, "without an elevator the submitter dispatches");
+    // More than two at once share a plug.
+    assert!(merges("none", 8, true) > 0);
+    assert_eq!(merges("none", 2, false), 0);
 }

@@ -4,9 +4,9 @@
 use std::io;
 
 use blklab_core::units::Nanos;
-use io_uring::squeue::{Entry, Entry128, EntryMarker};
+use io_uring::squeue::{Entry, Entry128, EntryMarker, Flags};
 use io_uring::types::{SubmitArgs, Timespec};
-use io_uring::{IoUring, cqueue};
+use io_uring::{IoUring, cqueue, opcode};
 
 const ENTER_GETEVENTS: u32 = 1 << 0;
 const ENTER_EXT_ARG: u32 = 1 << 3;
@@ -63,6 +63,18 @@ pub enum Timer {
     Relative,
 }
 
+/// How many entries are in the ring; one that does nothing and says nothing if there are
+/// none. A wait that ends by its timer fails if nothing was handed over by the same call, and
+/// user-mode Linux lets each call that fails take 1 us of virtual time.
+fn hand_over_something(ring: &mut IoUring<Entry>) -> io::Result<u32> {
+    if ring.submission().is_empty() {
+        let nothing = opcode::Nop::new().build().flags(Flags::SKIP_SUCCESS);
+        // SAFETY: it points to nothing.
+        unsafe { push(ring, &nothing) }?;
+    }
+    Ok(ring.submission().len() as u32)
+}
+
 /// Hand over what is in the ring; wait for a completion, but not beyond `until`. `now` is
 /// what the clock said last.
 #[inline]
@@ -72,10 +84,10 @@ pub fn enter(
     now: Nanos,
     until: Option<Nanos>,
 ) -> io::Result<()> {
-    let to_submit = ring.submission().len() as u32;
     let result = match until {
         None => ring.submit_and_wait(1),
         Some(until) => {
+            let to_submit = hand_over_something(ring)?;
             let (span, flag) = match timer {
                 Timer::Absolute => (until, ENTER_ABS_TIMER),
                 Timer::Relative => (until.saturating_sub(now), 0),

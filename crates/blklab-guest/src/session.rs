@@ -182,7 +182,7 @@ fn work(
     server.restart_model(epoch);
     match &mut work {
         Work::Program(program) => outcome.program = Some(run_program(program, directory)?),
-        Work::Job(job) => job.run(directory, device, epoch)?,
+        Work::Job(job) => job.run(directory, epoch)?,
     }
     let counters = block.counters()?.since(&before);
     outcome.trace = trace.map(Trace::end).transpose()?;

@@ -48,13 +48,12 @@ pub const QUEUE_TUNABLES: &[Tunable] = &[
 pub fn queue_limits(disk: &DiskLimits, info: &Info, host: &Host, queue: &Settings) -> QueueLimits {
     let cpus = host.cpus;
     // Who has no budget has no adapter either: as many tags as the disk takes commands.
-    let without_elevator = info.name == "none";
-    let adapter = disk.hw_queues == 1 && (host.budget || !without_elevator);
+    let adapter = disk.hw_queues == 1 && (host.budget || info.is_elevator());
     let tags = if adapter { disk.queue_depth.max(HOST_ADAPTER_TAGS) } else { disk.queue_depth };
     let kernels_choice = match info.generation {
         Generation::SingleQueue => DEFAULT_REQUESTS,
-        Generation::MultiQueue if without_elevator => tags,
-        Generation::MultiQueue => 2 * tags.min(DEFAULT_REQUESTS),
+        Generation::MultiQueue if info.is_elevator() => 2 * tags.min(DEFAULT_REQUESTS),
+        Generation::MultiQueue => tags,
     };
     // The table's bounds keep every value within 32 bits.
     let max_sectors = queue.get("max_sectors_kb") as u32 * 2;

@@ -7,7 +7,12 @@
 //! as many for asynchronous requests, a plug that is sorted, and a driver that peeks
 //! (`rules.rs`).
 //!
-//! Left out: requeueing after errors, writeback throttling (`wbt`), I/O cost and latency
+//! Who flushes a plug dispatches what the scheduler then lets go. What comes without a plug
+//! is left to a worker (`kblockd`) by blk-mq's schedulers: it runs when the submitter sleeps,
+//! so that all that the submitter brings until then is sorted and merged together.
+//!
+//! Left out: a worker for each CPU (one runs for all, when the first process sleeps),
+//! requeueing after errors, writeback throttling (`wbt`), I/O cost and latency
 //! controllers, zoned disks. A plug takes no time, since the process that fills it does
 //! not sleep before it is flushed.
 
@@ -18,10 +23,12 @@ mod stream;
 mod tests;
 
 use crate::disk::{AnyDisk, Command, Completion, Disk, Tag};
+use crate::host::Host;
 use crate::recorder::{SeriesRecorder, TraceRecorder};
 use crate::request::{Bio, BioChain, Op, ProcessId, Request, RequestId, RequestSlab};
 use crate::result::DiskCounters;
 use crate::scheduler::{AnyScheduler, Generation, InsertAt, Merge, Queue, QueueLimits, can_join, can_merge};
+use crate::ticks::Ticks;
 use crate::units::Nanos;
 
 pub use limits::{QUEUE_TUNABLES, queue_limits};
@@ -31,6 +38,10 @@ pub use stream::{BIO_SECTORS, BioStream};
 
 /// A plug whose last request has grown to 128 KiB is flushed (`BLK_PLUG_FLUSH_SIZE`).
 const PLUG_SECTORS: u32 = 128 * 1024 / 512;
+
+/// A scheduler that has requests and gives none is asked again after this time
+/// (`BLK_MQ_BUDGET_DELAY`).
+const BUDGET_DELAY: Nanos = Nanos::from_millis(3);
 
 /// What became of a bio.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,6 +70,9 @@ struct HwQueue {
     in_flight: u32,
     /// Out of the scheduler and not with the disk yet ([`Rules::peeks`]).
     parked: Option<RequestId>,
+    /// The disk was full when it ran last: the next completion runs it
+    /// (`BLK_MQ_S_SCHED_RESTART`; SCSI counts `restarts`).
+    restart: bool,
     /// Stands in [`Block::to_run`].
     to_run: bool,
 }
@@ -99,6 +113,11 @@ pub struct Block {
     hw_queues: Vec<HwQueue>,
     /// Hardware queues that may have something to dispatch, in order.
     to_run: Vec<u16>,
+    /// The worker: runs once its CPU is free ...
+    worker_woken: bool,
+    /// ... or at this time.
+    worker_due: Nanos,
+    ticks: Ticks,
     plug: Vec<RequestId>,
     flushes: Flushes,
     in_flight: u32,
@@ -118,11 +137,11 @@ macro_rules! queue {
 }
 
 impl Block {
-    /// An empty queue before `disk`. `budget`: see [`crate::host::Host::budget`].
-    pub fn new(disk: &AnyDisk, limits: QueueLimits, scheduler: AnyScheduler, budget: bool) -> Block {
+    /// An empty queue before `disk`.
+    pub fn new(disk: &AnyDisk, limits: QueueLimits, scheduler: AnyScheduler, host: &Host) -> Block {
         let found = disk.limits();
+        let rules = Rules::of(scheduler.info(), host.budget);
         let generation = scheduler.info().generation;
-        let rules = Rules::of(generation, budget);
         Block {
             flush_after_fua: found.volatile_write_cache && !found.fua,
             volatile_write_cache: found.volatile_write_cache,
@@ -133,6 +152,9 @@ impl Block {
             bios: slab::Slab::new(),
             hw_queues: vec![HwQueue::default(); usize::from(limits.hw_queues)],
             to_run: Vec::with_capacity(usize::from(limits.hw_queues)),
+            worker_woken: false,
+            worker_due: Nanos::NEVER,
+            ticks: host.ticks,
             plug: Vec::with_capacity(rules.plug_requests),
             flushes: Flushes::default(),
             in_flight: 0,
@@ -156,16 +178,30 @@ impl Block {
         self.volatile_write_cache
     }
 
-    /// When the scheduler wants to be woken.
+    /// When the scheduler or the worker wants to be woken.
     #[inline]
     pub fn next_timer(&self) -> Nanos {
-        self.scheduler.next_timer()
+        self.scheduler.next_timer().min(self.worker_due)
     }
 
-    /// The scheduler's time has come. Call [`Block::run`] next.
+    /// That time has come. Call [`Block::run`] next.
     pub fn timer(&mut self, now: Nanos) {
-        if self.scheduler.timer(&queue!(self, now)) {
-            (0..self.limits.hw_queues).for_each(|hw_queue| self.mark(hw_queue));
+        let runs = self.scheduler.next_timer() <= now && self.scheduler.timer(&queue!(self, now));
+        if runs || self.worker_due <= now {
+            self.mark_all();
+        }
+    }
+
+    /// A process sleeps, so that its CPU's worker runs, if that was woken.
+    #[inline]
+    pub fn run_worker(&mut self, now: Nanos, disk: &mut AnyDisk) {
+        if self.worker_woken {
+            self.worker_woken = false;
+            if self.worker_due != Nanos::NEVER {
+                // It does now what it was to do later.
+                self.mark_all();
+            }
+            self.run(now, disk);
         }
     }
 
@@ -175,11 +211,14 @@ impl Block {
     }
 
     /// A process hands over a bio of at most `max_sectors`. Under a plug it reaches the
-    /// scheduler at the latest with [`Block::unplug`].
+    /// scheduler at the latest with [`Block::unplug`]. What comes without one may stay there
+    /// until [`Block::run_worker`].
     #[inline]
     pub fn submit(&mut self, now: Nanos, bio: &Bio, manner: Manner, disk: &mut AnyDisk) -> Submitted {
         if bio.op == Op::Flush {
             self.flushes.waiting.push(bio.owner);
+            // `blk_kick_flush` leaves it to the worker (`blk_mq_kick_requeue_list`).
+            self.worker_woken = true;
             return Submitted::Taken;
         }
         if bio.fua && !self.volatile_write_cache {
@@ -193,9 +232,14 @@ impl Block {
         }
         let id = self.allocate(now, bio);
         if !manner.plugged {
-            if !self.issued_directly(now, id, disk) {
-                self.insert(now, id, self.rules.joins_without_plug);
+            if self.issued_directly(now, id, disk) {
+                return Submitted::Taken;
+            }
+            self.insert(now, id, self.rules.joins_without_plug);
+            if self.rules.runs_without_plug {
                 self.run(now, disk);
+            } else {
+                self.worker_woken = true;
             }
             return Submitted::Taken;
         }
@@ -342,6 +386,9 @@ impl Block {
     /// (`blk_finish_plug`).
     #[inline]
     pub fn unplug(&mut self, now: Nanos, disk: &mut AnyDisk) {
+        if self.plug.is_empty() {
+            return;
+        }
         if self.rules.plug_sorted {
             let requests = &self.requests;
             self.plug.reverse();
@@ -406,6 +453,12 @@ impl Block {
         }
     }
 
+    /// All hardware queues may, so that nobody has to look later.
+    fn mark_all(&mut self) {
+        self.worker_due = Nanos::NEVER;
+        (0..self.limits.hw_queues).for_each(|hw_queue| self.mark(hw_queue));
+    }
+
     /// Give the disk as much as it takes and the scheduler lets go.
     #[inline]
     pub fn run(&mut self, now: Nanos, disk: &mut AnyDisk) {
@@ -424,10 +477,16 @@ impl Block {
         for index in 0..self.to_run.len() {
             let hw_queue = self.to_run[index];
             self.hw_queues[usize::from(hw_queue)].to_run = false;
-            while self.scheduler.waiting() > 0
-                && self.hw_queues[usize::from(hw_queue)].in_flight < self.limits.queue_depth
-            {
-                let Some(id) = self.scheduler.dispatch(&queue!(self, now), hw_queue) else { break };
+            while self.scheduler.waiting() > 0 {
+                let queue = &mut self.hw_queues[usize::from(hw_queue)];
+                if queue.in_flight >= self.limits.queue_depth {
+                    queue.restart = true;
+                    break;
+                }
+                let Some(id) = self.scheduler.dispatch(&queue!(self, now), hw_queue) else {
+                    self.try_later(now, hw_queue);
+                    break;
+                };
                 self.issue(now, id, disk);
             }
         }
@@ -454,16 +513,27 @@ impl Block {
                 let next = self.scheduler.dispatch(&queue!(self, now), hw_queue);
                 self.hw_queues[index].parked = next;
                 if next.is_none() {
+                    self.try_later(now, hw_queue);
                     return;
                 }
             }
             if self.hw_queues[index].in_flight >= self.limits.queue_depth {
+                self.hw_queues[index].restart = true;
                 return;
             }
             match self.hw_queues[index].parked.take() {
                 Some(id) => self.issue(now, id, disk),
                 None => self.issue_flush(now, disk),
             }
+        }
+    }
+
+    /// The scheduler gives nothing although it has something: the worker asks again later,
+    /// unless it is woken before (`blk_mq_delay_run_hw_queues`).
+    fn try_later(&mut self, now: Nanos, hw_queue: u16) {
+        let polls = !self.rules.always_restarts && self.worker_due == Nanos::NEVER;
+        if polls && self.scheduler.has_work(hw_queue) {
+            self.worker_due = self.ticks.timer(now, self.ticks.span(BUDGET_DELAY));
         }
     }
 
@@ -546,8 +616,13 @@ impl Block {
             }
         }
         self.requests.remove(id);
-        if self.scheduler.waiting() > 0 || self.rules.peeks {
+        let restarts =
+            self.rules.always_restarts || std::mem::take(&mut self.hw_queues[usize::from(number)].restart);
+        if restarts && (self.scheduler.waiting() > 0 || self.rules.peeks) {
             self.mark(number);
+            if self.limits.hw_queues == 1 {
+                self.worker_due = Nanos::NEVER;
+            }
         }
     }
 

@@ -4,7 +4,7 @@
 //! single-queue layer, and from `blk-mq.c` of 6.12; the facts stand in
 //! `docs/internals/blk-mq-facts.md`.
 
-use crate::scheduler::Generation;
+use crate::scheduler::{Generation, Info};
 
 /// What one generation of the block layer does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,21 +18,30 @@ pub(super) struct Rules {
     pub plug_sorted: bool,
     /// A request that comes without a plug may be appended to one that waits.
     pub joins_without_plug: bool,
+    /// A request that comes without a plug is dispatched by whoever brings it. Otherwise a
+    /// worker of `kblockd` does that, once its CPU is free of the submitter, and what has come
+    /// until then is sorted and merged together (`blk_mq_submit_bio`).
+    pub runs_without_plug: bool,
+    /// Each completion runs the queue (`scsi_run_queue` of `scsi_end_request`). Otherwise only
+    /// one that follows a run before a full disk does.
+    pub always_restarts: bool,
     /// The driver takes a request out of the scheduler before it looks whether the disk takes
     /// one more (`scsi_request_fn`).
     pub peeks: bool,
 }
 
 impl Rules {
-    /// The rules of that generation. A driver without a `budget` peeks in blk-mq too: a request
-    /// for which there is no tag stays in `hctx->dispatch` (`blk_mq_dispatch_rq_list`).
-    pub const fn of(generation: Generation, budget: bool) -> Rules {
-        match generation {
+    /// The rules under that scheduler. A driver without a `budget` peeks in blk-mq too: a
+    /// request for which there is no tag stays in `hctx->dispatch` (`blk_mq_dispatch_rq_list`).
+    pub fn of(scheduler: &Info, budget: bool) -> Rules {
+        match scheduler.generation {
             Generation::SingleQueue => Rules {
                 plug_requests: 16,
                 plug_merges: usize::MAX,
                 plug_sorted: true,
                 joins_without_plug: false,
+                runs_without_plug: true,
+                always_restarts: true,
                 peeks: true,
             },
             Generation::MultiQueue => Rules {
@@ -40,6 +49,8 @@ impl Rules {
                 plug_merges: 1,
                 plug_sorted: false,
                 joins_without_plug: true,
+                runs_without_plug: !scheduler.is_elevator(),
+                always_restarts: false,
                 peeks: !budget,
             },
         }
@@ -49,8 +60,9 @@ impl Rules {
 /// How a bio comes to the block layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Manner {
-    /// Its submitter holds a plug. Whoever reads or writes a raw device and waits for it, with
-    /// what one bio holds, has none (`__blkdev_direct_IO_simple`).
+    /// Its submitter holds a plug. Whoever reads or writes a device, not a file on it, with what
+    /// one bio holds, has none (`__blkdev_direct_IO_simple`, `__blkdev_direct_IO_async`), unless
+    /// more than two I/Os are handed over at once (`AIO_PLUG_THRESHOLD`).
     pub plugged: bool,
     /// It has been refused a request before: it is not tried for merging a second time.
     pub again: bool,

@@ -1,10 +1,12 @@
-//! What the block layer of 4.12 does otherwise than blk-mq, on a disk that takes one command
-//! at a time, so that requests end in the order in which they were dispatched.
+//! Who dispatches when, and what the block layer of 4.12 does otherwise than blk-mq. Mostly on
+//! a disk that takes one command at a time, so that requests end in the order in which they
+//! were dispatched.
 
 use super::*;
 use crate::disk::DiskModel;
 use crate::disk::testing::HDD;
 use crate::host::Host;
+use crate::request::{IoPrio, PrioClass};
 use crate::scheduler::spec::SchedulerSpec;
 use crate::units::Sector;
 
@@ -21,12 +23,17 @@ impl Rig {
     }
 
     fn with_budget(scheduler: &str, budget: bool) -> Rig {
+        Rig::with_depth(scheduler, budget, 1)
+    }
+
+    fn with_depth(scheduler: &str, budget: bool, queue_depth: u32) -> Rig {
         let spec = SchedulerSpec::parse(scheduler).expect("a good scheduler");
         let disk = DiskModel::parse(HDD, "test").expect("a good disk").build(1);
         let limits = queue_limits(disk.limits(), spec.info, &Host::FREE, &spec.queue);
-        let limits = QueueLimits { queue_depth: 1, ..limits };
+        let limits = QueueLimits { queue_depth, ..limits };
+        let host = Host { budget, ..Host::FREE };
         let elevator = AnyScheduler::new(spec.info.name, &spec.settings, &limits).expect("registered");
-        Rig { block: Block::new(&disk, limits, elevator, budget), disk, now: Nanos::ZERO }
+        Rig { block: Block::new(&disk, limits, elevator, &host), disk, now: Nanos::ZERO }
     }
 
     fn submit_as(&mut self, sector: u64, manner: Manner) -> Submitted {
@@ -67,6 +74,9 @@ impl Rig {
     }
 }
 
+/// How a process hands over an I/O to a bare device.
+const WITHOUT_PLUG: Manner = Manner { plugged: false, again: false };
+
 /// Owner of flushes.
 const FLUSHED: u64 = u64::MAX;
 
@@ -84,6 +94,11 @@ fn read(sector: u64, owner: u64) -> Bio {
         hw_queue: 0,
         owner,
     }
+}
+
+/// The same of a process of that class.
+fn with_class(class: PrioClass, sector: u64) -> Bio {
+    Bio { prio: IoPrio { class, ..IoPrio::default() }, ..read(sector, sector) }
 }
 
 /// The order in which requests submitted under one plug are served, if none is merged.
@@ -177,10 +192,9 @@ fn in_4_12_what_comes_without_a_plug_after_a_wait_for_a_request_is_not_merged() 
         rig.block.unplug(rig.now, &mut rig.disk);
         rig.end_all().len()
     };
-    let unplugged = Manner { plugged: false, again: false };
-    assert_eq!(served("noop", unplugged), 4);
+    assert_eq!(served("noop", WITHOUT_PLUG), 4);
     assert_eq!(served("noop", Manner::PLUGGED), 3);
-    assert_eq!(served("mq-deadline", unplugged), 3);
+    assert_eq!(served("mq-deadline", WITHOUT_PLUG), 3);
 }
 
 #[test]
@@ -204,4 +218,96 @@ fn a_request_refused_for_want_of_room_is_taken_when_one_has_ended() {
     assert_eq!(rig.submit_as(900, Manner::PLUGGED), Submitted::NoRequest);
     assert_eq!(rig.end_one(), [100]);
     assert_eq!(rig.submit_as(900, Manner { again: true, ..Manner::PLUGGED }), Submitted::Taken);
+}
+
+#[test]
+fn what_comes_without_a_plug_is_sorted_until_its_submitter_sleeps() {
+    let served = |scheduler| {
+        let mut rig = Rig::new(scheduler);
+        for sector in [900, 100, 500] {
+            rig.submit_as(sector, WITHOUT_PLUG);
+        }
+        rig.block.run_worker(rig.now, &mut rig.disk);
+        rig.end_all().concat()
+    };
+    assert_eq!(served("mq-deadline"), [100, 500, 900], "a worker dispatches");
+    // Without an elevator, and before blk-mq, the submitter itself does.
+    assert_eq!(served("none"), [900, 100, 500]);
+    assert_eq!(served("deadline"), [900, 100, 500]);
+}
+
+#[test]
+fn neighbours_that_come_without_a_plug_become_one_request_before_the_worker_runs() {
+    let mut rig = Rig::new("mq-deadline");
+    for sector in [100, 108, 116] {
+        rig.submit_as(sector, WITHOUT_PLUG);
+    }
+    assert_eq!(rig.disk.next_event(), Nanos::NEVER, "nothing is with the disk");
+    rig.block.run_worker(rig.now, &mut rig.disk);
+    assert_eq!(rig.end_all(), [[100, 108, 116]]);
+}
+
+#[test]
+fn a_flush_of_a_plug_dispatches_what_the_worker_was_woken_for() {
+    let mut rig = Rig::new("mq-deadline");
+    rig.submit_as(900, WITHOUT_PLUG);
+    rig.plug([100]);
+    assert!(rig.disk.next_event() < Nanos::NEVER);
+    assert_eq!(rig.end_all().concat(), [100, 900]);
+}
+
+#[test]
+fn a_flush_waits_for_the_worker() {
+    let mut rig = Rig::new("none");
+    let flush = Bio { op: Op::Flush, sectors: 0, ..read(0, FLUSHED) };
+    rig.block.submit(rig.now, &flush, Manner::PLUGGED, &mut rig.disk);
+    rig.block.unplug(rig.now, &mut rig.disk);
+    assert!(!rig.block.is_idle() && rig.block.in_flight == 0);
+    rig.block.run_worker(rig.now, &mut rig.disk);
+    assert_eq!(rig.block.in_flight, 1);
+}
+
+#[test]
+fn a_scheduler_that_holds_requests_back_is_asked_by_a_timer_and_not_by_completions() {
+    // An idle class's request has to wait while a real-time one is with the disk.
+    let mut rig = Rig::with_depth("mq-deadline", true, 2);
+    for (class, sector) in [(PrioClass::RealTime, 900), (PrioClass::Idle, 100)] {
+        rig.block.submit(rig.now, &with_class(class, sector), WITHOUT_PLUG, &mut rig.disk);
+    }
+    rig.block.run_worker(rig.now, &mut rig.disk);
+    assert_eq!(rig.block.in_flight, 1);
+    assert_eq!(rig.block.next_timer(), Nanos::from_millis(4), "3 ms, on the next tick");
+    assert_eq!(rig.end_one(), [900]);
+    assert_eq!(rig.block.in_flight, 0, "the disk was not full: nobody runs the queue");
+    rig.now = rig.now.max(rig.block.next_timer());
+    rig.block.timer(rig.now);
+    rig.block.run(rig.now, &mut rig.disk);
+    assert_eq!(rig.end_one(), [100]);
+    assert_eq!(rig.block.next_timer(), Nanos::NEVER);
+}
+
+#[test]
+fn a_completion_runs_the_queue_of_a_disk_that_was_full() {
+    for (scheduler, budget) in
+        [("mq-deadline", true), ("mq-deadline", false), ("none", true), ("kyber", true)]
+    {
+        let mut rig = Rig::with_budget(scheduler, budget);
+        rig.plug([100, 500]);
+        assert_eq!(rig.end_one(), [100]);
+        assert_eq!(rig.block.in_flight, 1, "{scheduler}, budget {budget}");
+    }
+}
+
+#[test]
+fn a_flush_does_not_make_the_worker_forget_what_it_was_to_do_later() {
+    let mut rig = Rig::with_depth("mq-deadline", true, 2);
+    for (class, sector) in [(PrioClass::RealTime, 900), (PrioClass::Idle, 100)] {
+        rig.block.submit(rig.now, &with_class(class, sector), WITHOUT_PLUG, &mut rig.disk);
+    }
+    rig.block.run_worker(rig.now, &mut rig.disk);
+    assert_eq!(rig.end_one(), [900]);
+    let flush = Bio { op: Op::Flush, sectors: 0, ..read(0, FLUSHED) };
+    rig.block.submit(rig.now, &flush, Manner::PLUGGED, &mut rig.disk);
+    rig.block.run_worker(rig.now, &mut rig.disk);
+    assert_eq!(rig.block.in_flight, 2, "the flush, and what the idle class has waited for");
 }

@@ -3,7 +3,7 @@
 use super::world::{PageWork, Submitter, World};
 use crate::request::{IoPrio, ProcessId};
 
-/// Ranges handed over under one plug.
+/// Ranges looked for at a time.
 const RANGES_AT_ONCE: usize = 64;
 
 /// Pages in one range, at most: what one bio holds.
@@ -26,13 +26,16 @@ impl Flusher {
             hw_queue: 0,
             waits: false,
         };
-        while self.pages.hand_over(world, who).is_ok() {
+        // One plug for all that it writes (`wb_writeback`).
+        while self.pages.fill_plug(world, who).is_ok() {
             self.pages.begin(true);
             while self.pages.ranges.len() < RANGES_AT_ONCE {
                 let Some(range) = world.cache.next_writeback(world.now, RANGE_PAGES) else { break };
                 self.pages.ranges.push(range);
             }
             if self.pages.ranges.is_empty() {
+                world.unplug();
+                world.pass_on_request();
                 world.flusher_sleeps();
                 return;
             }

@@ -20,7 +20,7 @@ use thiserror::Error;
 use crate::block::{Block, queue_limits};
 use crate::disk::{AnyDisk, Disk};
 use crate::host::{Cpus, Host};
-use crate::pagecache::{MemoryConfig, PageCache};
+use crate::pagecache::{MemoryConfig, PAGE_BYTES, PageCache};
 use crate::request::ProcessId;
 use crate::result::RunResult;
 use crate::scheduler::AnyScheduler;
@@ -108,14 +108,18 @@ impl Engine {
             .expect("a specification names a scheduler of the registry");
         let max_io = Bytes(u64::from(limits.max_sectors) * crate::units::SECTOR_BYTES);
         let read_ahead = Bytes::from_kib(scheduler.queue.get("read_ahead_kb").unsigned_abs());
-        let mut cache = PageCache::new(&MemoryConfig::new(memory, read_ahead, max_io));
-        let files = place(plan, disk.limits().capacity);
+        let mut cache = PageCache::new(&MemoryConfig {
+            request_pages: host.partitions.then_some((max_io.0 / PAGE_BYTES) as u32),
+            ticks: host.ticks,
+            ..MemoryConfig::new(memory, read_ahead, max_io)
+        });
+        let files = place(plan, disk.limits().capacity, host.partitions);
         for file in &files {
             cache.add_file(file.size.0);
         }
         let lock = if host.is_free() { 0 } else { scheduler.info.lock_ns };
         let cpus = Cpus::new(&host, Nanos(lock));
-        let block = Block::new(&disk, limits, elevator, host.budget);
+        let block = Block::new(&disk, limits, elevator, &host);
         let living = plan.processes.len();
         let threads: usize = plan.processes.iter().map(aio::threads).sum();
         let mut world = World::new(block, disk, cache, host, cpus, files, living + threads);
@@ -146,6 +150,7 @@ impl Engine {
                 self.look(watch)?;
                 if id == ProcessId::KERNEL {
                     self.flusher.run(&mut self.world);
+                    self.world.leave_cpu();
                     continue;
                 }
                 self.run_process(id, &mut owners, watch)?;
@@ -172,13 +177,15 @@ impl Engine {
                 self.world.happen(owners);
                 self.tell(owners);
             }
-            if !self.world.nobody_runs_before(at) || at > world::HORIZON {
+            let interrupted = at > self.world.now && !self.world.nobody_runs_before(at);
+            if interrupted || at > world::HORIZON {
                 self.world.wake(id, at);
                 return Ok(());
             }
             self.world.now = at.max(self.world.now);
             self.look(watch)?;
         }
+        self.world.leave_cpu();
         if self.processes[id.0 as usize].has_ended() {
             self.ended(id);
         }
@@ -284,13 +291,13 @@ impl Engine {
     }
 }
 
-/// The plan's files where they lie.
-fn place(plan: &Plan, capacity: Sector) -> Vec<PlacedFile> {
+/// The plan's files where they lie; `partitions`: as devices of their own.
+fn place(plan: &Plan, capacity: Sector, partitions: bool) -> Vec<PlacedFile> {
     let starts = plan.starts(capacity);
     let placed = |(file, start): (&FilePlan, Sector)| PlacedFile {
         start,
         size: file.size,
-        is_device: file.kind == FileKind::Device,
+        is_device: partitions || file.kind == FileKind::Device,
     };
     plan.files.iter().zip(starts).map(placed).collect()
 }

@@ -111,7 +111,6 @@ impl Syncing {
         self.phase = Phase::Flushing;
         let taken = world.block.submit(world.now, &flush, Manner::PLUGGED, &mut world.disk);
         debug_assert_eq!(taken, Submitted::Taken, "a flush needs no request of its own");
-        world.unplug();
         SyncProgress::Asleep
     }
 

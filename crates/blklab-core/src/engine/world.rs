@@ -61,7 +61,7 @@ pub struct PlacedFile {
     pub start: Sector,
     /// Size.
     pub size: Bytes,
-    /// It is the disk itself, not a file on it.
+    /// It is the disk itself or a partition, not a file in a file system.
     pub is_device: bool,
 }
 
@@ -330,6 +330,13 @@ impl World {
         self.block.unplug(self.now, &mut self.disk);
     }
 
+    /// Whoever ran sleeps. Next on the CPU is the worker of `kblockd`, if it has been woken:
+    /// before all other processes, for its priority is high (`WQ_HIGHPRI`).
+    #[inline]
+    pub fn leave_cpu(&mut self) {
+        self.block.run_worker(self.now, &mut self.disk);
+    }
+
     /// The bios that read or write `range`.
     pub fn page_bios(&mut self, range: PageRange, write: bool, who: Submitter) -> BioStream {
         let file = self.files[range.file.index()];
@@ -413,8 +420,16 @@ impl PageWork {
         self.write = write;
     }
 
-    /// Hand over what is left. `Err`: asleep until there is a request.
+    /// Hand over what is left, under a plug of its own. `Err`: asleep until there is a request.
     pub fn hand_over(&mut self, world: &mut World, who: Submitter) -> Result<(), Asleep> {
+        self.fill_plug(world, who)?;
+        world.unplug();
+        world.pass_on_request();
+        Ok(())
+    }
+
+    /// The same under a plug that the caller flushes.
+    pub fn fill_plug(&mut self, world: &mut World, who: Submitter) -> Result<(), Asleep> {
         loop {
             let mut stream = match self.stream.take() {
                 Some(stream) => stream,
@@ -429,8 +444,6 @@ impl PageWork {
                 return Err(Asleep);
             }
         }
-        world.unplug();
-        world.pass_on_request();
         Ok(())
     }
 }

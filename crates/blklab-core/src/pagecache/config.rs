@@ -2,6 +2,8 @@
 //! memory.
 
 use super::PAGE_BYTES;
+use crate::host::Host;
+use crate::ticks::Ticks;
 use crate::tunable::{Settings, Tunable, Unit};
 use crate::units::{Bytes, Nanos};
 
@@ -87,6 +89,12 @@ pub struct MemoryConfig {
     /// The disk's largest request, to which one large read may be read ahead
     /// (`bdi->io_pages`, from `max_sectors_kb`).
     pub max_io: Bytes,
+    /// Write-back is cut at multiples of so many pages of a file, those of the largest request.
+    /// Pages of a device, not of a file on it, are written each by a bio of its own, which fill
+    /// requests in the plug (`blkdev_writepages`). `None`: cut into bios, as callers ask.
+    pub request_pages: Option<u32>,
+    /// The kernel's own clock, by which writers' pauses are reckoned.
+    pub ticks: Ticks,
 }
 
 impl MemoryConfig {
@@ -96,7 +104,7 @@ impl MemoryConfig {
     }
 
     /// From settings of the table in [`TUNABLES`]; `read_ahead` and `max_io`
-    /// are the queue's `read_ahead_kb` and `max_sectors_kb`.
+    /// are the queue's `read_ahead_kb` and `max_sectors_kb`. A host's ticks at their default.
     pub fn new(settings: &Settings, read_ahead: Bytes, max_io: Bytes) -> MemoryConfig {
         // The table's bounds keep every value non-negative.
         let get = |name| settings.get(name).unsigned_abs();
@@ -111,6 +119,8 @@ impl MemoryConfig {
             dirty_writeback: centiseconds("dirty_writeback_centisecs"),
             read_ahead,
             max_io,
+            request_pages: None,
+            ticks: Host::FREE.ticks,
         }
     }
 

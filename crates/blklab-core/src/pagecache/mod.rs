@@ -111,6 +111,7 @@ pub struct PageCache {
     memory_pages: u64,
     ra_pages: u64,
     io_pages: u64,
+    request_pages: Option<u32>,
 }
 
 impl PageCache {
@@ -119,12 +120,21 @@ impl PageCache {
         let (background, limit) = config.dirty_limits();
         PageCache {
             pages: Pages::default(),
-            throttle: Throttle::new(background, limit),
+            throttle: Throttle::new(background, limit, config.ticks),
             flusher: Flusher::new(config.dirty_expire, config.dirty_writeback),
             memory_pages: config.memory.0 / PAGE_BYTES,
             ra_pages: config.read_ahead.0 / PAGE_BYTES,
             io_pages: config.max_io.0 / PAGE_BYTES,
+            request_pages: config.request_pages,
         }
+    }
+
+    /// The next range to write that begins between `from` and `end`: of at most `max_pages`
+    /// pages, or up to where a request is full ([`MemoryConfig::request_pages`]).
+    fn next_range(&self, file: FileId, from: u64, end: u64, max_pages: u32) -> Option<PageRange> {
+        let range = self.pages.next_to_write(file, from, end, max_pages)?;
+        let room = self.request_pages.map_or(max_pages, |full| full - (range.first % u64::from(full)) as u32);
+        Some(PageRange { pages: range.pages.min(room), ..range })
     }
 
     /// A file of that size whose data are on the disk; nothing is cached yet.

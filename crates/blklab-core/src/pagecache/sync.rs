@@ -55,6 +55,7 @@ impl PageCache {
     /// pages dirtied meanwhile are written if they lie ahead (the kernel tags those dirty
     /// at the start and leaves the others).
     pub fn sync_next(&mut self, cursor: &mut SyncCursor, max_pages: u32, now: Nanos) -> SyncStep {
+        let max_pages = self.request_pages.unwrap_or(max_pages);
         if !cursor.waiting {
             while let Some(page) =
                 self.pages.next_tagged(cursor.file, cursor.next, Tag::Dirty).filter(|&page| page < cursor.end)
@@ -68,8 +69,7 @@ impl PageCache {
                     return SyncStep::Wait(page);
                 }
                 let range = self
-                    .pages
-                    .next_to_write(cursor.file, page, cursor.end, max_pages)
+                    .next_range(cursor.file, page, cursor.end, max_pages)
                     .expect("this page is dirty and not under write-back");
                 self.throttle.writing(self.pages.writeback == 0, now);
                 self.pages.start_writeback(range);

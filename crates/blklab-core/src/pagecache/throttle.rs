@@ -8,7 +8,7 @@
 //! limit, and 0 at the limit. A writer that has dirtied so many pages sleeps until its rate
 //! allows them; at the limit it is blocked.
 //!
-//! After Linux 6.12's `mm/page-writeback.c`, in its integers, at `HZ` = 1000. Left out: the
+//! After Linux 6.12's `mm/page-writeback.c`, in its integers and its ticks. Left out: the
 //! shares of several disks (one disk has the whole limit, also before its first write),
 //! cgroups, strict limits, real-time tasks' extra quarter, pages dirtied by exited tasks.
 //! The kernel's per-CPU check that many young tasks do not overrun the limit together is
@@ -17,18 +17,9 @@
 //! between two looks.
 
 use super::Counts;
+use crate::ticks::Ticks;
 use crate::units::Nanos;
 
-/// Ticks a second. The kernel's arithmetic is in ticks; results depend on it slightly.
-const HZ: u64 = 1000;
-/// Longest pause: 200 ms.
-const MAX_PAUSE: u64 = HZ / 5;
-/// The write-back bandwidth is measured every 200 ms.
-const BANDWIDTH_INTERVAL: u64 = HZ / 5;
-/// After a second without writes the measurement starts afresh (`WB_BANDWIDTH_IDLE_JIF`).
-const BANDWIDTH_IDLE: u64 = HZ;
-/// The time over which the bandwidth is averaged: three seconds, as a power of two.
-const BANDWIDTH_PERIOD: u64 = (3 * HZ).next_power_of_two();
 /// The bandwidth that is assumed of an unknown disk, in pages/s: 100 MiB/s.
 const INITIAL_BANDWIDTH: u64 = 100 << (20 - 12);
 /// Pages between two looks at the limits that are worth a pause (128 KiB).
@@ -67,6 +58,7 @@ pub(super) struct Verdict {
 /// The limits, the measured bandwidth and the rate made from them. Rates are in pages/s.
 #[derive(Debug)]
 pub(super) struct Throttle {
+    ticks: Ticks,
     background: u64,
     limit: u64,
     write_bandwidth: u64,
@@ -85,8 +77,9 @@ pub(super) struct Throttle {
 }
 
 impl Throttle {
-    pub fn new(background: u64, limit: u64) -> Throttle {
+    pub fn new(background: u64, limit: u64, ticks: Ticks) -> Throttle {
         Throttle {
+            ticks,
             background,
             limit,
             write_bandwidth: INITIAL_BANDWIDTH,
@@ -101,6 +94,11 @@ impl Throttle {
             written: 0,
             unchecked: 0,
         }
+    }
+
+    /// The longest pause, and the time between two measurements of the bandwidth: 200 ms.
+    fn fifth(&self) -> u64 {
+        self.ticks.hz() / 5
     }
 
     /// More is dirty than background write-back leaves alone (`wb_over_bg_thresh`).
@@ -152,20 +150,22 @@ impl Throttle {
         self.written += pages;
         // The kernel looks 200 ms after a file's last write; here it is the write itself
         // if it comes that late.
-        if idle && ticks(now) > self.measured + BANDWIDTH_INTERVAL {
-            self.measure(ticks(now), None);
+        let now = self.ticks.at(now);
+        if idle && now > self.measured + self.fifth() {
+            self.measure(now, None);
         }
     }
 
     /// The flusher starts on a file, or has written a part of it
     /// (`wb_bandwidth_estimate_start` and the end of `do_writepages`).
     pub fn writing(&mut self, idle: bool, now: Nanos) {
-        let now = ticks(now);
-        if idle && now > self.measured + BANDWIDTH_IDLE {
+        let now = self.ticks.at(now);
+        // After a second without writes the measurement starts afresh (`WB_BANDWIDTH_IDLE_JIF`).
+        if idle && now > self.measured + self.ticks.hz() {
             self.measured_dirtied = self.dirtied;
             self.measured_written = self.written;
             self.measured = now;
-        } else if now > self.measured + BANDWIDTH_INTERVAL {
+        } else if now > self.measured + self.fifth() {
             self.measure(now, None);
         }
     }
@@ -173,7 +173,8 @@ impl Throttle {
     /// `balance_dirty_pages`, up to the point where it sleeps. Called again after the pause
     /// it decides by itself whether that was enough.
     pub fn balance(&mut self, now: Nanos, counts: Counts, dirtier: &mut Dirtier) -> Verdict {
-        let mut now = ticks(now);
+        let (clock, hz) = (now, self.ticks.hz());
+        let mut now = self.ticks.at(clock);
         self.unchecked = 0;
         let pages = dirtier.blocked.take().unwrap_or(dirtier.pages);
         let dirty = counts.dirty + counts.writeback;
@@ -186,20 +187,20 @@ impl Throttle {
         }
         self.exceeded = dirty > self.limit;
         let pos_ratio = self.pos_ratio(dirty);
-        if now > self.measured + BANDWIDTH_INTERVAL {
+        if now > self.measured + self.fifth() {
             self.measure(now, Some((dirty, pos_ratio)));
         }
         let rate = (self.rate * pos_ratio) >> RATIO_SHIFT;
         let max_pause = self.max_pause(dirty);
         let (min_pause, poll_pages) = self.min_pause(max_pause, rate);
-        let period = (HZ * pages).checked_div(rate);
+        let period = (hz * pages).checked_div(rate);
         let mut pause = max_pause;
         if let Some(period) = period {
             // Time since the last pause counts as part of this one.
             let thought = dirtier.paused_when.map_or(0, |when| now as i64 - when as i64);
             let wanted = period as i64 - thought;
             if wanted < min_pause as i64 {
-                if wanted < -(HZ as i64) {
+                if wanted < -(hz as i64) {
                     dirtier.paused_when = Some(now);
                     dirtier.pages = 0;
                 } else if period > 0 {
@@ -220,7 +221,7 @@ impl Throttle {
         dirtier.pages = 0;
         dirtier.poll_pages = poll_pages;
         dirtier.blocked = (rate == 0).then_some(pages);
-        Verdict { wake_flusher: true, pause: Some(Nanos::from_millis(pause * 1000 / HZ)) }
+        Verdict { wake_flusher: true, pause: Some(self.ticks.timer(clock, pause) - clock) }
     }
 
     /// `dirty_freerun_ceiling`.
@@ -277,13 +278,16 @@ impl Throttle {
     /// `wb_update_write_bandwidth`.
     fn follow_bandwidth(&mut self, elapsed: u64) {
         let (old, mut average) = (self.write_bandwidth, self.average_bandwidth);
-        let written = (self.written - self.measured_written) * HZ;
+        let hz = self.ticks.hz();
+        // The time over which it is averaged: three seconds, as a power of two.
+        let period = (3 * hz).next_power_of_two();
+        let written = (self.written - self.measured_written) * hz;
         let bandwidth;
-        if elapsed > BANDWIDTH_PERIOD {
+        if elapsed > period {
             bandwidth = written / elapsed;
             average = bandwidth;
         } else {
-            bandwidth = (written + old * (BANDWIDTH_PERIOD - elapsed)) / BANDWIDTH_PERIOD;
+            bandwidth = (written + old * (period - elapsed)) / period;
             if average > old && old >= bandwidth {
                 average -= (average - old) >> 3;
             }
@@ -298,7 +302,7 @@ impl Throttle {
     /// `wb_update_dirty_ratelimit`: towards bandwidth / writers, in small steps, and only
     /// where that brings the dirty pages nearer to the set point, too.
     fn follow_rate(&mut self, dirty: u64, pos_ratio: u64, elapsed: u64) {
-        let dirty_rate = (self.dirtied - self.measured_dirtied) * HZ / elapsed;
+        let dirty_rate = (self.dirtied - self.measured_dirtied) * self.ticks.hz() / elapsed;
         let task_rate = ((self.rate * pos_ratio) >> RATIO_SHIFT) + 1;
         let balanced = (task_rate * self.average_bandwidth / (dirty_rate | 1)).min(self.average_bandwidth);
         let step = if dirty < self.set_point() {
@@ -315,17 +319,18 @@ impl Throttle {
 
     /// `wb_max_pause`: shorter where little is dirty, lest the disk run dry.
     fn max_pause(&self, dirty: u64) -> u64 {
-        let per_eighth = 1 + self.average_bandwidth / (1 + HZ / 8).next_power_of_two();
-        (dirty / per_eighth + 1).min(MAX_PAUSE)
+        let per_eighth = 1 + self.average_bandwidth / (1 + self.ticks.hz() / 8).next_power_of_two();
+        (dirty / per_eighth + 1).min(self.fifth())
     }
 
     /// `wb_min_pause`: the shortest pause worth taking, and after how many pages to look
     /// again.
     fn min_pause(&self, max_pause: u64, rate: u64) -> (u64, u64) {
-        let pages_in = |rate: u64, pause: u64| rate * pause / HZ.next_power_of_two();
+        let hz = self.ticks.hz();
+        let pages_in = |rate: u64, pause: u64| rate * pause / hz.next_power_of_two();
         // 10 ms for one writer, 10 ms more for every doubling of their number.
         let doublings = self.average_bandwidth.ilog2().saturating_sub(self.rate.ilog2());
-        let mut target = (HZ / 100).max(1) + u64::from(doublings) * (10 * HZ) / 1024;
+        let mut target = (hz / 100).max(1) + u64::from(doublings) * (10 * hz) / 1024;
         target = target.min(1 + max_pause / 2);
         let mut pages = pages_in(self.rate, target);
         if pages < POLL_PAGES {
@@ -333,10 +338,10 @@ impl Throttle {
             pages = pages_in(self.rate, target);
             if pages > POLL_PAGES {
                 pages = POLL_PAGES;
-                target = HZ * POLL_PAGES / self.rate;
+                target = hz * POLL_PAGES / self.rate;
             }
         }
-        if HZ * pages / (rate + 1) > max_pause {
+        if hz * pages / (rate + 1) > max_pause {
             target = max_pause;
             pages = pages_in(rate, target);
         }
@@ -344,13 +349,11 @@ impl Throttle {
     }
 }
 
-fn ticks(now: Nanos) -> u64 {
-    now.0 / (1_000_000_000 / HZ)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const TICKS: Ticks = Ticks::per_second(1000);
 
     fn dirty(pages: u64) -> Counts {
         Counts { dirty: pages, ..Counts::default() }
@@ -360,7 +363,7 @@ mod tests {
     fn the_ratio_is_one_at_the_set_point_and_nothing_at_the_limit() {
         // Ceiling 15,000, set point 17,500. The disk's own line is 1 at its set point, too;
         // at the ceiling it adds (2500 + 8 * 25,600) / (8 * 25,600) to the factor of 2.
-        let throttle = Throttle::new(10_000, 20_000);
+        let throttle = Throttle::new(10_000, 20_000, TICKS);
         assert!(throttle.pos_ratio(17_500).abs_diff(1024) <= 1);
         assert!(throttle.pos_ratio(15_000).abs_diff(2 * 1024 * 2073 / 2048) <= 8);
         assert!(throttle.pos_ratio(18_750).abs_diff((1024 - 128) * 2035 / 2048) <= 8);
@@ -370,7 +373,7 @@ mod tests {
 
     #[test]
     fn a_writer_blocked_at_the_limit_still_pauses_for_its_pages_when_it_falls() {
-        let mut throttle = Throttle::new(1000, 2000);
+        let mut throttle = Throttle::new(1000, 2000, TICKS);
         let mut dirtier = Dirtier::default();
         throttle.dirtied(&mut dirtier, 500);
         let blocked = throttle.balance(Nanos::ZERO, dirty(2100), &mut dirtier);
@@ -379,13 +382,13 @@ mod tests {
         // Below it: 500 pages at 25,600/s times a ratio of about 1/8 are about 155 ms, cut to
         // what so few dirty pages allow: 1990 / (1 + 25,600 / 128) + 1.
         let paused = throttle.balance(pause, dirty(1990), &mut dirtier).pause;
-        assert_eq!(paused, Some(Nanos::from_millis(10)));
+        assert_eq!(paused, Some(Nanos::from_millis(11)), "and a tick, since timers are never early");
         assert!(!throttle.is_due(&dirtier));
     }
 
     #[test]
     fn the_bandwidth_follows_the_disk_within_some_seconds() {
-        let mut throttle = Throttle::new(10_000, 20_000);
+        let mut throttle = Throttle::new(10_000, 20_000, TICKS);
         for tick in 1..=3000 {
             // 100 pages each 10 ms.
             throttle.written(100, false, Nanos::from_millis(tick * 10));

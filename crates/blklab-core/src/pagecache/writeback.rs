@@ -191,9 +191,9 @@ impl PageCache {
     /// The next range of the file that is being visited; `None` at the end of the slice or
     /// of the file.
     fn visit_next(&mut self, visit: Visit, max_pages: u32) -> Option<PageRange> {
+        let max_pages = self.request_pages.unwrap_or(max_pages);
         let most = visit.left.min(u64::from(max_pages)) as u32;
-        let found =
-            if most == 0 { None } else { self.pages.next_to_write(visit.file, visit.page, u64::MAX, most) };
+        let found = if most == 0 { None } else { self.next_range(visit.file, visit.page, u64::MAX, most) };
         let inode = &mut self.flusher.inodes[visit.file.index()];
         let Some(range) = found else {
             // At the end of the file the next visit starts over, otherwise where this ended.

@@ -29,6 +29,11 @@ pub struct Info {
 }
 
 impl Info {
+    /// The kernel has an elevator with it: all but `none`.
+    pub fn is_elevator(&self) -> bool {
+        self.name != "none"
+    }
+
     /// Its tunables at their defaults.
     pub fn settings(&self) -> Settings {
         Settings::defaults(self.name, self.tunables)

@@ -51,6 +51,8 @@ pub struct Job {
     driver: Driver,
     seed: u64,
     capacity: Sector,
+    /// Where the native driver finds the plan's files.
+    places: Vec<native::Place>,
     /// For the block layer's events.
     ready: Option<Ready>,
     /// What the driver has measured, and what the events told.
@@ -79,22 +81,26 @@ impl Job {
             }
             Driver::Native => native::check(&plan)?,
         }
+        let places = match config.driver {
+            Driver::Fio => Vec::new(),
+            Driver::Native => native::places(&plan, device, capacity)?,
+        };
         let (driver, seed) = (config.driver, config.seed);
         let ready = Some(Ready::new(device)?);
-        Ok(Job { plan, driver, seed, capacity, ready, result: RunResult::default() })
+        Ok(Job { plan, driver, seed, capacity, places, ready, result: RunResult::default() })
     }
 
     /// Run it to its end. Its time zero is `epoch` of the clock.
     ///
     /// # Errors
     /// One line: fio failed, or what it wrote is not to be understood; I/O failed.
-    pub fn run(&mut self, directory: &Path, device: &Path, epoch: Nanos) -> Result<(), String> {
+    pub fn run(&mut self, directory: &Path, epoch: Nanos) -> Result<(), String> {
         let owners = Owners::new(&self.plan, self.capacity);
         let watch = Watch::new(epoch, owners, self.driver == Driver::Fio && self.is_direct());
         let relay = self.ready.take().ok_or("a job runs once")?.start(watch)?;
         self.result = match self.driver {
             Driver::Fio => self.run_fio(directory)?,
-            Driver::Native => native::run(&self.plan, self.seed, device, self.capacity, epoch)?,
+            Driver::Native => native::run(&self.plan, self.seed, &self.places, epoch)?,
         };
         self.add_events(relay)
     }

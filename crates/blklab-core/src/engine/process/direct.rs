@@ -3,6 +3,10 @@
 use super::*;
 use crate::block::{BIO_SECTORS, Manner};
 
+/// As many I/Os as a submission may have without being plugged as a whole
+/// (`AIO_PLUG_THRESHOLD`, and the same with io_uring).
+const UNPLUGGED_MAX: usize = 2;
+
 impl Process {
     /// The CPU work of submitting a direct I/O.
     #[inline]
@@ -49,13 +53,17 @@ impl Process {
         }
     }
 
-    /// `io_submit()`: all that is prepared becomes bios.
+    /// `io_submit()`: all that is prepared becomes bios. A few have a plug each at most.
     pub(super) fn commit(&mut self, world: &mut World) -> Flow {
+        let few = self.at_once() <= UNPLUGGED_MAX;
         while let Some(&slot) = self.prepared.front() {
             if let Err(asleep) = self.hand_over(slot, world) {
                 return asleep;
             }
             self.prepared.pop_front();
+            if few {
+                world.unplug();
+            }
         }
         self.committed(world)
     }
@@ -132,13 +140,18 @@ impl Process {
         }
     }
 
-    /// A blocking I/O on a device that fits one bio goes past the plug
-    /// (`__blkdev_direct_IO_simple`).
+    /// I/Os of the submission under way.
+    #[inline]
+    fn at_once(&self) -> usize {
+        self.handed_over as usize + self.prepared.len()
+    }
+
+    /// An I/O on a device that fits one bio goes past the plug, unless it is one of many.
     #[inline]
     fn manner(&self, unit: &IoUnit, world: &World) -> Manner {
-        let waits = !self.spec.job.queueing.engine.is_queued() && unit.direction != Direction::Trim;
         let one_bio = Bytes(u64::from(unit.len)).sectors() <= u64::from(BIO_SECTORS);
-        let plugged = !(world.files[unit.file as usize].is_device && waits && one_bio);
+        let bare = world.files[unit.file as usize].is_device && one_bio && unit.direction != Direction::Trim;
+        let plugged = !bare || self.at_once() > UNPLUGGED_MAX;
         Manner { plugged, ..Manner::PLUGGED }
     }
 }

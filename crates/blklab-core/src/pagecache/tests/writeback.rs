@@ -234,3 +234,20 @@ fn nobody_waits_below_the_free_run_ceiling() {
     let step = cache.write(Nanos::ZERO, file, bytes, bytes / 3, &mut dirtier, &mut out);
     assert!(matches!(step.wait, Some(Wait::Pause(_))) && step.bytes < 4 * MIB, "{step:?}");
 }
+
+#[test]
+fn write_back_of_a_partition_is_cut_where_requests_are_full() {
+    let mut cache = PageCache::new(&MemoryConfig { request_pages: Some(320), ..config(1280) });
+    let file = cache.add_file(4 * MIB);
+    let range = |first, pages| PageRange { file, first, pages };
+    write_all(&mut cache, Nanos::ZERO, file, 100 * 4 * KIB, 900 * 4 * KIB);
+    let expected = [range(100, 220), range(320, 320), range(640, 320), range(960, 40)];
+    assert_eq!(flush(&mut cache, Nanos::from_secs(40)), expected);
+    for range in expected {
+        cache.write_done(range, Nanos::from_secs(40));
+    }
+    write_all(&mut cache, Nanos::from_secs(40), file, 300 * 4 * KIB, 40 * 4 * KIB);
+    let mut cursor = cache.sync_start(file);
+    let first = cache.sync_next(&mut cursor, 256, Nanos::from_secs(41));
+    assert_eq!(first, SyncStep::Write(range(300, 20)));
+}

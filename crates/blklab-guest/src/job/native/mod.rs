@@ -7,14 +7,17 @@
 //! tally. A simulated process is a thread here: it has an I/O context and a priority of its
 //! own, which is what schedulers tell processes apart by.
 //!
-//! Under virtual time what a run takes is system calls. So a process makes two per I/O: one
-//! that hands over and waits (`io_uring_enter`, or `pread` and `pwrite` for an engine that
-//! blocks), and one that reads the clock, once, behind each wait. Where CPU work takes time
-//! that leaves the submission's own share out of the latencies.
+//! Under virtual time what a run takes is system calls. So a process makes one per I/O, which
+//! hands over and waits (`io_uring_enter`, or `pread` and `pwrite` for an engine that blocks);
+//! with libaio it is two, as with fio (`io_submit`, `io_getevents`). It reads the clock once
+//! behind each. Where CPU work takes time that leaves the submission's own share out of the
+//! latencies.
 //!
-//! Files lie where the simulator puts them, on the bare device. Not there yet, and refused:
-//! buffered I/O, trims, and priorities for single I/Os of engines that block.
+//! Files lie where the simulator puts them: on the bare disk, or each in a partition if there
+//! is buffered I/O. Refused: trims by engines that queue (fio's wait for them there), and
+//! POSIX AIO, whose threads glibc would have to make.
 
+mod files;
 mod process;
 mod queue;
 mod sys;
@@ -32,14 +35,16 @@ use blklab_core::workload::plan::{Plan, ProcessSpec};
 use blklab_core::workload::spec::ExitWhat;
 use blklab_disk::queue::clock;
 
+pub use files::Place;
 use process::Process;
+
+use super::partitions;
 
 /// What the processes share.
 struct Run<'a> {
     plan: &'a Plan,
-    /// Where each file begins.
-    starts: Vec<Sector>,
-    device: &'a Path,
+    /// Where each file lies.
+    places: &'a [Place],
     seed: u64,
     /// The run's time zero, on the clock.
     epoch: Nanos,
@@ -104,22 +109,30 @@ pub fn check(plan: &Plan) -> Result<(), String> {
     plan.processes.iter().try_for_each(refused)
 }
 
-/// Run the plan's processes on `device`, a disk of `capacity`, from `epoch` of the clock on.
+/// Where the plan's files lie on `device`, a disk of `capacity`: on the bare disk, or each in
+/// a partition if there is buffered I/O, for pages and read-ahead belong to files.
+///
+/// # Errors
+/// One line: no partition can be had.
+pub fn places(plan: &Plan, device: &Path, capacity: Sector) -> Result<Vec<Place>, String> {
+    let buffered = plan.processes.iter().any(|spec| !spec.job.queueing.direct);
+    if buffered {
+        let paths = partitions::make(device, plan, capacity)?;
+        return Ok(paths.into_iter().map(|path| Place { path: path.into(), start: 0 }).collect());
+    }
+    let place = |start: Sector| Place { path: device.to_owned(), start: start.to_bytes().0 };
+    Ok(plan.starts(capacity).into_iter().map(place).collect())
+}
+
+/// Run the plan's processes on its files from `epoch` of the clock on.
 ///
 /// # Errors
 /// One line: I/O that failed.
-pub fn run(
-    plan: &Plan,
-    seed: u64,
-    device: &Path,
-    capacity: Sector,
-    epoch: Nanos,
-) -> Result<RunResult, String> {
+pub fn run(plan: &Plan, seed: u64, places: &[Place], epoch: Nanos) -> Result<RunResult, String> {
     let count = plan.processes.len();
     let run = Run {
-        starts: plan.starts(capacity),
+        places,
         plan,
-        device,
         seed,
         epoch,
         states: Mutex::new(vec![State::Waiting; count]),

@@ -1,40 +1,31 @@
 //! One process: fio's loop, as the simulator's process has it, with real I/O.
 
-use std::fs::File;
 use std::io;
 use std::num::NonZeroU64;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::OpenOptionsExt;
 use std::sync::atomic::Ordering;
 
 use blklab_core::engine::tally::IoTimes;
 use blklab_core::workload::pattern::{IoUnit, Pattern};
 use blklab_core::workload::random::{self, Stream};
 use blklab_core::workload::rate::RateLimiter;
-use blklab_core::workload::spec::{Direction, Engine, Rw, SyncMode, ThinkAfter};
+use blklab_core::workload::spec::{Direction, Engine, ThinkAfter};
 use rand_core::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
-use rustix::fs::OFlags;
 use rustix::io::{pread, pwrite};
 
+use super::files::Files;
 use super::queue::{Queue, Request};
 use super::*;
 
 /// What of a job this driver cannot do.
 pub fn refuse(spec: &ProcessSpec) -> Result<(), &'static str> {
     let job = &spec.job;
-    if !job.queueing.direct {
-        return Err("the native driver knows no buffered I/O yet: set direct=1 or use fio");
-    }
-    if job.access.rw.trims() || matches!(job.access.rw, Rw::Trim | Rw::RandTrim) {
-        return Err("the native driver knows no trims yet: use fio");
+    if job.access.rw.trims() && job.queueing.engine.is_queued() {
+        return Err("the native driver trims only by engines that wait, such as psync: use one or fio");
     }
     if job.queueing.engine == Engine::Posixaio {
         return Err("the native driver knows no ioengine=posixaio: use libaio, io_uring or fio");
-    }
-    let raised = Direction::ALL.iter().any(|d| job.priorities.raised_percent[*d] > 0);
-    if raised && !job.queueing.engine.is_queued() {
-        return Err("the native driver knows cmdprio_percentage only for libaio and io_uring");
     }
     Ok(())
 }
@@ -51,7 +42,7 @@ struct Slot {
 pub struct Process<'a> {
     spec: &'a ProcessSpec,
     run: &'a Run<'a>,
-    file: File,
+    files: Files,
     queue: Queue,
     pattern: Pattern,
     rate: Option<RateLimiter>,
@@ -79,14 +70,6 @@ impl<'a> Process<'a> {
         sys::set_priority(job.priorities.base)?;
         // Sleeps may take 50 us longer otherwise, so that they can end with others'.
         rustix::thread::set_current_timer_slack(NonZeroU64::new(1))?;
-        let sync = match job.durability.mode {
-            SyncMode::None => OFlags::empty(),
-            SyncMode::Sync => OFlags::SYNC,
-            SyncMode::Dsync => OFlags::DSYNC,
-        };
-        let flags = (OFlags::DIRECT | sync).bits().cast_signed();
-        let file =
-            File::options().read(true).write(job.access.rw.writes()).custom_flags(flags).open(run.device)?;
         let depth = job.queueing.depth();
         let largest = Direction::ALL.map(|d| job.access.block_sizes[d].max()).into_iter().max().unwrap_or(0);
         let seed = job.access.randseed.unwrap_or(run.seed);
@@ -94,7 +77,7 @@ impl<'a> Process<'a> {
         Ok(Process {
             spec,
             run,
-            file,
+            files: Files::open(spec, run.places)?,
             queue: Queue::new(job.queueing.engine, depth, largest as usize)?,
             pattern: Pattern::new(spec, seed),
             rate: RateLimiter::new(spec, seed),
@@ -121,12 +104,16 @@ impl<'a> Process<'a> {
             self.drain()?;
             let durability = self.spec.job.durability;
             if self.wrote && (durability.end_fsync || durability.fsync_on_close) {
-                self.file.sync_all()?;
+                self.files.sync()?;
                 self.look();
                 self.wrote = false;
             }
             if !more || !self.pattern.begin_pass() {
                 return Ok(self.result());
+            }
+            if self.drops_pages() {
+                self.files.drop_pages(None)?;
+                self.look();
             }
         }
     }
@@ -156,6 +143,13 @@ impl<'a> Process<'a> {
                 continue;
             }
             let Some(unit) = put_off.take().or_else(|| self.pattern.next()) else { return Ok(true) };
+            if unit.wrapped && self.drops_pages() {
+                put_off = Some(IoUnit { wrapped: false, ..unit });
+                self.drain()?;
+                self.files.drop_pages(Some(unit.file))?;
+                self.look();
+                continue;
+            }
             if let Some(rate) = &mut self.rate {
                 let due = self.started.saturating_add(rate.due(unit.direction));
                 if due > self.now {
@@ -180,15 +174,15 @@ impl<'a> Process<'a> {
         let slot = self.free.pop().expect("the queue is reaped when it is full");
         self.slots[slot as usize] = Some(Slot { unit, start: self.now, issued: self.now });
         self.tally.depth(self.depth());
-        let at = self.run.starts[unit.file as usize].to_bytes().0 + unit.offset;
-        let write = unit.direction == Direction::Write;
         if !job.queueing.engine.is_queued() {
-            return self.block_on(slot, write, at, unit.len);
+            return self.block_on(slot, unit);
         }
+        let (file, start) = self.files.get(unit.file);
+        let (at, write) = (start + unit.offset, unit.direction == Direction::Write);
         let percent = job.priorities.raised_percent[unit.direction];
         let raised = percent > 0 && random::chance(&mut self.rng, percent);
         let prio = if raised { job.priorities.raised[unit.direction] } else { job.priorities.base };
-        let (fd, bytes, prio) = (self.file.as_raw_fd(), unit.len, sys::priority(prio));
+        let (fd, bytes, prio) = (file.as_raw_fd(), unit.len, sys::priority(prio));
         self.queue.prepare(Request { slot, fd, write, at, bytes, prio });
         self.prepared.push(slot);
         if self.free.is_empty() {
@@ -201,13 +195,19 @@ impl<'a> Process<'a> {
     }
 
     /// I/O by an engine that blocks.
-    fn block_on(&mut self, slot: u32, write: bool, at: u64, len: u32) -> io::Result<()> {
+    fn block_on(&mut self, slot: u32, unit: IoUnit) -> io::Result<()> {
+        let (file, start) = self.files.get(unit.file);
+        let (at, len) = (start + unit.offset, unit.len);
         let buffer = self.queue.buffer(slot, len as usize);
-        let done = if write { pwrite(&self.file, buffer, at)? } else { pread(&self.file, buffer, at)? };
+        let done = match unit.direction {
+            Direction::Read => pread(file, buffer, at)? as u32,
+            Direction::Write => pwrite(file, buffer, at)? as u32,
+            Direction::Trim => sys::discard(file, at, len.into()).map(|()| len)?,
+        };
         self.look();
         self.tally.submit_levels[1] += 1;
         self.tally.complete_levels[1] += 1;
-        self.reaped(slot, done as u32)
+        self.reaped(slot, done)
     }
 
     /// Hand over what is prepared; an engine that can waits for `least` by the same call.
@@ -280,6 +280,11 @@ impl<'a> Process<'a> {
         Ok(())
     }
 
+    /// fio drops its files' pages when it begins them anew.
+    fn drops_pages(&self) -> bool {
+        self.spec.job.invalidate && !self.spec.job.queueing.direct
+    }
+
     /// I/Os begun and not reaped.
     fn depth(&self) -> u32 {
         (self.slots.len() - self.free.len()) as u32
@@ -325,7 +330,7 @@ impl<'a> Process<'a> {
     fn sync(&mut self) -> io::Result<()> {
         self.submit(0)?;
         let begun = self.now;
-        self.file.sync_data()?;
+        self.files.sync()?;
         self.look();
         self.tally.sync(self.now.saturating_sub(begun));
         self.unsynced = 0;

@@ -1,7 +1,9 @@
 //! System calls that the compiler cannot check.
 #![allow(unsafe_code)]
 
+use std::fs::File;
 use std::io;
+use std::os::fd::AsRawFd;
 
 use blklab_core::request::{IoPrio, PrioClass};
 use blklab_core::units::Nanos;
@@ -26,6 +28,16 @@ pub fn priority(prio: IoPrio) -> u16 {
         PrioClass::Idle => 3,
     };
     class << 13 | u16::from(prio.level)
+}
+
+/// Discard `bytes` from byte `at` of a block device on, and wait for it.
+pub fn discard(file: &File, at: u64, bytes: u64) -> io::Result<()> {
+    /// `_IO(0x12, 119)` of `linux/fs.h`.
+    const BLKDISCARD: libc::Ioctl = 0x1277;
+    let range = [at, bytes];
+    // SAFETY: the kernel reads two numbers from the address.
+    let result = unsafe { libc::ioctl(file.as_raw_fd(), BLKDISCARD, range.as_ptr()) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// The priority of what this thread submits from now on.

@@ -1,0 +1,79 @@
+//! The kernel's coarse clock: jiffies, and timers that fire on them.
+//!
+//! Follows `kernel/time/timer.c` of Linux 6.12: a timer set at jiffy `j` to go off after `n`
+//! fires at `j + n + 1`, since `j` may be almost over; one that is far away fires later, for
+//! it waits in a coarser level of the wheel (`calc_index`).
+
+use crate::units::Nanos;
+
+/// Buckets of a level of the timer wheel (`LVL_SIZE`).
+const LEVEL_SIZE: u64 = 64;
+/// Each level is so many bits coarser than the one before (`LVL_CLK_SHIFT`).
+const LEVEL_SHIFT: u32 = 3;
+/// Levels beyond these are for times that nothing here waits (`LVL_DEPTH`).
+const LEVELS: u32 = 8;
+
+/// So many ticks a second (`CONFIG_HZ`), the first at time zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ticks {
+    hz: u64,
+}
+
+impl Ticks {
+    /// `hz` of them a second: at least one.
+    pub const fn per_second(hz: u64) -> Ticks {
+        Ticks { hz }
+    }
+
+    /// How many a second.
+    pub const fn hz(self) -> u64 {
+        self.hz
+    }
+
+    /// Ticks until `now` (`jiffies`).
+    pub const fn at(self, now: Nanos) -> u64 {
+        now.0 / self.length()
+    }
+
+    /// A span in ticks, rounded up (`msecs_to_jiffies`).
+    pub const fn span(self, span: Nanos) -> u64 {
+        span.0.div_ceil(self.length())
+    }
+
+    /// When a timer fires that is set at `now` to go off after so many ticks.
+    pub fn timer(self, now: Nanos, ticks: u64) -> Nanos {
+        let mut shift = 0;
+        while ticks >= (LEVEL_SIZE - 1) << shift && shift < (LEVELS - 1) * LEVEL_SHIFT {
+            shift += LEVEL_SHIFT;
+        }
+        let fires = (((self.at(now) + ticks) >> shift) + 1) << shift;
+        Nanos(fires.saturating_mul(self.length()))
+    }
+
+    const fn length(self) -> u64 {
+        1_000_000_000 / self.hz
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_timer_never_fires_early_and_near_ones_at_most_a_tick_late() {
+        let ticks = Ticks::per_second(100);
+        assert_eq!(ticks.span(Nanos::from_millis(3)), 1);
+        assert_eq!(ticks.timer(Nanos::from_millis(400), 1), Nanos::from_millis(420));
+        assert_eq!(ticks.timer(Nanos::from_millis(409), 1), Nanos::from_millis(420));
+        assert_eq!(ticks.timer(Nanos::ZERO, 62), Nanos::from_millis(630));
+    }
+
+    #[test]
+    fn a_distant_timer_waits_for_the_next_bucket_of_its_level() {
+        let ticks = Ticks::per_second(1000);
+        assert_eq!(ticks.timer(Nanos::ZERO, 63), Nanos::from_millis(64));
+        assert_eq!(ticks.timer(Nanos::ZERO, 200), Nanos::from_millis(208));
+        assert_eq!(ticks.timer(Nanos::ZERO, 504), Nanos::from_millis(512));
+        assert_eq!(ticks.timer(Nanos::ZERO, 520), Nanos::from_millis(576));
+    }
+}

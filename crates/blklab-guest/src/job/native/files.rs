@@ -1,0 +1,93 @@
+//! A process's files, opened as fio would open them.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::PathBuf;
+
+use blklab_core::workload::plan::ProcessSpec;
+use blklab_core::workload::spec::{AdviceHint, SyncMode};
+use rustix::fs::{Advice, OFlags, fadvise};
+
+/// Where a file of the plan lies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// A partition, or the whole disk.
+    pub path: PathBuf,
+    /// Where on it the file begins, byte.
+    pub start: u64,
+}
+
+/// What a process has open.
+pub struct Files {
+    /// One of each path: files on the bare disk share one.
+    open: Vec<(PathBuf, File)>,
+    /// Per file of the plan, which of those, and where it begins.
+    places: Vec<Option<(usize, u64)>>,
+}
+
+impl Files {
+    /// The files of `spec`; `places`: of all files of the plan.
+    pub fn open(spec: &ProcessSpec, places: &[Place]) -> io::Result<Files> {
+        let job = &spec.job;
+        if job.drop_caches {
+            fs::write("/proc/sys/vm/drop_caches", "3\n")?;
+        }
+        let mut files = Files { open: Vec::new(), places: vec![None; places.len()] };
+        for region in &spec.regions {
+            let Place { path, start } = &places[region.file as usize];
+            let index = match files.open.iter().position(|(open, _)| open == path) {
+                Some(index) => index,
+                None => {
+                    files.open.push((path.clone(), open(spec, path)?));
+                    files.open.len() - 1
+                }
+            };
+            files.places[region.file as usize] = Some((index, *start));
+        }
+        Ok(files)
+    }
+
+    /// The open file of the plan's file `file`, and where in it that begins.
+    pub fn get(&self, file: u32) -> (&File, u64) {
+        let (index, start) = self.places[file as usize].expect("the pattern keeps to the regions");
+        (&self.open[index].1, start)
+    }
+
+    /// What was written is on the disk.
+    pub fn sync(&self) -> io::Result<()> {
+        self.open.iter().try_for_each(|(_, file)| file.sync_data())
+    }
+
+    /// Begin to write dirty pages of the plan's file `file`, or of all, and forget clean ones.
+    pub fn drop_pages(&self, file: Option<u32>) -> io::Result<()> {
+        let drop = |file: &File| fadvise(file, 0, None, Advice::DontNeed).map_err(io::Error::from);
+        match file {
+            Some(file) => drop(self.get(file).0),
+            None => self.open.iter().try_for_each(|(_, file)| drop(file)),
+        }
+    }
+}
+
+fn open(spec: &ProcessSpec, path: &PathBuf) -> io::Result<File> {
+    let job = &spec.job;
+    let direct = if job.queueing.direct { OFlags::DIRECT } else { OFlags::empty() };
+    let sync = match job.durability.mode {
+        SyncMode::None => OFlags::empty(),
+        SyncMode::Sync => OFlags::SYNC,
+        SyncMode::Dsync => OFlags::DSYNC,
+    };
+    let flags = (direct | sync).bits().cast_signed();
+    let writes = job.access.rw.writes() || job.access.rw.trims();
+    let file = File::options().read(true).write(writes).custom_flags(flags).open(path)?;
+    let advice = match job.advice {
+        AdviceHint::Off => return Ok(file),
+        AdviceHint::AsRw if job.access.rw.is_random() => Advice::Random,
+        AdviceHint::Random => Advice::Random,
+        AdviceHint::AsRw | AdviceHint::Sequential => Advice::Sequential,
+    };
+    if !job.queueing.direct {
+        fadvise(&file, 0, None, advice)?;
+    }
+    Ok(file)
+}
