@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from blklab import binaries
+from blklab.errors import RunError
 from blklab.kernel import scheduler
 from blklab.rigs import Disk, sim
 
@@ -44,6 +45,12 @@ def order(disk: Disk, spec: str, version: str) -> Order:
         serve += ["--set", f"{key}={value}"]
     document = {"serve": serve, **scheduler.parse(spec).for_guest({}, version)}
     return Order(disk.file.text, document)
+
+
+def check(place: Path | None) -> None:
+    """RunError if the guest of this directory, which has ended, could not have its disk."""
+    if place is not None and (place / "failed").exists():
+        raise RunError(f"in the guest: {(place / 'failed').read_text(encoding='utf-8')}")
 
 
 @contextlib.contextmanager

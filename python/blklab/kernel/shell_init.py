@@ -6,7 +6,8 @@ the standard library, and no site: it is run by path. ::
     shell_init.py SHELL [ARGUMENT...]
 
 If the run directory has a ``disk.json``, there is a disk: ``serve`` in it is the command of
-the server, the rest is as in the guest.json of a run.
+the server, the rest is as in the guest.json of a run. If it cannot be had so, there is no
+shell, and the reason stands in the file ``failed``.
 """
 
 from __future__ import annotations
@@ -81,7 +82,8 @@ def _run_with_disk(shell: list[str], directory: str, order: dict[str, Any]) -> N
         assert server.stdout is not None
         first = server.stdout.readline().decode()
         if not first:
-            return  # it has said why
+            _fail(directory, "the disk could not be served")  # it has said why
+            return
         device = first.partition(":")[0]
         os.environ["BLKLAB_DISK"] = device
         queue = Path("/sys/block") / Path(device).name / "queue"
@@ -91,13 +93,17 @@ def _run_with_disk(shell: list[str], directory: str, order: dict[str, Any]) -> N
                 for name, value in order[folder].items():
                     _set((queue if folder == "queue" else queue / folder) / name, value)
         except OSError as error:
-            print(f"{error.filename}: {error.strerror}", file=sys.stderr)
+            _fail(directory, f"{error.filename}: {error.strerror}")
         else:
             print(f"{first.partition(';')[0]}; {order['scheduler']}", file=sys.stderr)
             _run(shell, directory)
         server.send_signal(signal.SIGTERM)
         # Its report has to go somewhere.
         server.communicate()
+
+
+def _fail(directory: str, reason: str) -> None:
+    (Path(directory) / "failed").write_text(reason, encoding="utf-8")
 
 
 def _set(file: Path, value: object) -> None:

@@ -70,6 +70,7 @@ def shell(
             ) as guest,
         ):
             guest.wait()
+            shell_disk.check(run_dir)
     finally:
         # A guest that is killed leaves the terminal as it had set it.
         with contextlib.suppress(termios.error):
