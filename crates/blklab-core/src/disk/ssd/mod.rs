@@ -21,6 +21,8 @@ mod config;
 mod credits;
 mod die;
 mod mapping;
+mod reading;
+mod writing;
 
 use std::collections::VecDeque;
 
@@ -28,8 +30,8 @@ use slab::Slab;
 
 pub(super) use self::config::SsdConfig;
 use self::credits::Credits;
-use self::die::{Die, Job};
-use self::mapping::{Mapping, NONE, Step, Stream};
+use self::die::Die;
+use self::mapping::{Mapping, NONE, Stream};
 use super::{Command, Completion, Disk, DiskLimits, Op, Tag};
 use crate::timeline::Timeline;
 use crate::units::{Nanos, Sector};
@@ -159,312 +161,19 @@ impl Ssd {
         self.controller_free
     }
 
-    // Reading
-
-    #[inline]
-    fn submit_read(&mut self, now: u64, command: &Command) {
-        let understood = self.command(now) + self.config.read_latency_ns;
-        let (sector, end) = (command.sector.0, command.sector.0 + u64::from(command.sectors));
-        let done = if self.config.direct && self.config.read_ahead_stripes == 0 {
-            self.read_in_place(understood, sector, end)
-        } else if self.config.read_ahead_stripes > 0 && self.follows(sector, end) {
-            self.read_stream(understood, sector, end)
-        } else {
-            self.read(understood, sector, end, true)
-        };
-        self.end(done, command.tag);
-    }
-
-    /// True when the read goes on where another has ended.
-    #[inline]
-    fn follows(&mut self, sector: u64, end: u64) -> bool {
-        if let Some(stream) = self.streams.iter_mut().find(|next| **next == sector) {
-            *stream = end;
-            return true;
-        }
-        self.streams[self.forget] = end;
-        self.forget = (self.forget + 1) % STREAMS;
-        false
-    }
-
-    /// Read stripe by stripe, those ahead too, so that the next reads find them ready.
-    fn read_stream(&mut self, at: u64, sector: u64, end: u64) -> u64 {
-        let stripe_sectors = self.stripe_sectors();
-        let (first, last) = (sector / stripe_sectors, (end - 1) / stripe_sectors);
-        let mut done = at;
-        for stripe in first..=last + u64::from(self.config.read_ahead_stripes) {
-            let start = stripe * stripe_sectors;
-            if start >= self.config.capacity_sectors {
-                break;
-            }
-            let slot = stripe as usize % AHEAD;
-            if self.ahead[slot].0 != stripe {
-                let stop = (start + stripe_sectors).min(self.config.capacity_sectors);
-                self.ahead[slot] = (stripe, self.read(at, start, stop, false));
-            }
-            if stripe <= last {
-                let ready = self.ahead[slot].1.max(at);
-                let part = end.min(start + stripe_sectors) - sector.max(start);
-                done = done.max(self.link.transfer(ready, part));
-            }
-        }
-        done
-    }
-
-    /// Read sectors from the dies, and over the link if the host wants them.
-    fn read(&mut self, at: u64, sector: u64, end: u64, to_host: bool) -> u64 {
-        let (mut sector, mut done) = (sector, at);
-        while sector < end {
-            // As many units as lie side by side in one stripe are read in one step.
-            let unit = (sector >> self.config.unit_shift) as u32;
-            let most = ((end - 1) >> self.config.unit_shift) as u32 - unit + 1;
-            let (physical, side_by_side) = self.stretch(unit, most);
-            let units = match physical {
-                NONE => side_by_side,
-                _ => side_by_side.min(self.config.stripe_units - (physical & (self.config.stripe_units - 1))),
-            };
-            let next = u64::from(unit + units) << self.config.unit_shift;
-            let part = next.min(end) - sector;
-            let ready = self.read_stripe(at, physical, part);
-            done = done.max(if to_host { self.link.transfer(ready, part) } else { ready });
-            sector = next;
-        }
-        done
-    }
-
-    /// The same where data lie where they were written and dies have no jobs: stripe by
-    /// stripe, each from its die over its channel.
-    fn read_in_place(&mut self, at: u64, sector: u64, end: u64) -> u64 {
-        let stripe_bits = self.config.unit_shift + self.config.stripe_shift;
-        let (mut sector, mut done) = (sector, at);
-        while sector < end {
-            let next = (((sector >> stripe_bits) + 1) << stripe_bits).min(end);
-            let unit = (sector >> self.config.unit_shift) as u32;
-            let index = self.config.die(unit);
-            let ns = self.config.of_page(&self.config.read_ns, unit);
-            let in_register = self.dies[index as usize].read(at, ns, 0);
-            let channel = &mut self.channels[(index % self.config.channels) as usize];
-            let ready = channel.transfer(in_register, next - sector);
-            done = done.max(self.link.transfer(ready, next - sector));
-            sector = next;
-        }
-        done
-    }
-
-    /// Where a unit lies and how many, at most `most`, lie side by side from it on. Those never
-    /// written lie, on a preconditioned disk, where one sequential fill would have put them.
-    #[inline]
-    fn stretch(&self, unit: u32, most: u32) -> (u32, u32) {
-        if self.config.direct {
-            return (unit, most);
-        }
-        match self.mapping.stretch(unit, most) {
-            (NONE, units) if self.config.preconditioned => (unit, units),
-            found => found,
-        }
-    }
-
-    /// Read `sectors` of one stripe; when they are in the controller.
-    #[inline]
-    fn read_stripe(&mut self, at: u64, physical: u32, sectors: u64) -> u64 {
-        if physical == NONE {
-            return at;
-        }
-        let index = self.config.die(physical);
-        let die = &mut self.dies[index as usize];
-        self.buffer_used -= die.catch_up(at);
-        if self.buffer_used > 0 && (die.holds(physical) || self.in_open_stripe(physical)) {
-            return at;
-        }
-        let ns = self.config.of_page(&self.config.read_ns, physical);
-        let in_register = self.dies[index as usize].read(at, ns, self.config.suspend_ns);
-        self.channels[(index % self.config.channels) as usize].transfer(in_register, sectors)
-    }
-
-    fn in_open_stripe(&self, physical: u32) -> bool {
-        let open = self.open[Stream::Host as usize];
-        (open.first..open.first + open.units).contains(&physical)
-    }
-
-    // Writing
-
-    fn submit_write(&mut self, now: u64, command: &Command) {
-        let through = !self.config.protected && (command.fua || !self.config.write_cache);
-        let (tag, sector, sectors) = (command.tag, command.sector.0, command.sectors);
-        if self.config.direct {
-            return self.write_in_place(now, command);
-        }
-        if !self.waiting.is_empty() || !self.has_room(now, sector, sectors) {
-            self.waiting.push_back(Waiting { tag, sector, sectors, through });
-            return self.schedule();
-        }
-        self.take_in(now, Waiting { tag, sector, sectors, through });
-    }
-
     fn units_of(&self, sector: u64, sectors: u32) -> std::ops::Range<u32> {
         let end = sector + u64::from(sectors);
         (sector >> self.config.unit_shift) as u32..end.div_ceil(self.config.unit_sectors) as u32
-    }
-
-    fn buffer_need(&self, sector: u64, sectors: u32) -> u64 {
-        self.units_of(sector, sectors).len() as u64 * self.config.unit_sectors
-    }
-
-    fn has_room(&mut self, now: u64, sector: u64, sectors: u32) -> bool {
-        let used = self.buffer_used + self.buffer_need(sector, sectors);
-        if used <= self.config.buffer_sectors {
-            return true;
-        }
-        self.catch_up(now);
-        let used = self.buffer_used + self.buffer_need(sector, sectors);
-        // A write larger than the buffer goes alone.
-        used <= self.config.buffer_sectors || self.buffer_used < self.stripe_sectors()
     }
 
     fn stripe_sectors(&self) -> u64 {
         u64::from(self.config.stripe_units) * self.config.unit_sectors
     }
 
-    fn catch_up(&mut self, now: u64) {
-        for die in &mut self.dies {
-            self.buffer_used -= die.catch_up(now);
-        }
+    fn in_open_stripe(&self, physical: u32) -> bool {
+        let open = self.open[Stream::Host as usize];
+        (open.first..open.first + open.units).contains(&physical)
     }
-
-    /// Let a write into the buffer.
-    fn take_in(&mut self, now: u64, write: Waiting) {
-        self.buffer_used += self.buffer_need(write.sector, write.sectors);
-        let understood = self.command(now);
-        self.writer_free = self.writer_free.max(understood) + self.config.write_command_ns;
-        let there = self.link.transfer(self.writer_free, u64::from(write.sectors));
-        let key = self.arriving.insert(write) as u32;
-        self.ends.push(there + self.config.write_latency_ns, key | ARRIVES);
-    }
-
-    /// Written in place: over the link, the channel and into the die.
-    fn write_in_place(&mut self, now: u64, command: &Command) {
-        let understood = self.command(now) + self.config.write_latency_ns;
-        let (mut sector, end) = (command.sector.0, command.sector.0 + u64::from(command.sectors));
-        let mut done = understood;
-        while sector < end {
-            let unit = (sector >> self.config.unit_shift) as u32;
-            let next = (u64::from(unit + 1) << self.config.unit_shift).min(end);
-            let here = self.link.transfer(understood, next - sector);
-            let index = self.config.die(unit);
-            let channel = (index % self.config.channels) as usize;
-            let at = self.channels[channel].transfer(here, next - sector);
-            let ns = self.config.of_page(&self.config.program_ns, unit);
-            done = done.max(self.dies[index as usize].read(at, ns, 0));
-            sector = next;
-        }
-        self.end(done, command.tag);
-    }
-
-    /// A write's data are in the buffer: map them and fill stripes with them.
-    fn store(&mut self, now: u64, sector: u64, sectors: u32) {
-        let units = self.units_of(sector, sectors);
-        let end = sector + u64::from(sectors);
-        for unit in units {
-            let start = u64::from(unit) << self.config.unit_shift;
-            let old = self.mapping.lookup(unit);
-            if old != NONE && (start < sector || start + self.config.unit_sectors > end) {
-                self.open[Stream::Host as usize].reads_ns += self.config.of_page(&self.config.read_ns, old);
-            }
-            self.append(now, Stream::Host, unit);
-            self.win_back(now);
-        }
-        self.unflushed = true;
-    }
-
-    fn append(&mut self, now: u64, stream: Stream, unit: u32) {
-        let physical = loop {
-            match self.mapping.append(stream, unit) {
-                Some(physical) => break physical,
-                None => self.mapping.open(stream),
-            }
-        };
-        let open = &mut self.open[stream as usize];
-        if open.units == 0 {
-            open.first = physical;
-        }
-        open.units += 1;
-        if (physical + 1) & (self.config.stripe_units - 1) == 0 {
-            self.program(now, stream);
-        }
-    }
-
-    /// Give the open units of a stripe to their die.
-    fn program(&mut self, now: u64, stream: Stream) {
-        let open = std::mem::take(&mut self.open[stream as usize]);
-        if open.units == 0 {
-            return;
-        }
-        let host = stream == Stream::Host;
-        let slc = host && {
-            let (empty, full) = (self.config.slc_units_empty, self.config.slc_units_full);
-            let fill = self.mapping.fill();
-            let room = (empty * (1_024 - fill) + full * fill) / 1_024;
-            self.slc_units + u64::from(open.units) <= room
-        };
-        let ns = if slc {
-            self.slc_units += u64::from(open.units);
-            self.config.slc_program_ns
-        } else {
-            self.config.of_page(&self.config.program_ns, open.first)
-        };
-        self.orders += 1;
-        let sectors = u64::from(open.units) * self.config.unit_sectors;
-        let index = self.config.die(open.first);
-        let channel = &mut self.channels[(index % self.config.channels) as usize];
-        let ready = channel.transfer(now, sectors);
-        self.dies[index as usize].push(Job {
-            ready,
-            ns: ns + open.reads_ns,
-            first_unit: open.first,
-            units: open.units,
-            release_sectors: if host { sectors as u32 } else { 0 },
-            order: self.orders,
-        });
-    }
-
-    /// Garbage collection for one unit of the host's.
-    fn win_back(&mut self, now: u64) {
-        if !self.mapping.is_short() {
-            return;
-        }
-        loop {
-            match self.mapping.collect() {
-                Step::Passed => return,
-                Step::Move { unit, from } => {
-                    // Read on the victim's die; the program waits for it.
-                    self.open[Stream::Collector as usize].reads_ns +=
-                        self.config.of_page(&self.config.read_ns, from);
-                    self.append(now, Stream::Collector, unit);
-                }
-                Step::Erased => {
-                    let job = Job {
-                        ready: now,
-                        ns: self.config.erase_ns,
-                        first_unit: NONE,
-                        units: 0,
-                        release_sectors: 0,
-                        order: self.orders,
-                    };
-                    self.dies.iter_mut().for_each(|die| die.push(job));
-                }
-            }
-        }
-    }
-
-    /// Program what is in the open stripe, leaving the rest of its page empty.
-    fn close_page(&mut self, now: u64) {
-        if self.open[Stream::Host as usize].units > 0 {
-            self.mapping.pad(Stream::Host, self.config.page_units);
-            self.program(now, Stream::Host);
-        }
-    }
-
-    // Waiting
 
     /// When a write that waits for room, or somebody who waits for programs, is to be looked at.
     fn schedule(&mut self) {

@@ -1,0 +1,126 @@
+//! Reads: from the dies over their channels and the link, ahead of a stream too.
+
+use super::mapping::NONE;
+use super::{AHEAD, Command, STREAMS, Ssd};
+
+impl Ssd {
+    #[inline]
+    pub(super) fn submit_read(&mut self, now: u64, command: &Command) {
+        let understood = self.command(now) + self.config.read_latency_ns;
+        let (sector, end) = (command.sector.0, command.sector.0 + u64::from(command.sectors));
+        let done = if self.config.direct && self.config.read_ahead_stripes == 0 {
+            self.read_in_place(understood, sector, end)
+        } else if self.config.read_ahead_stripes > 0 && self.follows(sector, end) {
+            self.read_stream(understood, sector, end)
+        } else {
+            self.read(understood, sector, end, true)
+        };
+        self.end(done, command.tag);
+    }
+
+    /// True when the read goes on where another has ended.
+    #[inline]
+    fn follows(&mut self, sector: u64, end: u64) -> bool {
+        if let Some(stream) = self.streams.iter_mut().find(|next| **next == sector) {
+            *stream = end;
+            return true;
+        }
+        self.streams[self.forget] = end;
+        self.forget = (self.forget + 1) % STREAMS;
+        false
+    }
+
+    /// Read stripe by stripe, those ahead too, so that the next reads find them ready.
+    fn read_stream(&mut self, at: u64, sector: u64, end: u64) -> u64 {
+        let stripe_sectors = self.stripe_sectors();
+        let (first, last) = (sector / stripe_sectors, (end - 1) / stripe_sectors);
+        let mut done = at;
+        for stripe in first..=last + u64::from(self.config.read_ahead_stripes) {
+            let start = stripe * stripe_sectors;
+            if start >= self.config.capacity_sectors {
+                break;
+            }
+            let slot = stripe as usize % AHEAD;
+            if self.ahead[slot].0 != stripe {
+                let stop = (start + stripe_sectors).min(self.config.capacity_sectors);
+                self.ahead[slot] = (stripe, self.read(at, start, stop, false));
+            }
+            if stripe <= last {
+                let ready = self.ahead[slot].1.max(at);
+                let part = end.min(start + stripe_sectors) - sector.max(start);
+                done = done.max(self.link.transfer(ready, part));
+            }
+        }
+        done
+    }
+
+    /// Read sectors from the dies, and over the link if the host wants them.
+    fn read(&mut self, at: u64, sector: u64, end: u64, to_host: bool) -> u64 {
+        let (mut sector, mut done) = (sector, at);
+        while sector < end {
+            // As many units as lie side by side in one stripe are read in one step.
+            let unit = (sector >> self.config.unit_shift) as u32;
+            let most = ((end - 1) >> self.config.unit_shift) as u32 - unit + 1;
+            let (physical, side_by_side) = self.stretch(unit, most);
+            let units = match physical {
+                NONE => side_by_side,
+                _ => side_by_side.min(self.config.stripe_units - (physical & (self.config.stripe_units - 1))),
+            };
+            let next = u64::from(unit + units) << self.config.unit_shift;
+            let part = next.min(end) - sector;
+            let ready = self.read_stripe(at, physical, part);
+            done = done.max(if to_host { self.link.transfer(ready, part) } else { ready });
+            sector = next;
+        }
+        done
+    }
+
+    /// The same where data lie where they were written and dies have no jobs: stripe by
+    /// stripe, each from its die over its channel.
+    fn read_in_place(&mut self, at: u64, sector: u64, end: u64) -> u64 {
+        let stripe_bits = self.config.unit_shift + self.config.stripe_shift;
+        let (mut sector, mut done) = (sector, at);
+        while sector < end {
+            let next = (((sector >> stripe_bits) + 1) << stripe_bits).min(end);
+            let unit = (sector >> self.config.unit_shift) as u32;
+            let index = self.config.die(unit);
+            let ns = self.config.of_page(&self.config.read_ns, unit);
+            let in_register = self.dies[index as usize].read(at, ns, 0);
+            let channel = &mut self.channels[(index % self.config.channels) as usize];
+            let ready = channel.transfer(in_register, next - sector);
+            done = done.max(self.link.transfer(ready, next - sector));
+            sector = next;
+        }
+        done
+    }
+
+    /// Where a unit lies and how many, at most `most`, lie side by side from it on. Those never
+    /// written lie, on a preconditioned disk, where one sequential fill would have put them.
+    #[inline]
+    fn stretch(&self, unit: u32, most: u32) -> (u32, u32) {
+        if self.config.direct {
+            return (unit, most);
+        }
+        match self.mapping.stretch(unit, most) {
+            (NONE, units) if self.config.preconditioned => (unit, units),
+            found => found,
+        }
+    }
+
+    /// Read `sectors` of one stripe; when they are in the controller.
+    #[inline]
+    fn read_stripe(&mut self, at: u64, physical: u32, sectors: u64) -> u64 {
+        if physical == NONE {
+            return at;
+        }
+        let index = self.config.die(physical);
+        let die = &mut self.dies[index as usize];
+        self.buffer_used -= die.catch_up(at);
+        if self.buffer_used > 0 && (die.holds(physical) || self.in_open_stripe(physical)) {
+            return at;
+        }
+        let ns = self.config.of_page(&self.config.read_ns, physical);
+        let in_register = self.dies[index as usize].read(at, ns, self.config.suspend_ns);
+        self.channels[(index % self.config.channels) as usize].transfer(in_register, sectors)
+    }
+}

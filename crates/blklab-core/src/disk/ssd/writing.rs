@@ -1,0 +1,174 @@
+//! Writes: into the buffer, mapped to stripes, programmed; garbage collection behind them.
+
+use super::die::Job;
+use super::mapping::{NONE, Step, Stream};
+use super::{ARRIVES, Command, Ssd, Waiting};
+
+impl Ssd {
+    pub(super) fn submit_write(&mut self, now: u64, command: &Command) {
+        let through = !self.config.protected && (command.fua || !self.config.write_cache);
+        let (tag, sector, sectors) = (command.tag, command.sector.0, command.sectors);
+        if self.config.direct {
+            return self.write_in_place(now, command);
+        }
+        if !self.waiting.is_empty() || !self.has_room(now, sector, sectors) {
+            self.waiting.push_back(Waiting { tag, sector, sectors, through });
+            return self.schedule();
+        }
+        self.take_in(now, Waiting { tag, sector, sectors, through });
+    }
+
+    fn buffer_need(&self, sector: u64, sectors: u32) -> u64 {
+        self.units_of(sector, sectors).len() as u64 * self.config.unit_sectors
+    }
+
+    pub(super) fn has_room(&mut self, now: u64, sector: u64, sectors: u32) -> bool {
+        let used = self.buffer_used + self.buffer_need(sector, sectors);
+        if used <= self.config.buffer_sectors {
+            return true;
+        }
+        self.catch_up(now);
+        let used = self.buffer_used + self.buffer_need(sector, sectors);
+        // A write larger than the buffer goes alone.
+        used <= self.config.buffer_sectors || self.buffer_used < self.stripe_sectors()
+    }
+
+    pub(super) fn catch_up(&mut self, now: u64) {
+        for die in &mut self.dies {
+            self.buffer_used -= die.catch_up(now);
+        }
+    }
+
+    /// Let a write into the buffer.
+    pub(super) fn take_in(&mut self, now: u64, write: Waiting) {
+        self.buffer_used += self.buffer_need(write.sector, write.sectors);
+        let understood = self.command(now);
+        self.writer_free = self.writer_free.max(understood) + self.config.write_command_ns;
+        let there = self.link.transfer(self.writer_free, u64::from(write.sectors));
+        let key = self.arriving.insert(write) as u32;
+        self.ends.push(there + self.config.write_latency_ns, key | ARRIVES);
+    }
+
+    /// Written in place: over the link, the channel and into the die.
+    fn write_in_place(&mut self, now: u64, command: &Command) {
+        let understood = self.command(now) + self.config.write_latency_ns;
+        let (mut sector, end) = (command.sector.0, command.sector.0 + u64::from(command.sectors));
+        let mut done = understood;
+        while sector < end {
+            let unit = (sector >> self.config.unit_shift) as u32;
+            let next = (u64::from(unit + 1) << self.config.unit_shift).min(end);
+            let here = self.link.transfer(understood, next - sector);
+            let index = self.config.die(unit);
+            let channel = (index % self.config.channels) as usize;
+            let at = self.channels[channel].transfer(here, next - sector);
+            let ns = self.config.of_page(&self.config.program_ns, unit);
+            done = done.max(self.dies[index as usize].read(at, ns, 0));
+            sector = next;
+        }
+        self.end(done, command.tag);
+    }
+
+    /// A write's data are in the buffer: map them and fill stripes with them.
+    pub(super) fn store(&mut self, now: u64, sector: u64, sectors: u32) {
+        let units = self.units_of(sector, sectors);
+        let end = sector + u64::from(sectors);
+        for unit in units {
+            let start = u64::from(unit) << self.config.unit_shift;
+            let old = self.mapping.lookup(unit);
+            if old != NONE && (start < sector || start + self.config.unit_sectors > end) {
+                self.open[Stream::Host as usize].reads_ns += self.config.of_page(&self.config.read_ns, old);
+            }
+            self.append(now, Stream::Host, unit);
+            self.win_back(now);
+        }
+        self.unflushed = true;
+    }
+
+    fn append(&mut self, now: u64, stream: Stream, unit: u32) {
+        let physical = loop {
+            match self.mapping.append(stream, unit) {
+                Some(physical) => break physical,
+                None => self.mapping.open(stream),
+            }
+        };
+        let open = &mut self.open[stream as usize];
+        if open.units == 0 {
+            open.first = physical;
+        }
+        open.units += 1;
+        if (physical + 1) & (self.config.stripe_units - 1) == 0 {
+            self.program(now, stream);
+        }
+    }
+
+    /// Give the open units of a stripe to their die.
+    fn program(&mut self, now: u64, stream: Stream) {
+        let open = std::mem::take(&mut self.open[stream as usize]);
+        if open.units == 0 {
+            return;
+        }
+        let host = stream == Stream::Host;
+        let slc = host && {
+            let (empty, full) = (self.config.slc_units_empty, self.config.slc_units_full);
+            let fill = self.mapping.fill();
+            let room = (empty * (1_024 - fill) + full * fill) / 1_024;
+            self.slc_units + u64::from(open.units) <= room
+        };
+        let ns = if slc {
+            self.slc_units += u64::from(open.units);
+            self.config.slc_program_ns
+        } else {
+            self.config.of_page(&self.config.program_ns, open.first)
+        };
+        self.orders += 1;
+        let sectors = u64::from(open.units) * self.config.unit_sectors;
+        let index = self.config.die(open.first);
+        let channel = &mut self.channels[(index % self.config.channels) as usize];
+        let ready = channel.transfer(now, sectors);
+        self.dies[index as usize].push(Job {
+            ready,
+            ns: ns + open.reads_ns,
+            first_unit: open.first,
+            units: open.units,
+            release_sectors: if host { sectors as u32 } else { 0 },
+            order: self.orders,
+        });
+    }
+
+    /// Garbage collection for one unit of the host's.
+    fn win_back(&mut self, now: u64) {
+        if !self.mapping.is_short() {
+            return;
+        }
+        loop {
+            match self.mapping.collect() {
+                Step::Passed => return,
+                Step::Move { unit, from } => {
+                    // Read on the victim's die; the program waits for it.
+                    self.open[Stream::Collector as usize].reads_ns +=
+                        self.config.of_page(&self.config.read_ns, from);
+                    self.append(now, Stream::Collector, unit);
+                }
+                Step::Erased => {
+                    let job = Job {
+                        ready: now,
+                        ns: self.config.erase_ns,
+                        first_unit: NONE,
+                        units: 0,
+                        release_sectors: 0,
+                        order: self.orders,
+                    };
+                    self.dies.iter_mut().for_each(|die| die.push(job));
+                }
+            }
+        }
+    }
+
+    /// Program what is in the open stripe, leaving the rest of its page empty.
+    pub(super) fn close_page(&mut self, now: u64) {
+        if self.open[Stream::Host as usize].units > 0 {
+            self.mapping.pad(Stream::Host, self.config.page_units);
+            self.program(now, Stream::Host);
+        }
+    }
+}
