@@ -78,9 +78,11 @@ verify: $(VENV)/.built  ## The simulator against the real kernel: the whole matr
 	$(BIN)/blklab kernel build
 	$(BIN)/blklab verify --out docs/data/verify.json
 
-bench: $(VENV)/.built  ## How fast and how big: core, then whole processes
+bench: $(VENV)/.built  ## How fast and how big: core, whole processes, kernel rig
 	cargo bench --quiet
 	$(BIN)/python benches/whole_process.py
+	$(BIN)/blklab kernel build
+	$(BIN)/python benches/kernel_rig.py
 
 wheel: $(PROGRAM_DIR)/.built  ## An installable wheel in dist/, tried in a clean environment
 	@test -x $(BIN)/maturin || $(MAKE) $(VENV)/.created

@@ -9,19 +9,17 @@ after the core's own benchmarks; ``docs/data/bench.json`` is what ``--out`` wrot
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import platform
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
-_BLKLAB = str(Path(sys.executable).parent / "blklab")
+import figures
+from figures import BLKLAB, Measure
+
 _ROUNDS = 9
 _COMPARES = 3
 """The main job takes many seconds: fewer rounds of it."""
@@ -78,39 +76,6 @@ print(time.perf_counter() - start)
 
 
 @dataclass(frozen=True)
-class Figure:
-    """One figure, held against what was asked for."""
-
-    what: str
-    unit: str
-    goal: float
-    more_is_better: bool
-    values: tuple[float, ...]
-
-    @property
-    def median(self) -> float:
-        """The middle value."""
-        return statistics.median(self.values)
-
-    @property
-    def met(self) -> bool:
-        """Whether the median is as good as asked for."""
-        return self.median >= self.goal if self.more_is_better else self.median <= self.goal
-
-
-@dataclass(frozen=True)
-class Measure:
-    """How a figure is measured."""
-
-    what: str
-    unit: str
-    goal: float
-    more_is_better: bool
-    once: Callable[[], float]
-    rounds: int
-
-
-@dataclass(frozen=True)
 class _Run:
     ios: int
     core_s: float
@@ -161,7 +126,7 @@ def _efficiency() -> float:
 
 def _compare_s() -> float:
     with tempfile.TemporaryDirectory() as directory:
-        return _wall_s(_BLKLAB, "compare", "--out", directory)
+        return _wall_s(BLKLAB, "compare", "--out", directory)
 
 
 def measures(rounds: int) -> list[Measure]:
@@ -177,7 +142,7 @@ def measures(rounds: int) -> list[Measure]:
                 _memory_mib, 1),
         Measure("what Python adds to a run", "ms", 50, False, _python_adds_ms, rounds),
         Measure("`blklab --help`", "ms", 150, False,
-                lambda: _wall_s(_BLKLAB, "--help") * 1e3, rounds),
+                lambda: _wall_s(BLKLAB, "--help") * 1e3, rounds),
     ]  # fmt: skip
     if len(os.sched_getaffinity(0)) > 1:
         found += [
@@ -190,55 +155,17 @@ def measures(rounds: int) -> list[Measure]:
     return found
 
 
-def measure(rounds: int) -> list[Figure]:
-    """Round by round, each figure once in each until it has enough."""
-    everything = measures(rounds)
-    values: list[list[float]] = [[] for _ in everything]
-    for number in range(rounds):
-        for one, several in zip(everything, values, strict=True):
-            if number < one.rounds:
-                several.append(one.once())
-        print(f"round {number + 1} of {rounds}", file=sys.stderr)
-    return [
-        Figure(one.what, one.unit, one.goal, one.more_is_better, tuple(several))
-        for one, several in zip(everything, values, strict=True)
-    ]
-
-
-def _machine() -> dict[str, object]:
-    cpuinfo = Path("/proc/cpuinfo").read_text(encoding="utf-8")
-    names = [line.split(":")[1].strip() for line in cpuinfo.splitlines() if "model name" in line]
-    return {
-        "cpu": names[0] if names else platform.machine(),
-        "cpus": len(os.sched_getaffinity(0)),
-        "python": platform.python_version(),
-        "load": round(os.getloadavg()[0], 1),
-    }
-
-
 def main() -> None:
     """Measure, print, keep."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=_ROUNDS)
     parser.add_argument("--out", type=Path, help="also write the figures there, as JSON")
     options = parser.parse_args()
-    machine = _machine()
-    figures = measure(options.rounds)
-    for figure in figures:
-        sign = ">=" if figure.more_is_better else "<="
-        print(
-            f"{'met   ' if figure.met else 'MISSED'} {figure.median:8.4g} {figure.unit} "
-            f"({sign} {figure.goal:g}): {figure.what}"
-        )
+    machine = figures.machine()
+    found = figures.measured(measures(options.rounds), options.rounds)
+    figures.told(found)
     if options.out:
-        version = subprocess.run([_BLKLAB, "--version"], check=True, capture_output=True, text=True)
-        kept = {
-            "version": version.stdout.split()[-1],
-            "rounds": options.rounds,
-            "machine": machine,
-            "figures": [asdict(f) | {"median": f.median, "met": f.met} for f in figures],
-        }
-        options.out.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+        figures.keep(options.out, options.rounds, machine, found, {})
 
 
 if __name__ == "__main__":

@@ -313,15 +313,43 @@ def _sphinx(text: str) -> str:
 
 def bench() -> str:
     """The figures of ``benches/whole_process.py``, as last kept in ``docs/data/bench.json``."""
-    kept = json.loads(_text(ROOT / "docs" / "data" / "bench.json"))
+    return _figures(json.loads(_text(ROOT / "docs" / "data" / "bench.json")))
+
+
+def kernel_rig() -> str:
+    """The figures of ``benches/kernel_rig.py``, as last kept."""
+    return _figures(_kernel_rig())
+
+
+def kernel_rig_example(name: str) -> str:
+    """An example of ``benches/kernel_rig.py`` with what it printed."""
+    lines = []
+    for step in _kernel_rig()["examples"][name]:
+        lines += [f"$ {step['command']}", *([step["output"]] if step["output"] else [])]
+    return "\n".join(["```text", *lines, "```", ""])
+
+
+def kernel_rig_file(name: str) -> str:
+    """A file that the examples use."""
+    return f"```ini\n{_kernel_rig()['files'][name]}```\n"
+
+
+def _kernel_rig() -> dict[str, Any]:
+    kept: dict[str, Any] = json.loads(_text(ROOT / "docs" / "data" / "kernel-rig.json"))
+    return kept
+
+
+def _figures(kept: Mapping[str, Any]) -> str:
     figures = _table(
         ("measured", "goal", "met", "what"),
         (
             (
                 f"{number_text(row['median'])} {row['unit']}",
-                f"{'at least' if row['more_is_better'] else 'at most'} "
+                "none"
+                if row["goal"] is None
+                else f"{'at least' if row['more_is_better'] else 'at most'} "
                 f"{number_text(row['goal'])} {row['unit']}",
-                "yes" if row["met"] else "**no**",
+                {True: "yes", False: "**no**", None: ""}[row["met"]],
                 row["what"],
             )
             for row in kept["figures"]
@@ -329,8 +357,9 @@ def bench() -> str:
         right=(0, 1),
     )
     machine = kept["machine"]
+    kernel = f"Linux {kept['kernel']}, " if "kernel" in kept else ""
     return (
-        f"{figures}\nMeasured on {machine['cpus']} cores of {machine['cpu']}, Python "
+        f"{figures}\nMeasured on {machine['cpus']} cores of {machine['cpu']}, {kernel}Python "
         f"{machine['python']}, blklab {kept['version']}, with {kept['rounds']} rounds; "
         f"load of the machine before it began: {machine['load']}.\n"
     )
@@ -473,6 +502,9 @@ _MAKERS: dict[str, Callable[..., str]] = {
         study_keys,
         study_metrics,
         bench,
+        kernel_rig,
+        kernel_rig_example,
+        kernel_rig_file,
         verify,
         verify_missed,
         repository_file,

@@ -18,6 +18,7 @@ import pytest
 from mkdocs.utils.yaml import yaml_load
 
 import filled
+import kernel_rig
 import pictures
 from blklab import _core
 
@@ -40,6 +41,19 @@ def test_the_readmes_picture_is_what_its_command_draws() -> None:
         "run: .venv/bin/python docs/pictures.py docs/images/disk-position.svg"
     )
     assert len(kept) < 20_000
+
+
+def test_the_kernel_rigs_examples_are_kept_with_the_commands_that_make_them() -> None:
+    kept = json.loads((ROOT / "docs/data/kernel-rig.json").read_text(encoding="utf-8"))
+    remake = "run: .venv/bin/python benches/kernel_rig.py --out docs/data/kernel-rig.json"
+    assert kept["files"] == kernel_rig.FILES, remake
+    assert {
+        name: tuple(step["command"] for step in steps) for name, steps in kept["examples"].items()
+    } == {name: example.commands for name, example in kernel_rig.EXAMPLES.items()}, remake
+    assert all(step["output"] for steps in kept["examples"].values() for step in steps)
+    text = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
+    shown = re.findall(r"<!-- generate: kernel_rig_example (\S+) -->", text)
+    assert sorted(shown) == sorted(kernel_rig.EXAMPLES)
 
 
 def test_an_example_that_ends_otherwise_than_its_page_says_is_an_error() -> None:

@@ -433,6 +433,10 @@ def test_blkparse_reads_the_trace_and_counts_what_the_disk_did(place: Path, kern
     assert sum(line.startswith("Q WS") for line in events) == 64
     assert sum(line.startswith("M WS") for line in events) == 63
     assert [line for line in events if line.startswith("D WS")] == ["D WS 0 512"]
+    # Without a trace it is the same run.
+    plain = run(kernel, *(word for word in arguments if word != "--trace=kept"))
+    there = [line.partition(" there")[0] for line in lines[:2]]
+    assert [line.partition(" there")[0] for line in plain.stderr.splitlines()] == there
     # The same run as text: the same events.
     run(kernel, *arguments)
     text = (place / "kept/trace.txt").read_text()

@@ -11,6 +11,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from blklab.cli import complete
+from blklab.cli.models import DISK_HELP, DataPlace, PlatterSeed
 
 app = typer.Typer(
     name="disk",
@@ -28,27 +29,13 @@ def group(context: typer.Context) -> None:
 
 @app.command()
 def create(
-    disk: Annotated[
-        str,
-        typer.Argument(
-            help="Disk model: name or file.toml[:key=value,...].", autocompletion=complete.disk
-        ),
-    ],
-    data: Annotated[
-        str,
-        typer.Option(
-            metavar="memory|none|FILE",
-            help="Where the disk's data are kept: in memory, in a sparse file that stays, or "
-            "nowhere (reads give zeros).",
-        ),
-    ] = "memory",
+    disk: Annotated[str, typer.Argument(help=DISK_HELP, autocompletion=complete.disk)],
+    data: DataPlace = "memory",
     number: Annotated[
         int | None,
         typer.Option("--id", min=0, help="The N of /dev/ublkbN. [default: the first that is free]"),
     ] = None,
-    seed: Annotated[
-        int, typer.Option(min=0, max=2**63 - 1, help="Where a platter stands at the start.")
-    ] = 1,
+    seed: PlatterSeed = 1,
 ) -> None:
     """Make /dev/ublkbN and serve it until Ctrl-C; then print what it did as JSON."""
     from blklab import specs

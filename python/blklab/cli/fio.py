@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from blklab.cli import complete
+from blklab.cli.models import DiskName
 from blklab.cli.rigs import DriverName, KernelName, RigName
 
 
@@ -18,12 +19,7 @@ def fio(
             help="A fio job file, or the name of a workload.", autocompletion=complete.workload
         ),
     ],
-    disk: Annotated[
-        str,
-        typer.Option(
-            help="Disk model: name or file.toml[:key=value,...].", autocompletion=complete.disk
-        ),
-    ],
+    disk: DiskName,
     scheduler: Annotated[
         str, typer.Option(help="name[:tunable=value,...].", autocompletion=complete.scheduler)
     ] = "none",

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
-from blklab import specs
+from blklab import pool, specs
 from blklab.rigs import Experiment
 from blklab.rigs.kernel import KernelRig
 from blklab.rigs.sim import SimRig
@@ -59,7 +58,6 @@ def run(
         driver: KernelRig(kernel=kernel, driver=driver)
         for driver in {planned.load.driver for planned in cells}
     }
-    pool = ThreadPoolExecutor(threads, thread_name_prefix="blklab")
 
     def one(planned: Planned) -> Cell:
         disk = specs.disk(planned.place.disk)
@@ -82,16 +80,9 @@ def run(
             order=order(ours, real) if native else None,
         )
 
-    try:
-        found = []
-        for future in [pool.submit(one, planned) for planned in cells]:
-            found.append(future.result())
-            done(found[-1])
-        return found
-    except BaseException:
+    def cancel() -> None:
         sim.cancel()
         for rig in guests.values():
             rig.cancel()
-        raise
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
+
+    return pool.run_all(one, cells, threads, done, cancel)

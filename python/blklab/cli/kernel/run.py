@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from blklab.cli import complete
+from blklab.cli.models import DataPlace, DiskName, PlatterSeed
 
 if TYPE_CHECKING:
     from blklab.kernel.program import Ran
@@ -23,12 +24,7 @@ def run(
             help="A program of this machine and its arguments; {disk} is the disk.",
         ),
     ],
-    disk: Annotated[
-        str,
-        typer.Option(
-            help="Disk model: name or file.toml[:key=value,...].", autocompletion=complete.disk
-        ),
-    ],
+    disk: DiskName,
     scheduler: Annotated[
         str,
         typer.Option(
@@ -47,14 +43,7 @@ def run(
         ),
     ] = None,
     mount: Annotated[Path, typer.Option(help="With --mkfs: where it is mounted.")] = Path("/mnt"),
-    data: Annotated[
-        str,
-        typer.Option(
-            metavar="memory|none|FILE",
-            help="Where the disk's data are kept: in memory, in a sparse file that stays, or "
-            "nowhere (reads give zeros).",
-        ),
-    ] = "memory",
+    data: DataPlace = "memory",
     memory: Annotated[int, typer.Option(min=64, max=65536, help="The guest's, in MiB.")] = 512,
     trace: Annotated[
         Path | None,
@@ -75,9 +64,7 @@ def run(
             "takes its time) or off (the host's)."
         ),
     ] = "inf-cpu",
-    seed: Annotated[
-        int, typer.Option(min=0, max=2**63 - 1, help="Where a platter stands at the start.")
-    ] = 1,
+    seed: PlatterSeed = 1,
     timeout: Annotated[float, typer.Option(min=1, help="End it after so many seconds.")] = 3600.0,
 ) -> None:
     """Run a program in a guest, before a modelled disk, and say what the disk did.

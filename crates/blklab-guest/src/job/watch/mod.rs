@@ -217,15 +217,19 @@ mod tests {
             (0, 'D', 'R', 8, 8),
             (1, 'R', 'R', 8, 8),
             (2, 'I', 'R', 8, 8),
+            // Another at the same place.
+            (2, 'I', 'R', 8, 8),
             (3, 'D', 'R', 8, 8),
+            (3, 'D', 'R', 8, 8),
+            (4, 'C', 'R', 8, 8),
             (4, 'C', 'R', 8, 8),
             (4, 'D', 'F', 0, 0),
             (5, 'C', 'F', 0, 0),
             // The bio that asked for the flush.
             (5, 'C', 'F', 0, 0),
         ]);
-        assert_eq!(seen.series.waiting_milli, [0, 1000, 1000, 0, 0]);
-        assert_eq!(seen.series.in_flight_milli, [1000, 0, 0, 1000, 1000]);
-        assert_eq!(seen.commands.0.op, [0, 2]);
+        assert_eq!(seen.series.waiting_milli, [0, 1000, 2000, 0, 0]);
+        assert_eq!(seen.series.in_flight_milli, [1000, 0, 0, 2000, 1000]);
+        assert_eq!(seen.commands.0.op, [0, 0, 2]);
     }
 }

@@ -1,0 +1,106 @@
+"""Figures that are measured in rounds, held against goals, and kept as JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+BLKLAB = str(Path(sys.executable).parent / "blklab")
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One figure, held against what was asked for."""
+
+    what: str
+    unit: str
+    goal: float | None
+    """None if nothing was asked for."""
+    more_is_better: bool
+    values: tuple[float, ...]
+
+    @property
+    def median(self) -> float:
+        """The middle value."""
+        return statistics.median(self.values)
+
+    @property
+    def met(self) -> bool | None:
+        """Whether the median is as good as asked for."""
+        if self.goal is None:
+            return None
+        return self.median >= self.goal if self.more_is_better else self.median <= self.goal
+
+
+@dataclass(frozen=True)
+class Measure:
+    """How a figure is measured."""
+
+    what: str
+    unit: str
+    goal: float | None
+    more_is_better: bool
+    once: Callable[[], float]
+    rounds: int
+
+
+def measured(everything: Sequence[Measure], rounds: int) -> list[Figure]:
+    """Round by round, each figure once in each until it has enough."""
+    values: list[list[float]] = [[] for _ in everything]
+    for number in range(rounds):
+        for one, several in zip(everything, values, strict=True):
+            if number < one.rounds:
+                several.append(one.once())
+        print(f"round {number + 1} of {rounds}", file=sys.stderr)
+    return [
+        Figure(one.what, one.unit, one.goal, one.more_is_better, tuple(several))
+        for one, several in zip(everything, values, strict=True)
+    ]
+
+
+def machine() -> dict[str, object]:
+    """Where it is measured."""
+    cpuinfo = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    names = [line.split(":")[1].strip() for line in cpuinfo.splitlines() if "model name" in line]
+    return {
+        "cpu": names[0] if names else platform.machine(),
+        "cpus": len(os.sched_getaffinity(0)),
+        "python": platform.python_version(),
+        "load": round(os.getloadavg()[0], 1),
+    }
+
+
+def told(figures: Sequence[Figure]) -> None:
+    """Print them."""
+    word = {True: "met   ", False: "MISSED", None: "      "}
+    for figure in figures:
+        sign = ">=" if figure.more_is_better else "<="
+        goal = "" if figure.goal is None else f" ({sign} {figure.goal:g})"
+        print(f"{word[figure.met]} {figure.median:8.4g} {figure.unit}{goal}: {figure.what}")
+
+
+def keep(
+    path: Path,
+    rounds: int,
+    where: Mapping[str, object],
+    figures: Sequence[Figure],
+    more: Mapping[str, Any],
+) -> None:
+    """Write them as JSON; `where` is of before they were measured."""
+    version = subprocess.run([BLKLAB, "--version"], check=True, capture_output=True, text=True)
+    kept = {
+        "version": version.stdout.split()[-1],
+        "rounds": rounds,
+        "machine": where,
+        "figures": [asdict(f) | {"median": f.median, "met": f.met} for f in figures],
+        **more,
+    }
+    path.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")

@@ -1,0 +1,26 @@
+"""The options of every command that has one disk."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from blklab.cli import complete
+
+DISK_HELP = "Disk model: name or file.toml[:key=value,...]."
+
+DiskName = Annotated[str, typer.Option("--disk", help=DISK_HELP, autocompletion=complete.disk)]
+DataPlace = Annotated[
+    str,
+    typer.Option(
+        "--data",
+        metavar="memory|none|FILE",
+        help="Where the disk's data are kept: in memory, in a sparse file that stays, or "
+        "nowhere (reads give zeros).",
+    ),
+]
+PlatterSeed = Annotated[
+    int,
+    typer.Option("--seed", min=0, max=2**63 - 1, help="Where a platter stands at the start."),
+]

@@ -1,0 +1,45 @@
+"""Several runs at the same time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from typing import TypeVar
+
+# How often the waiting thread looks up, so that Ctrl-C is noticed at once.
+_LOOK_UP_S = 0.2
+
+Task = TypeVar("Task")
+Found = TypeVar("Found")
+
+
+def run_all(
+    one: Callable[[Task], Found],
+    tasks: Sequence[Task],
+    threads: int,
+    done: Callable[[Found], None],
+    cancel: Callable[[], None],
+) -> list[Found]:
+    """What `one` makes of each task, in the order of `tasks`, in which they are begun too.
+
+    `done` is called after each, in this thread, as they end. Threads are enough: a rig does
+    not hold the interpreter's lock while it runs. If one fails, or the user interrupts, that is
+    raised; `cancel` is called first, which must make those that run end soon. Nothing runs any
+    more when this returns.
+    """
+    pool = ThreadPoolExecutor(threads, thread_name_prefix="blklab")
+    try:
+        futures = [pool.submit(one, task) for task in tasks]
+        waiting: set[Future[Found]] = set(futures)
+        while waiting:
+            ended, waiting = wait(waiting, _LOOK_UP_S, FIRST_COMPLETED)
+            for future in ended:
+                done(future.result())
+        return [future.result() for future in futures]
+    except BaseException:
+        # In this order: what is told to end makes room for another.
+        pool.shutdown(wait=False, cancel_futures=True)
+        cancel()
+        raise
+    finally:
+        pool.shutdown(wait=True)

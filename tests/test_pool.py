@@ -1,0 +1,46 @@
+"""Several runs at the same time: their order, their failures, and what is left."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from blklab import pool
+
+
+def test_what_is_found_stands_in_the_tasks_order_and_each_is_told_as_it_ends() -> None:
+    second_ended = threading.Event()
+
+    def one(task: int) -> int:
+        if task == 1:
+            # Cannot end before the second, which has to run beside it.
+            assert second_ended.wait(10)
+        return 10 * task
+
+    told: list[int] = []
+
+    def done(found: int) -> None:
+        told.append(found)
+        if found == 20:
+            second_ended.set()
+
+    assert pool.run_all(one, [1, 2, 3], 2, done, pytest.fail) == [10, 20, 30]
+    assert sorted(told) == [10, 20, 30] and told[0] != 10
+
+
+def test_a_failure_ends_what_runs_and_begins_nothing_more() -> None:
+    ended, begun = threading.Event(), []
+
+    def one(task: str) -> None:
+        begun.append(task)
+        if task == "bad":
+            raise ValueError("bad")
+        # Runs until it is told to end.
+        assert ended.wait(10)
+
+    with pytest.raises(ValueError, match="bad"):
+        pool.run_all(one, ["long", "bad", *["later"] * 50], 2, lambda _: None, ended.set)
+    assert ended.is_set()
+    # In the place of the one that failed, before that was seen.
+    assert begun.count("later") <= 1
