@@ -108,6 +108,7 @@ def test_tunables_and_disk_overrides_reach_the_report(fake: Path) -> None:
         (["compare", "--workload", "randraed"], "did you mean 'randread'?"),
         (["compare", "--workload", "absent.fio"], "absent.fio: No such file or directory"),
         (["compare", "--scheduler", "deadlin"], "no scheduler 'deadlin'"),
+        (["compare", "--scheduler", "kyber@mine"], "the kernel 'mine' needs --rig kernel"),
         (["compare", "--objective", "troughput"], "did you mean 'throughput'?"),
         (["compare", "--rig", "real"], "no rig 'real'; there is: kernel, sim"),
         (["compare", "--disk", "950pro-256gb:dies"], "expected key=value behind ':'"),

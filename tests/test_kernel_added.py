@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -159,6 +160,32 @@ def test_a_new_scheduler_shows_in_what_is_measured(sstf: str) -> None:
     # Readers alone are served by kyber in the order in which they come.
     kyber, _, _ = measured(f"kyber@{sstf}")
     assert kyber.detail.sector.tolist() == fair.detail.sector.tolist()
+
+
+@pytest.mark.parametrize("rw", ["write", "write:-8k"])
+def test_its_requests_grow_at_both_ends_and_nothing_is_lost(sstf: str, rw: str) -> None:
+    """As -8k comes behind each block of 4k, the second load goes backwards."""
+    job = f"[a]\nrw={rw}\nioengine=libaio\ndirect=1\niodepth=32\nsize=64m\nnumber_ios=2000\n"
+    disk = blklab.simulate(
+        job, disk="wd10ezrx:ncq=false", scheduler=f"sstf@{sstf}", rig="kernel", driver="native"
+    ).disk
+    assert disk.write_ios + disk.write_merges == 2000
+    assert disk.write_merges > 1800
+    assert disk.write_sectors == 2000 * 8
+
+
+def test_a_file_system_on_it_keeps_its_files(sstf: str) -> None:
+    if shutil.which("mkfs.ext4", path="/usr/sbin:/sbin") is None:
+        pytest.skip("mkfs.ext4 is not installed")
+    script = (
+        "for n in 1 2 3 4 5; do seq $n 40000 > $n & done; wait; sync;"
+        "echo 3 > /proc/sys/vm/drop_caches; for n in 1 2 3 4 5; do seq $n 40000 | cmp - $n; done"
+    )
+    done = run(
+        *("kernel", "run", "--kernel", sstf, "--scheduler", "sstf", "--disk", "wd10ezrx"),
+        *("--mkfs", "ext4", "--", "sh", "-c", script),
+    )
+    assert (done.exit_code, done.stdout) == (0, ""), done.stderr
 
 
 def test_the_tutorials_line_of_kyber_gives_reads_way(tmp_path: Path) -> None:

@@ -61,3 +61,13 @@ def test_a_comparison_shows_and_keeps_what_was_rounded(tmp_path: Path) -> None:
     assert told in (tmp_path / "report.html").read_text()
     rows = json.loads((tmp_path / "results.json").read_text())["runs"]
     assert [row["notes"] for row in rows] == [[told.removeprefix(f"{spec}: ")]] * 2
+
+
+def test_one_run_says_on_stderr_what_was_rounded(tmp_path: Path) -> None:
+    kernel = real_kernel.image().parent.name
+    (tmp_path / "j.fio").write_text(JOB)
+    where = ("--disk", "950pro-256gb", "--kernel", kernel, "--scheduler", "bfq:timeout_sync=121")
+    once = run("fio", str(tmp_path / "j.fio"), "--rig", "kernel", "--driver", "native", *where)
+    assert once.stderr == "blklab: timeout_sync=121 is 130: the kernel counts in ticks\n"
+    program = run("kernel", "run", *where, "--", "true")
+    assert "blklab: timeout_sync=121 is 130: the kernel counts in ticks\n" in program.stderr

@@ -37,7 +37,7 @@ class SimRig:
 
     def check_scheduler(self, spec: str) -> dict[str, Any]:
         """See :class:`blklab.rigs.Rig`."""
-        return check_scheduler(spec)
+        return check_scheduler(_without_kernel(spec))
 
     def run(self, experiment: Experiment) -> Result:
         """Simulate without the GIL; see :class:`blklab.rigs.Rig`."""
@@ -50,7 +50,7 @@ class SimRig:
                 disk.file.text,
                 str(disk.file.path),
                 list(disk.overrides),
-                experiment.scheduler,
+                _without_kernel(experiment.scheduler),
                 experiment.seed,
                 dict(experiment.host),
                 experiment.ignore_unsupported,
@@ -87,6 +87,14 @@ def schedulers() -> list[dict[str, Any]]:
     """Name, summary, source and tunables of every scheduler."""
     table: list[dict[str, Any]] = json.loads(_core.schedulers())
     return table
+
+
+def _without_kernel(spec: str) -> str:
+    """`spec`; InputError if it names a kernel."""
+    _, at, kernel = spec.rpartition("@")
+    if at:
+        raise InputError(f"scheduler '{spec}': the kernel '{kernel}' needs --rig kernel")
+    return spec
 
 
 def check_scheduler(spec: str) -> dict[str, Any]:
