@@ -33,9 +33,7 @@ bs=4k
 iodepth=32
 size=1G
 norandommap
-time_based
-runtime=365d
-number_ios={ios}
+io_size={bytes}
 """
 
 _RATE = """
@@ -84,7 +82,7 @@ class _Run:
 
 
 def _run(ios: int, disk: str, scheduler: str) -> _Run:
-    arguments = [_JOB.format(ios=ios), disk, scheduler]
+    arguments = [_JOB.format(bytes=ios * 4096), disk, scheduler]
     done, core_s, whole_s, peak_kib = _python(_RATE, *arguments).split()
     if int(done) < ios:
         raise RuntimeError(f"{disk}, {scheduler}: {done} I/Os instead of {ios}")

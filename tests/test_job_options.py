@@ -240,6 +240,10 @@ def test_loops_repeat_the_pass() -> None:
 
 def test_number_ios_ends_the_job() -> None:
     assert only(simulate("rw=randread", "number_ios=100")).read.ios == 100
+    # As real fio 3.33 does.
+    assert only(simulate("rw=randread", "number_ios=100", "loops=3")).read.ios == 300
+    timed = only(simulate("rw=randread", "number_ios=3", "time_based", "runtime=1"))
+    assert timed.read.ios > 3
 
 
 # Engines and depth.

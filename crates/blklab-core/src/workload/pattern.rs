@@ -174,7 +174,11 @@ impl Pattern {
             limits,
             bytes_left: budget,
             budget,
-            ios_left: access.number_ios.unwrap_or(u64::MAX),
+            // As fio has it: of all loops together, and of no effect in a time-based job.
+            ios_left: match access.number_ios {
+                Some(ios) if !time_based => ios.saturating_mul(u64::from(job.timing.loops)),
+                _ => u64::MAX,
+            },
             bytes_before: 0,
             loops_left: job.timing.loops - 1,
             job,

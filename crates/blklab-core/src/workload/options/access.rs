@@ -161,7 +161,7 @@ pub(super) const OPTIONS: &[JobOption] = &[
         "number_ios",
         Takes::Count(0, u64::MAX, |d, n| d.spec.access.number_ios = (n > 0).then_some(n)),
         "0",
-        "end the job after this many I/Os; 0 for no limit",
+        "end the job after this many I/Os, times `loops`; 0 for no limit, and without effect in a time-based job",
     ),
 ];
 

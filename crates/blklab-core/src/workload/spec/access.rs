@@ -189,6 +189,6 @@ pub struct Access {
     pub randrepeat: bool,
     /// `randseed`: used in place of the run's seed.
     pub randseed: Option<u64>,
-    /// `number_ios`: stop after so many I/Os.
+    /// `number_ios`: stop after so many I/Os, times the loops; ignored in a time-based job.
     pub number_ios: Option<u64>,
 }
