@@ -16,18 +16,32 @@
 //! controllers, zoned disks. A plug takes no time, since the process that fills it does
 //! not sleep before it is flushed.
 
+/// What the scheduler sees. A macro, since it borrows fields beside the scheduler's.
+macro_rules! queue {
+    ($block:expr, $now:expr) => {
+        crate::scheduler::Queue {
+            now: $now,
+            requests: &$block.requests,
+            in_flight: $block.in_flight,
+            limits: &$block.limits,
+        }
+    };
+}
+
+mod dispatch;
 mod limits;
+mod merging;
 mod rules;
 mod stream;
 #[cfg(test)]
 mod tests;
 
-use crate::disk::{AnyDisk, Command, Completion, Disk, Tag};
+use crate::disk::{AnyDisk, Completion, Disk};
 use crate::host::Host;
 use crate::recorder::{SeriesRecorder, TraceRecorder};
 use crate::request::{Bio, BioChain, Op, ProcessId, Request, RequestId, RequestSlab};
 use crate::result::DiskCounters;
-use crate::scheduler::{AnyScheduler, Generation, InsertAt, Merge, Queue, QueueLimits, can_join, can_merge};
+use crate::scheduler::{AnyScheduler, Generation, InsertAt, QueueLimits};
 use crate::ticks::Ticks;
 use crate::units::Nanos;
 
@@ -38,10 +52,6 @@ pub use stream::{BIO_SECTORS, BioStream};
 
 /// A plug whose last request has grown to 128 KiB is flushed (`BLK_PLUG_FLUSH_SIZE`).
 const PLUG_SECTORS: u32 = 128 * 1024 / 512;
-
-/// A scheduler that has requests and gives none is asked again after this time
-/// (`BLK_MQ_BUDGET_DELAY`).
-const BUDGET_DELAY: Nanos = Nanos::from_millis(3);
 
 /// What became of a bio.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,13 +137,6 @@ pub struct Block {
     /// Depth and throughput over time.
     pub series: SeriesRecorder,
     trace: TraceRecorder,
-}
-
-/// What the scheduler sees. A macro, since it borrows fields beside the scheduler's.
-macro_rules! queue {
-    ($block:expr, $now:expr) => {
-        Queue { now: $now, requests: &$block.requests, in_flight: $block.in_flight, limits: &$block.limits }
-    };
 }
 
 impl Block {
@@ -303,85 +306,6 @@ impl Block {
         })
     }
 
-    #[inline]
-    fn merge_into_plug(&mut self, now: Nanos, bio: &Bio) -> bool {
-        let queue = queue!(self, now);
-        for &id in self.plug.iter().rev().take(self.rules.plug_merges) {
-            for merge in [Merge::Back(id), Merge::Front(id)] {
-                if can_merge(&queue, bio, merge) {
-                    self.grow(merge, bio);
-                    return true;
-                }
-            }
-        }
-        false
-    }
-
-    #[inline]
-    fn merge_into_waiting(&mut self, now: Nanos, bio: &Bio) -> bool {
-        if self.scheduler.waiting() == 0 {
-            return false;
-        }
-        let Some(merge) = self.scheduler.find_merge(&queue!(self, now), bio) else { return false };
-        let (Merge::Back(id) | Merge::Front(id)) = merge;
-        let old_sector = self.requests[id].sector;
-        self.grow(merge, bio);
-        self.scheduler.bio_merged(&queue!(self, now), merge, old_sector);
-        self.join_neighbour(now, id, matches!(merge, Merge::Back(_)));
-        true
-    }
-
-    /// Add `bio` to a request.
-    fn grow(&mut self, merge: Merge, bio: &Bio) {
-        let (Merge::Back(id) | Merge::Front(id)) = merge;
-        let request = &mut self.requests[id];
-        request.sectors += bio.sectors;
-        let rest = if let Merge::Front(_) = merge {
-            request.sector = bio.sector;
-            let second = std::mem::replace(&mut request.owner, bio.owner);
-            prepend(&mut self.bios, second, request.rest)
-        } else {
-            let last = prepend(&mut self.bios, bio.owner, BioChain::default());
-            concat(&mut self.bios, request.rest, last)
-        };
-        self.requests[id].rest = rest;
-        self.count_merge(bio.op);
-    }
-
-    fn count_merge(&mut self, op: Op) {
-        match op {
-            Op::Read => self.counters.read_merges += 1,
-            _ => self.counters.write_merges += 1,
-        }
-    }
-
-    /// The grown `id` may now touch the request behind (or before) it.
-    fn join_neighbour(&mut self, now: Nanos, id: RequestId, after: bool) {
-        let queue = queue!(self, now);
-        let Some(other) = self.scheduler.neighbour(&queue, id, after) else { return };
-        let (first, next) = if after { (id, other) } else { (other, id) };
-        if can_join(&queue, first, next) {
-            self.scheduler.requests_merged(&queue, first, next);
-            self.append(now, first, next);
-        }
-    }
-
-    /// Append the chain of `gone` to that of `kept` and free `gone`.
-    fn append(&mut self, now: Nanos, kept: RequestId, gone: RequestId) {
-        self.account(now);
-        self.waiting -= 1;
-        let gone = self.requests.remove(gone);
-        self.hw_queues[usize::from(gone.hw_queue)].free(gone.sync);
-        let kept = &mut self.requests[kept];
-        kept.sectors += gone.sectors;
-        // A joined request's time counts from the earlier start on, as in diskstats.
-        self.counters.joined_ns += (now - gone.inserted.max(kept.inserted)).0;
-        kept.inserted = kept.inserted.min(gone.inserted);
-        let of_gone = prepend(&mut self.bios, gone.owner, gone.rest);
-        kept.rest = concat(&mut self.bios, kept.rest, of_gone);
-        self.count_merge(gone.op);
-    }
-
     /// Hand plugged requests to the scheduler, and what it lets go to the disk
     /// (`blk_finish_plug`).
     #[inline]
@@ -404,21 +328,6 @@ impl Block {
         self.run(now, disk);
     }
 
-    /// A new request has gone to the disk past the scheduler, which would have kept it for no
-    /// time and before no other.
-    #[inline]
-    fn issued_directly(&mut self, now: Nanos, id: RequestId, disk: &mut AnyDisk) -> bool {
-        if !self.issues_directly || !self.to_run.is_empty() || !self.flushes.waiting.is_empty() {
-            return false;
-        }
-        let hw_queue = &self.hw_queues[usize::from(self.requests[id].hw_queue)];
-        let takes = hw_queue.in_flight < self.limits.queue_depth && self.scheduler.waiting() == 0;
-        if takes {
-            self.issue(now, id, disk);
-        }
-        takes
-    }
-
     /// `joins`: a request may be appended to one that waits instead.
     #[inline]
     fn insert(&mut self, now: Nanos, id: RequestId, joins: bool) {
@@ -426,159 +335,6 @@ impl Block {
         if !(joins && self.join_waiting(now, id)) {
             self.scheduler.insert(&queue!(self, now), id, InsertAt::Sorted);
         }
-    }
-
-    /// Append a new request to one that waits, and that to the next, as far as the
-    /// scheduler offers any (`blk_mq_sched_try_insert_merge`).
-    #[inline]
-    fn join_waiting(&mut self, now: Nanos, id: RequestId) -> bool {
-        let mut last = id;
-        while self.scheduler.waiting() > 0
-            && let Some(kept) = self.scheduler.find_join(&queue!(self, now), last)
-        {
-            self.scheduler.requests_merged(&queue!(self, now), kept, last);
-            self.append(now, kept, last);
-            last = kept;
-        }
-        last != id
-    }
-
-    /// Hardware queue `hw_queue` may have something to dispatch.
-    #[inline]
-    fn mark(&mut self, hw_queue: u16) {
-        let queue = &mut self.hw_queues[usize::from(hw_queue)];
-        if !queue.to_run {
-            queue.to_run = true;
-            self.to_run.push(hw_queue);
-        }
-    }
-
-    /// All hardware queues may, so that nobody has to look later.
-    fn mark_all(&mut self) {
-        self.worker_due = Nanos::NEVER;
-        (0..self.limits.hw_queues).for_each(|hw_queue| self.mark(hw_queue));
-    }
-
-    /// Give the disk as much as it takes and the scheduler lets go.
-    #[inline]
-    pub fn run(&mut self, now: Nanos, disk: &mut AnyDisk) {
-        if !self.to_run.is_empty() || !self.flushes.waiting.is_empty() {
-            self.run_marked(now, disk);
-        }
-    }
-
-    fn run_marked(&mut self, now: Nanos, disk: &mut AnyDisk) {
-        if self.rules.peeks {
-            return self.run_peeking(now, disk);
-        }
-        if self.flush_is_due() && self.hw_queues[0].in_flight < self.limits.queue_depth {
-            self.issue_flush(now, disk);
-        }
-        for index in 0..self.to_run.len() {
-            let hw_queue = self.to_run[index];
-            self.hw_queues[usize::from(hw_queue)].to_run = false;
-            while self.scheduler.waiting() > 0 {
-                let queue = &mut self.hw_queues[usize::from(hw_queue)];
-                if queue.in_flight >= self.limits.queue_depth {
-                    queue.restart = true;
-                    break;
-                }
-                let Some(id) = self.scheduler.dispatch(&queue!(self, now), hw_queue) else {
-                    self.try_later(now, hw_queue);
-                    break;
-                };
-                self.issue(now, id, disk);
-            }
-        }
-        self.to_run.clear();
-    }
-
-    /// The same with a driver that looks at the next request first and at the disk then: what
-    /// it has seen stays out of the scheduler, unmerged and before all others, until the disk
-    /// takes it (`scsi_request_fn`, `blk_peek_request`).
-    fn run_peeking(&mut self, now: Nanos, disk: &mut AnyDisk) {
-        for hw_queue in self.to_run.drain(..) {
-            self.hw_queues[usize::from(hw_queue)].to_run = false;
-        }
-        for hw_queue in 0..self.limits.hw_queues {
-            self.run_peeking_one(now, hw_queue, disk);
-        }
-    }
-
-    fn run_peeking_one(&mut self, now: Nanos, hw_queue: u16, disk: &mut AnyDisk) {
-        let index = usize::from(hw_queue);
-        loop {
-            let flush = hw_queue == 0 && self.flush_is_due();
-            if self.hw_queues[index].parked.is_none() && !flush {
-                let next = self.scheduler.dispatch(&queue!(self, now), hw_queue);
-                self.hw_queues[index].parked = next;
-                if next.is_none() {
-                    self.try_later(now, hw_queue);
-                    return;
-                }
-            }
-            if self.hw_queues[index].in_flight >= self.limits.queue_depth {
-                self.hw_queues[index].restart = true;
-                return;
-            }
-            match self.hw_queues[index].parked.take() {
-                Some(id) => self.issue(now, id, disk),
-                None => self.issue_flush(now, disk),
-            }
-        }
-    }
-
-    /// The scheduler gives nothing although it has something: the worker asks again later,
-    /// unless it is woken before (`blk_mq_delay_run_hw_queues`).
-    fn try_later(&mut self, now: Nanos, hw_queue: u16) {
-        let polls = !self.rules.always_restarts && self.worker_due == Nanos::NEVER;
-        if polls && self.scheduler.has_work(hw_queue) {
-            self.worker_due = self.ticks.timer(now, self.ticks.span(BUDGET_DELAY));
-        }
-    }
-
-    /// A flush waits and none is with the disk.
-    #[inline]
-    fn flush_is_due(&self) -> bool {
-        !self.flushes.waiting.is_empty() && self.flushes.request.is_none()
-    }
-
-    #[inline]
-    fn issue(&mut self, now: Nanos, id: RequestId, disk: &mut AnyDisk) {
-        self.account(now);
-        self.waiting -= 1;
-        self.in_flight += 1;
-        let request = &mut self.requests[id];
-        request.issued = now;
-        self.hw_queues[usize::from(request.hw_queue)].in_flight += 1;
-        disk.submit(
-            now,
-            Command {
-                tag: Tag(id.0),
-                op: request.op,
-                sector: request.sector,
-                sectors: request.sectors,
-                fua: request.fua && !self.flush_after_fua,
-                // Linux leaves NCQ priorities off (`ncq_prio_enable`).
-                urgent: false,
-            },
-        );
-    }
-
-    fn issue_flush(&mut self, now: Nanos, disk: &mut AnyDisk) {
-        std::mem::swap(&mut self.flushes.waiting, &mut self.flushes.running);
-        self.account(now);
-        self.waiting += 1;
-        let id = self.requests.insert(Request {
-            op: Op::Flush,
-            sync: true,
-            process: ProcessId::KERNEL,
-            inserted: now,
-            ..Request::default()
-        });
-        self.hw_queues[0].allocated[1] += 1;
-        self.flushes.request = Some(id);
-        self.issue(now, id, disk);
     }
 
     /// The disk has ended a command: append the owners of its bios to `owners`. Call
@@ -687,19 +443,4 @@ impl DiskCounters {
             }
         }
     }
-}
-
-/// The chain that begins with a bio of `owner` and goes on with `rest`.
-fn prepend(bios: &mut slab::Slab<BioNode>, owner: u64, rest: BioChain) -> BioChain {
-    let head = bios.insert(BioNode { owner, next: rest.head }) as u32;
-    BioChain { head, tail: if rest.tail == BioChain::END { head } else { rest.tail } }
-}
-
-/// `first`, then `second`, which is not empty.
-fn concat(bios: &mut slab::Slab<BioNode>, first: BioChain, second: BioChain) -> BioChain {
-    if first.tail == BioChain::END {
-        return second;
-    }
-    bios[first.tail as usize].next = second.head;
-    BioChain { head: first.head, tail: second.tail }
 }

@@ -1,0 +1,165 @@
+//! From the scheduler to the disk.
+
+use super::Block;
+use crate::disk::{AnyDisk, Command, Disk, Tag};
+use crate::request::{Op, ProcessId, Request, RequestId};
+use crate::units::Nanos;
+
+/// A scheduler that has requests and gives none is asked again after this time
+/// (`BLK_MQ_BUDGET_DELAY`).
+const BUDGET_DELAY: Nanos = Nanos::from_millis(3);
+
+impl Block {
+    /// A new request has gone to the disk past the scheduler, which would have kept it for no
+    /// time and before no other.
+    #[inline]
+    pub(super) fn issued_directly(&mut self, now: Nanos, id: RequestId, disk: &mut AnyDisk) -> bool {
+        if !self.issues_directly || !self.to_run.is_empty() || !self.flushes.waiting.is_empty() {
+            return false;
+        }
+        let hw_queue = &self.hw_queues[usize::from(self.requests[id].hw_queue)];
+        let takes = hw_queue.in_flight < self.limits.queue_depth && self.scheduler.waiting() == 0;
+        if takes {
+            self.issue(now, id, disk);
+        }
+        takes
+    }
+
+    /// Hardware queue `hw_queue` may have something to dispatch.
+    #[inline]
+    pub(super) fn mark(&mut self, hw_queue: u16) {
+        let queue = &mut self.hw_queues[usize::from(hw_queue)];
+        if !queue.to_run {
+            queue.to_run = true;
+            self.to_run.push(hw_queue);
+        }
+    }
+
+    /// All hardware queues may, so that nobody has to look later.
+    pub(super) fn mark_all(&mut self) {
+        self.worker_due = Nanos::NEVER;
+        (0..self.limits.hw_queues).for_each(|hw_queue| self.mark(hw_queue));
+    }
+
+    /// Give the disk as much as it takes and the scheduler lets go.
+    #[inline]
+    pub fn run(&mut self, now: Nanos, disk: &mut AnyDisk) {
+        if !self.to_run.is_empty() || !self.flushes.waiting.is_empty() {
+            self.run_marked(now, disk);
+        }
+    }
+
+    fn run_marked(&mut self, now: Nanos, disk: &mut AnyDisk) {
+        if self.rules.peeks {
+            return self.run_peeking(now, disk);
+        }
+        if self.flush_is_due() && self.hw_queues[0].in_flight < self.limits.queue_depth {
+            self.issue_flush(now, disk);
+        }
+        for index in 0..self.to_run.len() {
+            let hw_queue = self.to_run[index];
+            self.hw_queues[usize::from(hw_queue)].to_run = false;
+            while self.scheduler.waiting() > 0 {
+                let queue = &mut self.hw_queues[usize::from(hw_queue)];
+                if queue.in_flight >= self.limits.queue_depth {
+                    queue.restart = true;
+                    break;
+                }
+                let Some(id) = self.scheduler.dispatch(&queue!(self, now), hw_queue) else {
+                    self.try_later(now, hw_queue);
+                    break;
+                };
+                self.issue(now, id, disk);
+            }
+        }
+        self.to_run.clear();
+    }
+
+    /// The same with a driver that looks at the next request first and at the disk then: what
+    /// it has seen stays out of the scheduler, unmerged and before all others, until the disk
+    /// takes it (`scsi_request_fn`, `blk_peek_request`).
+    fn run_peeking(&mut self, now: Nanos, disk: &mut AnyDisk) {
+        for hw_queue in self.to_run.drain(..) {
+            self.hw_queues[usize::from(hw_queue)].to_run = false;
+        }
+        for hw_queue in 0..self.limits.hw_queues {
+            self.run_peeking_one(now, hw_queue, disk);
+        }
+    }
+
+    fn run_peeking_one(&mut self, now: Nanos, hw_queue: u16, disk: &mut AnyDisk) {
+        let index = usize::from(hw_queue);
+        loop {
+            let flush = hw_queue == 0 && self.flush_is_due();
+            if self.hw_queues[index].parked.is_none() && !flush {
+                let next = self.scheduler.dispatch(&queue!(self, now), hw_queue);
+                self.hw_queues[index].parked = next;
+                if next.is_none() {
+                    self.try_later(now, hw_queue);
+                    return;
+                }
+            }
+            if self.hw_queues[index].in_flight >= self.limits.queue_depth {
+                self.hw_queues[index].restart = true;
+                return;
+            }
+            match self.hw_queues[index].parked.take() {
+                Some(id) => self.issue(now, id, disk),
+                None => self.issue_flush(now, disk),
+            }
+        }
+    }
+
+    /// The scheduler gives nothing although it has something: the worker asks again later,
+    /// unless it is woken before (`blk_mq_delay_run_hw_queues`).
+    fn try_later(&mut self, now: Nanos, hw_queue: u16) {
+        let polls = !self.rules.always_restarts && self.worker_due == Nanos::NEVER;
+        if polls && self.scheduler.has_work(hw_queue) {
+            self.worker_due = self.ticks.timer(now, self.ticks.span(BUDGET_DELAY));
+        }
+    }
+
+    /// A flush waits and none is with the disk.
+    #[inline]
+    pub(super) fn flush_is_due(&self) -> bool {
+        !self.flushes.waiting.is_empty() && self.flushes.request.is_none()
+    }
+
+    #[inline]
+    fn issue(&mut self, now: Nanos, id: RequestId, disk: &mut AnyDisk) {
+        self.account(now);
+        self.waiting -= 1;
+        self.in_flight += 1;
+        let request = &mut self.requests[id];
+        request.issued = now;
+        self.hw_queues[usize::from(request.hw_queue)].in_flight += 1;
+        disk.submit(
+            now,
+            Command {
+                tag: Tag(id.0),
+                op: request.op,
+                sector: request.sector,
+                sectors: request.sectors,
+                fua: request.fua && !self.flush_after_fua,
+                // Linux leaves NCQ priorities off (`ncq_prio_enable`).
+                urgent: false,
+            },
+        );
+    }
+
+    fn issue_flush(&mut self, now: Nanos, disk: &mut AnyDisk) {
+        std::mem::swap(&mut self.flushes.waiting, &mut self.flushes.running);
+        self.account(now);
+        self.waiting += 1;
+        let id = self.requests.insert(Request {
+            op: Op::Flush,
+            sync: true,
+            process: ProcessId::KERNEL,
+            inserted: now,
+            ..Request::default()
+        });
+        self.hw_queues[0].allocated[1] += 1;
+        self.flushes.request = Some(id);
+        self.issue(now, id, disk);
+    }
+}

@@ -1,0 +1,117 @@
+//! Bios and requests that touch become one.
+
+use super::{BioNode, Block};
+use crate::request::{Bio, BioChain, Op, RequestId};
+use crate::scheduler::{Merge, can_join, can_merge};
+use crate::units::Nanos;
+
+impl Block {
+    #[inline]
+    pub(super) fn merge_into_plug(&mut self, now: Nanos, bio: &Bio) -> bool {
+        let queue = queue!(self, now);
+        for &id in self.plug.iter().rev().take(self.rules.plug_merges) {
+            for merge in [Merge::Back(id), Merge::Front(id)] {
+                if can_merge(&queue, bio, merge) {
+                    self.grow(merge, bio);
+                    return true;
+                }
+            }
+        }
+        false
+    }
+
+    #[inline]
+    pub(super) fn merge_into_waiting(&mut self, now: Nanos, bio: &Bio) -> bool {
+        if self.scheduler.waiting() == 0 {
+            return false;
+        }
+        let Some(merge) = self.scheduler.find_merge(&queue!(self, now), bio) else { return false };
+        let (Merge::Back(id) | Merge::Front(id)) = merge;
+        let old_sector = self.requests[id].sector;
+        self.grow(merge, bio);
+        self.scheduler.bio_merged(&queue!(self, now), merge, old_sector);
+        self.join_neighbour(now, id, matches!(merge, Merge::Back(_)));
+        true
+    }
+
+    /// Add `bio` to a request.
+    fn grow(&mut self, merge: Merge, bio: &Bio) {
+        let (Merge::Back(id) | Merge::Front(id)) = merge;
+        let request = &mut self.requests[id];
+        request.sectors += bio.sectors;
+        let rest = if let Merge::Front(_) = merge {
+            request.sector = bio.sector;
+            let second = std::mem::replace(&mut request.owner, bio.owner);
+            prepend(&mut self.bios, second, request.rest)
+        } else {
+            let last = prepend(&mut self.bios, bio.owner, BioChain::default());
+            concat(&mut self.bios, request.rest, last)
+        };
+        self.requests[id].rest = rest;
+        self.count_merge(bio.op);
+    }
+
+    fn count_merge(&mut self, op: Op) {
+        match op {
+            Op::Read => self.counters.read_merges += 1,
+            _ => self.counters.write_merges += 1,
+        }
+    }
+
+    /// The grown `id` may now touch the request behind (or before) it.
+    fn join_neighbour(&mut self, now: Nanos, id: RequestId, after: bool) {
+        let queue = queue!(self, now);
+        let Some(other) = self.scheduler.neighbour(&queue, id, after) else { return };
+        let (first, next) = if after { (id, other) } else { (other, id) };
+        if can_join(&queue, first, next) {
+            self.scheduler.requests_merged(&queue, first, next);
+            self.append(now, first, next);
+        }
+    }
+
+    /// Append the chain of `gone` to that of `kept` and free `gone`.
+    fn append(&mut self, now: Nanos, kept: RequestId, gone: RequestId) {
+        self.account(now);
+        self.waiting -= 1;
+        let gone = self.requests.remove(gone);
+        self.hw_queues[usize::from(gone.hw_queue)].free(gone.sync);
+        let kept = &mut self.requests[kept];
+        kept.sectors += gone.sectors;
+        // A joined request's time counts from the earlier start on, as in diskstats.
+        self.counters.joined_ns += (now - gone.inserted.max(kept.inserted)).0;
+        kept.inserted = kept.inserted.min(gone.inserted);
+        let of_gone = prepend(&mut self.bios, gone.owner, gone.rest);
+        kept.rest = concat(&mut self.bios, kept.rest, of_gone);
+        self.count_merge(gone.op);
+    }
+
+    /// Append a new request to one that waits, and that to the next, as far as the
+    /// scheduler offers any (`blk_mq_sched_try_insert_merge`).
+    #[inline]
+    pub(super) fn join_waiting(&mut self, now: Nanos, id: RequestId) -> bool {
+        let mut last = id;
+        while self.scheduler.waiting() > 0
+            && let Some(kept) = self.scheduler.find_join(&queue!(self, now), last)
+        {
+            self.scheduler.requests_merged(&queue!(self, now), kept, last);
+            self.append(now, kept, last);
+            last = kept;
+        }
+        last != id
+    }
+}
+
+/// The chain that begins with a bio of `owner` and goes on with `rest`.
+fn prepend(bios: &mut slab::Slab<BioNode>, owner: u64, rest: BioChain) -> BioChain {
+    let head = bios.insert(BioNode { owner, next: rest.head }) as u32;
+    BioChain { head, tail: if rest.tail == BioChain::END { head } else { rest.tail } }
+}
+
+/// `first`, then `second`, which is not empty.
+fn concat(bios: &mut slab::Slab<BioNode>, first: BioChain, second: BioChain) -> BioChain {
+    if first.tail == BioChain::END {
+        return second;
+    }
+    bios[first.tail as usize].next = second.head;
+    BioChain { head: first.head, tail: second.tail }
+}
