@@ -196,6 +196,30 @@ def test_the_same_run_gives_the_same_result(place: Path, kernel: str) -> None:
         assert np.array_equal(column, second.detail.columns()[name]), name
 
 
+@real_fio.needs_fio
+@pytest.mark.parametrize("load", ["rw=write\nbs=64k\n", "rw=randrw\nbs=16k\nfsync=32\n"])
+def test_buffered_runs_of_fio_are_the_same_again(place: Path, kernel: str, load: str) -> None:
+    job = f"[a]\n{load}size=256m\nruntime=3\ntime_based\n"
+    first, second = (
+        blklab.simulate(
+            job,
+            disk="wd10ezrx",
+            scheduler="mq-deadline",
+            rig="kernel",
+            kernel=kernel,
+            host={"memory_kb": 131072},
+        )
+        for _ in range(2)
+    )
+    assert first.disk == second.disk
+    assert first.jobs[0].write.ios > 200
+    for side in ("read", "write"):
+        one, other = (result.jobs[0].direction(side) for result in (first, second))
+        assert (one.ios, one.runtime_ns, one.clat) == (other.ios, other.runtime_ns, other.clat)
+    for name, column in first.detail.columns().items():
+        assert np.array_equal(column, second.detail.columns()[name]), name
+
+
 def test_a_comparison_names_kernel_and_driver(place: Path, kernel: str) -> None:
     (place / "job.fio").write_text(JOB)
     done = subprocess.run(

@@ -5,19 +5,21 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from blklab.errors import InputError
+import blklab
+from blklab.errors import InputError, RunError
 from blklab.rigs import sim
 from blklab.verify import matrix
-from blklab.verify.measure import Cell, Figures
+from blklab.verify.measure import Cell, Figures, figures, figures_at_disk
 from blklab.verify.verdict import judge, meets
 from tests import real_kernel
 from tests.test_cli import failing, run
 
 SAME = Figures(1000, 1e8, 1_000_000, 2_000_000)
-CELL = Cell("HDD", "wd10ezrx", "none", "read", "native", SAME, SAME, 1.0)
+CELL = Cell("HDD", "wd10ezrx", "none", "read", "native", SAME, SAME, "processes", 1.0)
 
 
 def test_every_load_is_a_job_file_that_the_simulator_takes() -> None:
@@ -25,7 +27,8 @@ def test_every_load_is_a_job_file_that_the_simulator_takes() -> None:
     assert len(set(names)) == len(names)
     for load in matrix.LOADS:
         described = sim.describe_job(load.entry(0.5), ignore_unsupported=False)
-        assert all(("runtime", "500ms") in map(tuple, job["options"]) for job in described["jobs"])
+        runtime = ("runtime", f"{max(500, round(1000 * load.least_seconds))}ms")
+        assert all(runtime in map(tuple, job["options"]) for job in described["jobs"])
     assert set(matrix.QUICK) <= set(names)
 
 
@@ -49,6 +52,26 @@ def test_nine_cells_in_ten_have_to_meet_the_bar_and_none_may_be_far_off() -> Non
     assert not judge([CELL] * 8 + [off] * 2).good
     assert not judge([CELL] * 99 + [far]).good
     assert judge([CELL] * 9 + [off]).missed == (off,)
+
+
+def test_figures_at_the_disk_are_of_the_commands_that_both_rigs_saw() -> None:
+    job = "[a]\nrw=write\nbs=64k\nsize=64m\nend_fsync=1\n"
+    run = blklab.simulate(job, disk="su800-128gb", scheduler="none")
+    trace = run.overview
+    commands = len(trace.sector)
+    shorter: dict[str, Any] = {name: kept[:-9] for name, kept in trace.columns().items()}
+    less = replace(run, detail=replace(trace, **shorter))
+    for real, count in ((replace(run, detail=trace), commands), (less, commands - 9)):
+        ours, theirs = figures_at_disk(run, real)
+        assert ours == theirs
+        seen = sorted((trace.completed_ns - trace.issued_ns)[:count].tolist())
+        assert ours.p50_ns == seen[(count + 1) // 2 - 1]
+        assert ours.p99_ns in seen
+        assert ours.p99_ns >= ours.p50_ns
+    assert figures(run).p50_ns < ours.p50_ns, "a write into memory is quicker than the disk"
+    thinned = replace(run, overview=replace(trace, stride=2))
+    with pytest.raises(RunError, match="more commands than the simulator keeps"):
+        figures_at_disk(thinned, run)
 
 
 def test_a_load_that_is_not_there_is_refused() -> None:

@@ -17,10 +17,13 @@ class Load:
     name: str
     text: str
     driver: str = "native"
+    least_seconds: float = 0.0
+    """A run lasts at least so long."""
 
     def entry(self, seconds: float) -> Entry:
         """The job file for a disk on which a run lasts `seconds`."""
-        limits = f"[global]\ntime_based\nruntime={round(seconds * 1000)}ms\n"
+        lasts_ms = round(max(seconds, self.least_seconds) * 1000)
+        limits = f"[global]\ntime_based\nruntime={lasts_ms}ms\n"
         return Entry(self.name, Path(f"{self.name}.fio"), limits + self.text)
 
 
@@ -43,6 +46,9 @@ SCHEDULERS = ("none", "mq-deadline", "kyber")
 
 _DIRECT = "direct=1\nsize=4g\n"
 _QUEUED = "ioengine=libaio\n"
+
+# Long enough to fill memory and to be held at the dirty limit for most of the run.
+_BUFFERED_S = 2.0
 
 # Sizes are such that no run comes to the end of its files.
 LOADS = (
@@ -76,8 +82,8 @@ LOADS = (
         f"[a]\n{_DIRECT}{_QUEUED}norandommap\niodepth=4\nrw=randread\n"
         "bssplit=4k/40:16k/30:64k/20:512k/10\n",
     ),
-    Load("read-seq-buffered", "[a]\nsize=4g\nrw=read\nbs=64k\n", "fio"),
-    Load("write-seq-buffered", "[a]\nsize=4g\nrw=write\nbs=64k\n", "fio"),
+    Load("read-seq-buffered", "[a]\nsize=4g\nrw=read\nbs=64k\n", "fio", _BUFFERED_S),
+    Load("write-seq-buffered", "[a]\nsize=4g\nrw=write\nbs=64k\n", "fio", _BUFFERED_S),
 )
 
 QUICK = ("read-rand-qd1", "write-seq", "think-time")

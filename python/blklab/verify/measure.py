@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 
+import numpy as np
+
+from blklab.errors import RunError
 from blklab.histogram import Histogram
 from blklab.result import Result, Trace
 
@@ -15,7 +18,10 @@ _ORDER_ROWS = 4000
 
 @dataclass(frozen=True)
 class Figures:
-    """What one rig measured, over all processes and directions."""
+    """What one rig measured, over all processes and directions.
+
+    Latencies are the processes', or the disk's where a page cache stands between.
+    """
 
     ios: int
     bytes_per_s: float
@@ -34,6 +40,8 @@ class Cell:
     driver: str
     sim: Figures
     kernel: Figures
+    latency_of: str
+    """Whose latencies they are: the ``processes``' or the ``disk``'s."""
     order: float | None
     """Share of the first commands that both dispatch in the same order; None where the rigs
     were not given the same sequence, or there are too few."""
@@ -56,6 +64,26 @@ def figures(result: Result) -> Figures:
         p50_ns=latency.percentile(50),
         p99_ns=latency.percentile(99),
     )
+
+
+def figures_at_disk(ours: Result, real: Result) -> tuple[Figures, Figures]:
+    """The same with the disk's latencies in place of the processes': of its first commands, as
+    many as both rigs have seen. RunError if there are more than the simulator keeps.
+
+    For loads that go through the page cache. A process that writes into memory waits for
+    nothing most of the time, so that its median compares nothing with nothing; what it sees
+    of scheduler and disk are the pauses at the dirty limit.
+    """
+    if ours.overview.stride != 1:
+        raise RunError("verify: the disk had more commands than the simulator keeps; run shorter")
+    count = min(len(ours.overview.sector), len(real.detail.sector))
+    return _disk_side(ours, ours.overview, count), _disk_side(real, real.detail, count)
+
+
+def _disk_side(run: Result, trace: Trace, count: int) -> Figures:
+    latency_ns = (trace.completed_ns - trace.issued_ns)[:count]
+    p50_ns, p99_ns = np.quantile(latency_ns, (0.5, 0.99), method="inverted_cdf").tolist()
+    return replace(figures(run), p50_ns=p50_ns, p99_ns=p99_ns)
 
 
 def order(ours: Result, real: Result) -> float | None:

@@ -11,12 +11,15 @@ from blklab.rigs import Experiment
 from blklab.rigs.kernel import KernelRig
 from blklab.rigs.sim import SimRig
 from blklab.verify.matrix import Load, Place
-from blklab.verify.measure import Cell, figures, order
+from blklab.verify.measure import Cell, figures, figures_at_disk, order
 
 MEMORY = "memory_kb=1048576"
 """What two guests can have at a time."""
-HOST = f"submit_ns=0,complete_ns=0,syscall_ns=0,copy_mb_s=0,cpus=1,budget=0,{MEMORY}"
-"""CPU work is free, there is one CPU and the driver has no budget, as in a guest."""
+HOST = (
+    "submit_ns=0,complete_ns=0,syscall_ns=0,copy_mb_s=0,cpus=1,hz=100,budget=0,partitions=1,"
+    f"{MEMORY}"
+)
+"""As in a guest: one CPU whose work is free, no file system, a driver without a budget."""
 
 
 @dataclass(frozen=True)
@@ -65,15 +68,18 @@ def run(
         ours = sim.run(replace(experiment, host=specs.host([HOST])))
         guest = guests[planned.load.driver]
         real = guest.run(replace(experiment, host=specs.host([MEMORY])))
+        native = planned.load.driver == "native"
+        both = (figures(ours), figures(real)) if native else figures_at_disk(ours, real)
         return Cell(
             place=planned.place.name,
             disk=disk.label,
             scheduler=planned.scheduler,
             load=planned.load.name,
             driver=planned.load.driver,
-            sim=figures(ours),
-            kernel=figures(real),
-            order=order(ours, real) if planned.load.driver == "native" else None,
+            sim=both[0],
+            kernel=both[1],
+            latency_of="processes" if native else "disk",
+            order=order(ours, real) if native else None,
         )
 
     try:
