@@ -143,6 +143,11 @@ impl Host {
         self.submit == Nanos::ZERO && self.complete == Nanos::ZERO
     }
 
+    /// No CPU work takes any time.
+    pub fn takes_no_time(&self) -> bool {
+        self.is_free() && self.syscall == Nanos::ZERO && self.copy_mb_s == 0
+    }
+
     /// CPU time to copy `bytes` between a process and the page cache.
     #[inline]
     pub fn copying(&self, bytes: u64) -> Nanos {

@@ -198,3 +198,19 @@ fn writes_to_a_partition_come_without_a_plug_and_merge_before_anybody_dispatches
     assert!(merges("none", 8, true) > 0);
     assert_eq!(merges("none", 2, false), 0);
 }
+
+#[test]
+fn who_reads_through_memory_is_not_locked_out_by_write_back() {
+    // Write-back takes every request there is, so readers often wait for one, and are woken
+    // together with the flusher. They must not lose that race time and again.
+    let job = "[global]\nruntime=6\ntime_based\nsize=4g\nbs=1m\n[from]\nrw=read\n[to]\nrw=write\n";
+    for host in [Host::new(&Host::settings()), Host::FREE] {
+        for scheduler in ["none", "mq-deadline", "kyber"] {
+            let experiment = Experiment::new(job, "wd10ezrx:ncq=off", scheduler);
+            let run = Experiment { host, ..experiment }.run();
+            let from = &run.jobs[0].read;
+            assert!(from.bytes > 60 << 20, "{scheduler}: {} bytes", from.bytes);
+            assert!(from.clat.max_ns < 2_000_000_000, "{scheduler}: {} ns", from.clat.max_ns);
+        }
+    }
+}

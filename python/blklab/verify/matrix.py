@@ -84,6 +84,12 @@ LOADS = (
     ),
     Load("read-seq-buffered", "[a]\nsize=4g\nrw=read\nbs=64k\n", "fio", _BUFFERED_S),
     Load("write-seq-buffered", "[a]\nsize=4g\nrw=write\nbs=64k\n", "fio", _BUFFERED_S),
+    Load(
+        "copy-buffered",
+        "[from]\nsize=4g\nrw=read\nbs=1m\n[to]\nsize=4g\nrw=write\nbs=1m\n",
+        "fio",
+        _BUFFERED_S,
+    ),
 )
 
 QUICK = ("read-rand-qd1", "write-seq", "think-time")

@@ -1,6 +1,6 @@
 //! The kernel's flusher thread (`wb_workfn`): writes dirty pages back, asynchronously.
 
-use super::world::{PageWork, Submitter, World};
+use super::world::{Asleep, PageWork, Submitter, World};
 use crate::request::{IoPrio, ProcessId};
 
 /// Ranges looked for at a time.
@@ -27,18 +27,31 @@ impl Flusher {
             waits: false,
         };
         // One plug for all that it writes (`wb_writeback`).
-        while self.pages.fill_plug(world, who).is_ok() {
-            self.pages.begin(true);
-            while self.pages.ranges.len() < RANGES_AT_ONCE {
-                let Some(range) = world.cache.next_writeback(world.now, RANGE_PAGES) else { break };
-                self.pages.ranges.push(range);
-            }
-            if self.pages.ranges.is_empty() {
-                world.unplug();
-                world.pass_on_request();
-                world.flusher_sleeps();
-                return;
+        loop {
+            match self.pages.hand_over_next(world, who) {
+                Err(Asleep) => return,
+                Ok(true) if world.others_run() => {
+                    world.unplug();
+                    return world.wake(ProcessId::KERNEL, world.now);
+                }
+                Ok(true) => {}
+                Ok(false) if self.find_more(world) => {}
+                Ok(false) => {
+                    world.unplug();
+                    world.pass_on_request();
+                    return world.flusher_sleeps();
+                }
             }
         }
+    }
+
+    /// Look for ranges to write back; false if there are none.
+    fn find_more(&mut self, world: &mut World) -> bool {
+        self.pages.begin(true);
+        while self.pages.ranges.len() < RANGES_AT_ONCE {
+            let Some(range) = world.cache.next_writeback(world.now, RANGE_PAGES) else { break };
+            self.pages.ranges.push(range);
+        }
+        !self.pages.ranges.is_empty()
     }
 }

@@ -204,6 +204,12 @@ impl World {
         self.ready.is_empty() && self.timers.next() > at.0
     }
 
+    /// Others run at this instant, on CPUs of their own: what costs CPU time in a host takes
+    /// turns with them. Where it is free the one CPU is left to whoever has it.
+    pub fn others_run(&self) -> bool {
+        !self.host.takes_no_time() && !self.ready.is_empty()
+    }
+
     /// When something happens next while all processes sleep.
     #[inline]
     pub fn next_event(&self) -> Nanos {
@@ -422,29 +428,27 @@ impl PageWork {
 
     /// Hand over what is left, under a plug of its own. `Err`: asleep until there is a request.
     pub fn hand_over(&mut self, world: &mut World, who: Submitter) -> Result<(), Asleep> {
-        self.fill_plug(world, who)?;
+        while self.hand_over_next(world, who)? {}
         world.unplug();
         world.pass_on_request();
         Ok(())
     }
 
-    /// The same under a plug that the caller flushes.
-    pub fn fill_plug(&mut self, world: &mut World, who: Submitter) -> Result<(), Asleep> {
-        loop {
-            let mut stream = match self.stream.take() {
-                Some(stream) => stream,
-                None => {
-                    let Some(&range) = self.ranges.get(self.next) else { break };
-                    self.next += 1;
-                    world.page_bios(range, self.write, who)
-                }
-            };
-            if !world.hand_over(&mut stream, who.process) {
-                self.stream = Some(stream);
-                return Err(Asleep);
+    /// Hand over the next range, under a plug that the caller flushes; false if none is left.
+    pub fn hand_over_next(&mut self, world: &mut World, who: Submitter) -> Result<bool, Asleep> {
+        let mut stream = match self.stream.take() {
+            Some(stream) => stream,
+            None => {
+                let Some(&range) = self.ranges.get(self.next) else { return Ok(false) };
+                self.next += 1;
+                world.page_bios(range, self.write, who)
             }
+        };
+        if !world.hand_over(&mut stream, who.process) {
+            self.stream = Some(stream);
+            return Err(Asleep);
         }
-        Ok(())
+        Ok(true)
     }
 }
 
