@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,11 +19,12 @@ class Load:
     text: str
     driver: str = "native"
     least_seconds: float = 0.0
-    """A run lasts at least so long."""
+    most_seconds: float = math.inf
+    """A run lasts at least and at most so long."""
 
     def entry(self, seconds: float) -> Entry:
         """The job file for a disk on which a run lasts `seconds`."""
-        lasts_ms = round(max(seconds, self.least_seconds) * 1000)
+        lasts_ms = round(min(max(seconds, self.least_seconds), self.most_seconds) * 1000)
         limits = f"[global]\ntime_based\nruntime={lasts_ms}ms\n"
         return Entry(self.name, Path(f"{self.name}.fio"), limits + self.text)
 
@@ -49,6 +51,10 @@ _QUEUED = "ioengine=libaio\n"
 
 # Long enough to fill memory and to be held at the dirty limit for most of the run.
 _BUFFERED_S = 2.0
+
+# A hard disk fills 1 GiB of memory with what it reads and writes in seven seconds; see "When
+# memory is full" in docs/agreement.md.
+_MEMORY_FULL_S = 6.0
 
 # Sizes are such that no run comes to the end of its files.
 LOADS = (
@@ -87,8 +93,8 @@ LOADS = (
     Load(
         "copy-buffered",
         "[from]\nsize=4g\nrw=read\nbs=1m\n[to]\nsize=4g\nrw=write\nbs=1m\n",
-        "fio",
-        _BUFFERED_S,
+        least_seconds=_BUFFERED_S,
+        most_seconds=_MEMORY_FULL_S,
     ),
 )
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 
 import numpy as np
+import numpy.typing as npt
 
 from blklab.errors import RunError
 from blklab.histogram import Histogram
@@ -14,6 +15,8 @@ from blklab.result import Result, Trace
 
 RIGS = ("sim", "kernel")
 _ORDER_ROWS = 4000
+_READ = 0
+"""Of a trace's column `op`."""
 
 
 @dataclass(frozen=True)
@@ -67,21 +70,37 @@ def figures(result: Result) -> Figures:
 
 
 def figures_at_disk(ours: Result, real: Result) -> tuple[Figures, Figures]:
-    """The same with the disk's latencies in place of the processes': of its first commands, as
-    many as both rigs have seen. RunError if there are more than the simulator keeps.
+    """The same with the disk's latencies in place of the processes': of the first commands that
+    ended while processes ran, as many as both rigs have seen. RunError if there are more than
+    the simulator keeps.
 
     For loads that go through the page cache. A process that writes into memory waits for
     nothing most of the time, so that its median compares nothing with nothing; what it sees
-    of scheduler and disk are the pauses at the dirty limit.
+    of scheduler and disk are the pauses at the dirty limit. Where a load reads and writes it is
+    the reads that somebody waits for, so only they count.
     """
     if ours.overview.stride != 1:
         raise RunError("verify: the disk had more commands than the simulator keeps; run shorter")
-    count = min(len(ours.overview.sector), len(real.detail.sector))
-    return _disk_side(ours, ours.overview, count), _disk_side(real, real.detail, count)
+    # When processes have ended the kernel writes back what they have left in memory, and ends
+    # the commands that were under way.
+    end_ns = min(max(job.end_ns for job in run.jobs) for run in (ours, real))
+    first, second = (_waited_for(trace, end_ns) for trace in (ours.overview, real.detail))
+    count = min(len(first), len(second))
+    return (
+        _disk_side(ours, ours.overview, first[:count]),
+        _disk_side(real, real.detail, second[:count]),
+    )
 
 
-def _disk_side(run: Result, trace: Trace, count: int) -> Figures:
-    latency_ns = (trace.completed_ns - trace.issued_ns)[:count]
+def _waited_for(trace: Trace, end_ns: int) -> npt.NDArray[np.intp]:
+    """Rows of the reads that ended by then; of all commands if there is no read."""
+    reads = trace.op == _READ
+    counts = reads if reads.any() else np.ones_like(reads)
+    return np.flatnonzero(counts & (trace.completed_ns <= end_ns))
+
+
+def _disk_side(run: Result, trace: Trace, rows: npt.NDArray[np.intp]) -> Figures:
+    latency_ns = (trace.completed_ns - trace.issued_ns)[rows]
     p50_ns, p99_ns = np.quantile(latency_ns, (0.5, 0.99), method="inverted_cdf").tolist()
     return replace(figures(run), p50_ns=p50_ns, p99_ns=p99_ns)
 
