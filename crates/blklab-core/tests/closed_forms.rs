@@ -209,7 +209,8 @@ fn who_reads_through_memory_is_not_locked_out_by_write_back() {
             let experiment = Experiment::new(job, "wd10ezrx:ncq=off", scheduler);
             let run = Experiment { host, ..experiment }.run();
             let from = &run.jobs[0].read;
-            assert!(from.bytes > 60 << 20, "{scheduler}: {} bytes", from.bytes);
+            // Of some 700 MiB that the disk moves; locked out it was 12.
+            assert!(from.bytes > 40 << 20, "{scheduler}: {} bytes", from.bytes);
             assert!(from.clat.max_ns < 2_000_000_000, "{scheduler}: {} ns", from.clat.max_ns);
         }
     }
