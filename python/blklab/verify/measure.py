@@ -15,8 +15,6 @@ from blklab.result import Result, Trace
 
 RIGS = ("sim", "kernel")
 _ORDER_ROWS = 4000
-_READ = 0
-"""Of a trace's column `op`."""
 
 
 @dataclass(frozen=True)
@@ -76,27 +74,21 @@ def figures_at_disk(ours: Result, real: Result) -> tuple[Figures, Figures]:
 
     For loads that go through the page cache. A process that writes into memory waits for
     nothing most of the time, so that its median compares nothing with nothing; what it sees
-    of scheduler and disk are the pauses at the dirty limit. Where a load reads and writes it is
-    the reads that somebody waits for, so only they count.
+    of scheduler and disk are the pauses at the dirty limit.
     """
     if ours.overview.stride != 1:
         raise RunError("verify: the disk had more commands than the simulator keeps; run shorter")
     # When processes have ended the kernel writes back what they have left in memory, and ends
     # the commands that were under way.
     end_ns = min(max(job.end_ns for job in run.jobs) for run in (ours, real))
-    first, second = (_waited_for(trace, end_ns) for trace in (ours.overview, real.detail))
+    first, second = (
+        np.flatnonzero(trace.completed_ns <= end_ns) for trace in (ours.overview, real.detail)
+    )
     count = min(len(first), len(second))
     return (
         _disk_side(ours, ours.overview, first[:count]),
         _disk_side(real, real.detail, second[:count]),
     )
-
-
-def _waited_for(trace: Trace, end_ns: int) -> npt.NDArray[np.intp]:
-    """Rows of the reads that ended by then; of all commands if there is no read."""
-    reads = trace.op == _READ
-    counts = reads if reads.any() else np.ones_like(reads)
-    return np.flatnonzero(counts & (trace.completed_ns <= end_ns))
 
 
 def _disk_side(run: Result, trace: Trace, rows: npt.NDArray[np.intp]) -> Figures:

@@ -8,10 +8,10 @@ impl Ssd {
     pub(super) fn submit_read(&mut self, now: u64, command: &Command) {
         let understood = self.command(now) + self.config.read_latency_ns;
         let (sector, end) = (command.sector.0, command.sector.0 + u64::from(command.sectors));
-        let done = if self.config.direct && self.config.read_ahead_stripes == 0 {
-            self.read_in_place(understood, sector, end)
-        } else if self.config.read_ahead_stripes > 0 && self.follows(sector, end) {
+        let done = if self.config.read_ahead_stripes > 0 && self.follows(sector, end) {
             self.read_stream(understood, sector, end)
+        } else if self.config.direct {
+            self.read_in_place(understood, sector, end)
         } else {
             self.read(understood, sector, end, true)
         };
