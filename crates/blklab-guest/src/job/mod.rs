@@ -1,6 +1,7 @@
 //! A fio job file, run in the guest as the simulator would run it: the same files at the
 //! same places of the same disk, the same processes, the same result.
 
+mod cgroups;
 mod fio_file;
 mod fio_result;
 mod native;
@@ -72,6 +73,7 @@ impl Job {
     ) -> Result<Job, String> {
         let file = read(&config.text)?;
         let plan = plan::plan(&file, capacity.to_bytes(), config.seed).map_err(|error| error.to_string())?;
+        cgroups::make(&plan)?;
         match config.driver {
             Driver::Fio => {
                 let devices = partitions::make(device, &plan, capacity)?;
