@@ -25,7 +25,7 @@ use crate::pagecache::{MemoryConfig, PAGE_BYTES, PageCache};
 use crate::request::ProcessId;
 use crate::result::RunResult;
 use crate::scheduler::spec::SchedulerSpec;
-use crate::scheduler::{AnyScheduler, CgroupId, Task, Tasks};
+use crate::scheduler::{AnyScheduler, Task, Tasks};
 use crate::tunable::Settings;
 use crate::units::{Bytes, Nanos, Sector};
 use crate::workload::plan::{FileKind, FilePlan, Plan, ProcessSpec};
@@ -295,9 +295,9 @@ impl Engine {
 
 /// The processes as schedulers see them, the threads of POSIX AIO behind all others.
 fn tasks(plan: &Plan) -> Tasks {
-    let task = |spec: &ProcessSpec| Task { prio: spec.job.priorities.base, cgroup: CgroupId::ROOT };
+    let task = |spec: &ProcessSpec| Task { prio: spec.job.priorities.base, cgroup: spec.cgroup };
     let threads = plan.processes.iter().flat_map(|spec| iter::repeat_n(task(spec), aio::threads(spec)));
-    let cgroups = Tasks::default().cgroups().to_vec();
+    let cgroups = plan.cgroups.iter().map(|cgroup| cgroup.group.clone()).collect();
     Tasks::new(plan.processes.iter().map(task).chain(threads).collect(), cgroups)
 }
 

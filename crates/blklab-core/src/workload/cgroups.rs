@@ -10,9 +10,7 @@
 //! refused.
 
 use super::spec::{JobSpec, Membership};
-
-/// What a cgroup weighs that no job gives a weight (`CGROUP_WEIGHT_DFL`).
-pub const WEIGHT_DEFAULT: u16 = 100;
+use crate::scheduler::{Cgroup, CgroupId};
 
 /// What a job may give (fio's `cgroup_weight`).
 pub const WEIGHT_RANGE: (u16, u16) = (100, 1000);
@@ -25,11 +23,8 @@ pub const NAME_BYTES_MAX: usize = 48;
 pub struct CgroupPlan {
     /// Names from the outermost in, with slashes between; empty for the root.
     pub path: String,
-    /// The cgroup around it: index into [`Plan::cgroups`](super::plan::Plan::cgroups), below
-    /// its own. `None` for the root.
-    pub parent: Option<u32>,
-    /// Its share beside its siblings.
-    pub weight: u16,
+    /// The cgroup around it and its weight.
+    pub group: Cgroup,
 }
 
 /// The cgroups of the jobs so far; the root comes first.
@@ -42,33 +37,32 @@ pub(super) struct Cgroups {
 
 impl Default for Cgroups {
     fn default() -> Self {
-        let root = CgroupPlan { path: String::new(), parent: None, weight: WEIGHT_DEFAULT };
-        Cgroups { all: vec![root], weighed_by: vec![None] }
+        Cgroups { all: vec![cgroup("", None)], weighed_by: vec![None] }
     }
 }
 
 impl Cgroups {
-    /// The job's cgroup, made known if it is new: its index.
+    /// The job's cgroup, made known if it is new.
     ///
     /// # Errors
     /// What is wrong: the cgroup around it is nobody's, or it has another weight already.
-    pub fn enter(&mut self, job: &JobSpec) -> Result<u32, String> {
-        let Membership { cgroup: Some(path), weight } = &job.membership else { return Ok(0) };
+    pub fn enter(&mut self, job: &JobSpec) -> Result<CgroupId, String> {
+        let Membership { cgroup: Some(path), weight } = &job.membership else { return Ok(CgroupId::ROOT) };
         let index = match self.find(path) {
             Some(index) => index,
             None => self.add(path)?,
         };
         if let Some(weight) = *weight {
-            let found = self.all[index].weight;
+            let found = self.all[index].group.weight;
             if let Some(other) = self.weighed_by[index].as_ref().filter(|_| found != weight) {
                 return Err(format!(
                     "cgroup_weight={weight}, but job '{other}' gives cgroup '{path}' the weight {found}"
                 ));
             }
-            self.all[index].weight = weight;
+            self.all[index].group.weight = weight;
             self.weighed_by[index] = Some(job.name.clone());
         }
-        Ok(index as u32)
+        Ok(CgroupId(index as u16))
     }
 
     /// All, each behind the one around it.
@@ -87,11 +81,14 @@ impl Cgroups {
                 "cgroup={path}: no job before it has cgroup={outer}, and fio makes one level only"
             ));
         };
-        let parent = Some(parent as u32);
-        self.all.push(CgroupPlan { path: path.to_owned(), parent, weight: WEIGHT_DEFAULT });
+        self.all.push(cgroup(path, Some(CgroupId(parent as u16))));
         self.weighed_by.push(None);
         Ok(self.all.len() - 1)
     }
+}
+
+fn cgroup(path: &str, parent: Option<CgroupId>) -> CgroupPlan {
+    CgroupPlan { path: path.to_owned(), group: Cgroup { parent, weight: Cgroup::DEFAULT_WEIGHT } }
 }
 
 /// A name as it is written, without the slashes that mean nothing; `None` if it is no name.
@@ -121,16 +118,18 @@ mod tests {
             "[global]\nsize=1m\n[a]\ncgroup=x\ncgroup_weight=200\n[b]\ncgroup=/x//y/\nnumjobs=2\n[c]\n[d]\ncgroup=x\n",
         )
         .expect("a good job file");
-        let cgroup = |path: &str, parent, weight| CgroupPlan { path: path.to_owned(), parent, weight };
-        let expected = [cgroup("", None, 100), cgroup("x", Some(0), 200), cgroup("x/y", Some(1), 100)];
-        assert_eq!(plan.cgroups, expected);
-        assert_eq!(plan.processes.iter().map(|process| process.cgroup).collect::<Vec<_>>(), [1, 2, 2, 0, 1]);
+        let found = plan.cgroups.iter().map(|cgroup| {
+            (cgroup.path.as_str(), cgroup.group.parent.map(|parent| parent.0), cgroup.group.weight)
+        });
+        assert_eq!(found.collect::<Vec<_>>(), [("", None, 100), ("x", Some(0), 200), ("x/y", Some(1), 100)]);
+        let of_process = plan.processes.iter().map(|process| process.cgroup.0);
+        assert_eq!(of_process.collect::<Vec<_>>(), [1, 2, 2, 0, 1]);
     }
 
     #[test]
     fn a_weight_without_a_cgroup_is_nobodys_as_in_fio() {
         let plan = plan("[a]\nsize=1m\ncgroup_weight=900\n").expect("a good job file");
-        assert_eq!((plan.cgroups.len(), plan.cgroups[0].weight), (1, 100));
+        assert_eq!((plan.cgroups.len(), plan.cgroups[0].group.weight), (1, 100));
     }
 
     #[test]

@@ -18,6 +18,7 @@ use super::jobfile::JobFile;
 use super::random;
 use super::spec::{BlockSizes, Direction, Extent, FileSet, JobSpec};
 use crate::request::ProcessId;
+use crate::scheduler::CgroupId;
 use crate::units::{Bytes, Nanos, Sector};
 
 /// Processes in one job file, at most: fio's `REAL_MAX_JOBS`.
@@ -83,8 +84,8 @@ pub struct ProcessSpec {
     pub job: Arc<JobSpec>,
     /// Number among the clones, from 0.
     pub clone: u32,
-    /// Its cgroup: index into [`Plan::cgroups`].
-    pub cgroup: u32,
+    /// Its cgroup: its place in [`Plan::cgroups`].
+    pub cgroup: CgroupId,
     /// When it starts.
     pub start: Start,
     /// Its files, in the order of the options.

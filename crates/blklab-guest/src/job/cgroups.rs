@@ -34,9 +34,9 @@ pub fn make(plan: &Plan) -> Result<(), String> {
     });
     mounted
         .map_err(|error: io::Error| format!("mounting the cgroups' blkio hierarchy on {PLACE}: {error}"))?;
-    for cgroup in plan.cgroups.iter().filter(|cgroup| cgroup.parent.is_some()) {
+    for cgroup in plan.cgroups.iter().filter(|cgroup| !cgroup.path.is_empty()) {
         let made = DirBuilder::new().mode(0o755).create(place(&cgroup.path));
-        made.and_then(|()| weigh(&cgroup.path, cgroup.weight))
+        made.and_then(|()| weigh(&cgroup.path, cgroup.group.weight))
             .map_err(|error| format!("cgroup {}: {error}", cgroup.path))?;
     }
     Ok(())
@@ -44,8 +44,8 @@ pub fn make(plan: &Plan) -> Result<(), String> {
 
 /// Move the calling thread into the cgroup of `spec`.
 pub fn enter(plan: &Plan, spec: &ProcessSpec) -> io::Result<()> {
-    let cgroup = &plan.cgroups[spec.cgroup as usize];
-    if cgroup.parent.is_none() { Ok(()) } else { write(&place(&cgroup.path).join("tasks"), "0") }
+    let path = &plan.cgroups[usize::from(spec.cgroup.0)].path;
+    if path.is_empty() { Ok(()) } else { write(&place(path).join("tasks"), "0") }
 }
 
 fn place(path: &str) -> PathBuf {

@@ -40,7 +40,7 @@ const OFFSETS: &[&str] = &["offset", "offset_increment", "offset_align"];
 pub fn write(plan: &Plan, devices: &[String], seed: u64) -> String {
     let mut text = String::new();
     for process in &plan.processes {
-        let cgroup = &plan.cgroups[process.cgroup as usize].path;
+        let cgroup = &plan.cgroups[usize::from(process.cgroup.0)].path;
         section(&mut text, process, cgroup, devices, seed);
     }
     text
