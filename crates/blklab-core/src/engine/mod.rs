@@ -19,9 +19,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use thiserror::Error;
 
 use crate::block::{Block, queue_limits};
+use crate::decisions::Decisions;
 use crate::disk::{AnyDisk, Disk};
 use crate::host::{Cpus, Host};
 use crate::pagecache::{MemoryConfig, PAGE_BYTES, PageCache};
+use crate::recorder::Window;
 use crate::request::ProcessId;
 use crate::result::RunResult;
 use crate::scheduler::spec::SchedulerSpec;
@@ -83,8 +85,19 @@ pub enum RunError {
 /// # Errors
 /// See [`RunError`].
 pub fn run(setup: Setup<'_>, watch: &Watch) -> Result<RunResult, RunError> {
-    watch.end_ns.store(setup.plan.ends_by().map_or(0, |end| end.0), Ordering::Relaxed);
-    let mut engine = Engine::new(setup);
+    let mut engine = Engine::new(setup, watch);
+    engine.run_processes(watch)?;
+    Ok(engine.finish())
+}
+
+/// Run it, and keep every request and decision of `window`: `detail` and `decisions` of the
+/// result.
+///
+/// # Errors
+/// See [`RunError`].
+pub fn run_and_keep(setup: Setup<'_>, window: Window, watch: &Watch) -> Result<RunResult, RunError> {
+    let mut engine = Engine::new(setup, watch);
+    engine.world.block.keep(window);
     engine.run_processes(watch)?;
     Ok(engine.finish())
 }
@@ -102,7 +115,8 @@ struct Engine {
 }
 
 impl Engine {
-    fn new(setup: Setup<'_>) -> Engine {
+    fn new(setup: Setup<'_>, watch: &Watch) -> Engine {
+        watch.end_ns.store(setup.plan.ends_by().map_or(0, |end| end.0), Ordering::Relaxed);
         let Setup { plan, disk, scheduler, host, memory, seed } = setup;
         let limits = queue_limits(disk.limits(), scheduler.info, &host, &scheduler.queue);
         let tasks = tasks(plan);
@@ -264,7 +278,7 @@ impl Engine {
         self.start_processes();
     }
 
-    fn finish(self) -> RunResult {
+    fn finish(mut self) -> RunResult {
         let (processes, threads) = self.processes.split_at(self.started.len());
         let mut jobs: Vec<_> = processes.iter().map(Process::result).collect();
         for thread in threads {
@@ -273,13 +287,17 @@ impl Engine {
             jobs[owner].system_ns += system.0;
             jobs[owner].context_switches += sleeps;
         }
+        let owners = aio::owners(&self.world.aio);
+        let owner = |process: ProcessId| owners.get(process.0 as usize).copied().unwrap_or(-1);
+        let (notes, decisions_left_out) = self.world.block.decisions().unzip();
         let disk_busy = self.world.disk.busy();
         let (mut disk, series, trace) = self.world.block.finish(self.world.now);
         disk.disk_busy_ns = disk_busy.0;
         let (series, interval) = series.finish();
+        let detail_left_out = trace.left_out();
         let (mut overview, overview_stride, mut detail) = trace.finish();
-        aio::attribute(&mut overview, &self.world.aio);
-        aio::attribute(&mut detail, &self.world.aio);
+        aio::attribute(&mut overview, &owners);
+        aio::attribute(&mut detail, &owners);
         RunResult {
             duration_ns: self.world.now.0,
             jobs,
@@ -289,6 +307,9 @@ impl Engine {
             series,
             overview,
             detail,
+            detail_left_out,
+            decisions_left_out,
+            decisions: Decisions::new(&notes.unwrap_or_default(), owner),
         }
     }
 }
@@ -339,7 +360,7 @@ mod tests {
             memory: &MemoryConfig::settings(),
             seed: 1,
         };
-        let mut engine = Engine::new(setup);
+        let mut engine = Engine::new(setup, &Watch::default());
         engine.run_processes(&Watch::default()).expect("it runs to its end");
         let dirty = engine.world.cache.counts();
         let sectors = |file: &PlacedFile| file.start.0..file.start.0 + file.size.sectors();

@@ -101,7 +101,6 @@ pub(super) fn path(name: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::units::Bytes;
     use crate::workload::jobfile::{self, Bare};
     use crate::workload::plan::{self, Plan};

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use blklab_core::disk::DiskModel;
-use blklab_core::engine::{self, Setup, Watch};
+use blklab_core::engine::{self, RunError, Setup, Watch};
 use blklab_core::host::Host;
 use blklab_core::pagecache::MemoryConfig;
+use blklab_core::recorder::Window;
 use blklab_core::result::RunResult;
 use blklab_core::scheduler::spec::SchedulerSpec;
 use blklab_core::workload::jobfile::{self, Bare};
@@ -54,6 +55,16 @@ impl<'a> Experiment<'a> {
     }
 
     pub fn run(&self) -> RunResult {
+        self.run_by(|setup| engine::run(setup, &Watch::default()))
+    }
+
+    /// The same, with every request and decision of `window`.
+    #[allow(dead_code)] // Not every test file that includes this asks.
+    pub fn run_and_keep(&self, window: Window) -> RunResult {
+        self.run_by(|setup| engine::run_and_keep(setup, window, &Watch::default()))
+    }
+
+    fn run_by(&self, run: impl Fn(Setup<'_>) -> Result<RunResult, RunError>) -> RunResult {
         let model = disk(self.disk);
         let file = jobfile::parse(self.job, "test.fio", &mut { MACHINE }, Default::default())
             .unwrap_or_else(|error| panic!("{error}"));
@@ -72,6 +83,6 @@ impl<'a> Experiment<'a> {
             memory: &memory,
             seed: self.seed,
         };
-        engine::run(setup, &Watch::default()).unwrap_or_else(|error| panic!("{error}"))
+        run(setup).unwrap_or_else(|error| panic!("{error}"))
     }
 }
