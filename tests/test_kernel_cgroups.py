@@ -27,14 +27,14 @@ def shares(load: str, jobs: str, scheduler: str, driver: str) -> dict[str, float
     return {job.name: job.read.bytes / total for job in result.jobs}
 
 
-TWO = "[light]\ncgroup=l\ncgroup_weight=100\n[heavy]\ncgroup=h\ncgroup_weight=200\n"
+TWO = "[light]\ncgroup=l\ncgroup_weight=100\n[heavy]\ncgroup=h\ncgroup_weight=300\n"
 
 
 @pytest.mark.parametrize("driver", DRIVERS)
-def test_under_bfq_a_cgroup_of_twice_the_weight_gets_twice_as_much(driver: str) -> None:
-    assert shares(SEQUENTIAL, TWO, "bfq", driver)["light"] == pytest.approx(1 / 3, rel=0.04)
+def test_under_bfq_a_cgroup_of_three_times_the_weight_gets_three_times_as_much(driver: str) -> None:
+    assert shares(SEQUENTIAL, TWO, "bfq", driver)["light"] == pytest.approx(1 / 4, rel=0.04)
     # Switching from one to the other costs a seek that is nobody's: a little is lost.
-    assert shares(RANDOM, TWO, "bfq", driver)["light"] == pytest.approx(1 / 3, rel=0.15)
+    assert shares(RANDOM, TWO, "bfq", driver)["light"] == pytest.approx(1 / 4, rel=0.15)
 
 
 @pytest.mark.parametrize("driver", DRIVERS)

@@ -28,14 +28,17 @@ fn keeping_a_window_changes_nothing_else() {
 
 #[test]
 fn decisions_lie_in_the_window_and_name_processes_of_the_job_file() {
-    let experiment = Experiment::new(READERS_AND_WRITER, "wd10ezrx", "mq-deadline:read_expire=20");
+    let experiment =
+        Experiment::new(READERS_AND_WRITER, "wd10ezrx:ncq=false", "mq-deadline:read_expire=20,fifo_batch=2");
     let result = experiment.run_and_keep(window(200, 400, 10_000));
     assert_eq!((result.decisions_left_out, result.detail_left_out), (Some(0), 0));
     let decisions = &result.decisions;
     assert!(decisions.at_ns.is_sorted());
     assert!(decisions.at_ns.iter().all(|at| (200_000_000..=400_000_000).contains(at)));
     let jobs = result.jobs.len() as i64;
-    assert!(decisions.process.iter().chain(&result.detail.process).all(|process| (-1..jobs).contains(process)));
+    assert!(
+        decisions.process.iter().chain(&result.detail.process).all(|process| (-1..jobs).contains(process))
+    );
     let of = |name: &str| {
         let kind = KINDS.iter().position(|kind| *kind == name).expect("a kind") as i64;
         decisions.kind.iter().filter(|&&k| k == kind).count()

@@ -55,7 +55,7 @@ class SimRig:
                 dict(experiment.host),
                 experiment.ignore_unsupported,
                 self._cancel,
-                window and (window.from_ns, window.until_ns, window.requests),
+                None if window is None else (window.from_ns, window.until_ns, window.requests),
             )
         except OverflowError as error:
             raise InputError(_TOO_LARGE) from error

@@ -339,6 +339,7 @@ mod tests {
 
     use super::*;
     use crate::disk::DiskModel;
+    use crate::request::PrioClass;
     use crate::workload::jobfile::{self, Bare};
     use crate::workload::plan;
 
@@ -391,6 +392,24 @@ mod tests {
             let job = format!("[a]\nrw={rw}\nbs={bs}\nsize=8m\nioengine={engine}\n{how}\n");
             prop_assert_eq!(volatile_sectors(&job, disk, scheduler), 0);
         }
+    }
+
+    #[test]
+    fn schedulers_know_each_process_and_thread_by_its_cgroup_and_priority() {
+        let job = "[global]\nsize=1m\n[a]\ncgroup=x\ncgroup_weight=300\nprio=2\n[b]\nnumjobs=2\n\
+            [c]\ncgroup=x/y\nioengine=posixaio\nnrfiles=2\nprioclass=3\n";
+        let file = jobfile::parse(job, "test.fio", &mut { MACHINE }, Default::default()).expect("a good job");
+        let tasks = tasks(&plan::plan(&file, Bytes(1 << 30), 1).expect("it fits"));
+        let weights: Vec<_> = tasks.cgroups().iter().map(|group| group.weight).collect();
+        assert_eq!(weights, [100, 300, 100]);
+        let of = |process: u32| {
+            let task = tasks.get(ProcessId(process));
+            (task.cgroup.0, task.prio.class, task.prio.level)
+        };
+        assert_eq!(of(0), (1, PrioClass::BestEffort, 2));
+        assert_eq!([of(1), of(2)], [(0, PrioClass::None, 0); 2]);
+        // The process, and behind all processes its two threads.
+        assert_eq!([of(3), of(4), of(5)], [(2, PrioClass::Idle, 0); 3]);
     }
 
     #[test]

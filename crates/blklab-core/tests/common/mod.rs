@@ -49,6 +49,7 @@ impl<'a> Experiment<'a> {
     }
 
     /// CPU work that takes no time.
+    #[allow(dead_code)] // Not every test file that includes this asks.
     pub fn free_host(mut self) -> Self {
         self.host = Host::FREE;
         self

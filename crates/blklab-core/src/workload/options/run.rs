@@ -140,8 +140,8 @@ pub(super) const OPTIONS: &[JobOption] = &[
         Takes::Count(WEIGHT_RANGE.0 as u64, WEIGHT_RANGE.1 as u64, |d, n| {
             d.spec.membership.weight = Some(n as u16);
         }),
-        "100",
-        "weight of that cgroup beside its siblings, for schedulers that know cgroups",
+        "",
+        "weight of that cgroup beside its siblings; 100 if no job gives one. Schedulers without cgroups overlook it",
     ),
     JobOption::new("cgroup_nodelete", Takes::Bool(ignore::flag), "0", "keep the cgroup when the jobs have ended")
         .no_effect("nothing is left of a run's machine"),
