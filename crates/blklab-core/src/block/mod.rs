@@ -366,7 +366,7 @@ impl Block {
         hw_queue.in_flight -= 1;
         hw_queue.free(request.sync);
         self.counters.count(request, now);
-        self.trace.completed(request, now);
+        self.trace.completed(request, completion.began, now);
         let number = request.hw_queue;
         if request.op == Op::Flush {
             self.flushes.request = None;
