@@ -100,6 +100,7 @@ def simulate(
     host: Mapping[str, int],
     ignore_unsupported: bool,
     cancel: CancelToken | None,
+    window: tuple[int, int, int] | None,
 ) -> plausible.MadeRun:
     parse_job(job_text, job_path, env, ignore_unsupported)
     speed = _SCHEDULERS[scheduler.partition(":")[0]]
