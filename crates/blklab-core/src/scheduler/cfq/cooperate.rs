@@ -36,8 +36,8 @@ impl Cfq {
     /// (`cfq_close_cooperator`).
     pub(super) fn close_cooperator(&self, q: QueueId) -> Option<QueueId> {
         let queue = &self.queues[q];
-        let fits = |class| class != Class::Idle;
-        if !fits(queue.class) || !queue.sync || queue.is_seeky() || self.groups[queue.group].queues == 1 {
+        let alone = self.groups[queue.group].queues == 1;
+        if queue.class == Class::Idle || !queue.sync || queue.is_seeky() || alone {
             return None;
         }
         self.closest(queue.level).filter(|&other| {

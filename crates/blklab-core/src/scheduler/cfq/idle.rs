@@ -23,10 +23,10 @@ impl Cfq {
 
     /// The active queue has run empty: idle for it, or for its group (`cfq_arm_slice_timer`).
     pub(super) fn begin_idling(&mut self, q: QueueId) {
-        let group_idle = self.tuned.group_idle;
-        if self.is_flash() && self.queues_commands() && group_idle == 0 {
+        if self.is_flash() && self.queues_commands() {
             return;
         }
+        let group_idle = self.tuned.group_idle;
         let for_group = !self.should_idle(q);
         if for_group && group_idle == 0 {
             return;

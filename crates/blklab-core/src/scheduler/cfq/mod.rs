@@ -30,7 +30,9 @@
 //!
 //! Left out: metadata requests (`REQ_PRIO`), which go first in the kernel and of which the
 //! model has none; and what a process changes while it runs (`ionice`, moving to another
-//! cgroup, tunables), which a run cannot do. All writes that somebody waits for count as
+//! cgroup, tunables), which a run cannot do. The kernel lets a process for which the disk
+//! idles have one request beyond `nr_requests`, here it waits for one like all others: that
+//! shows where readers keep more than 128 requests. All writes that somebody waits for count as
 //! direct I/O (`REQ_IDLE`); the kernel does not idle for fsync's, so that it goes on to
 //! another process up to `slice_idle` sooner after one. In the kernel a request that ends
 //! idling or preempts runs the queue while the rest of its plug is still to come, here the

@@ -80,7 +80,6 @@ impl Cfq {
         let flags = &mut queue.flags;
         flags.wait_request = false;
         flags.must_dispatch = false;
-        flags.must_alloc = false;
         flags.fifo_checked = false;
         flags.slice_new = true;
         self.idle_timer = Nanos::NEVER;

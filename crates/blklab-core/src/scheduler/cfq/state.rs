@@ -155,8 +155,6 @@ pub(super) struct Flags {
     pub deep: bool,
     /// Its slice was prolonged so that its group stays busy.
     pub wait_busy: bool,
-    /// It has been allowed one request beyond `nr_requests` in this slice.
-    pub must_alloc: bool,
 }
 
 impl ProcessQueue {
