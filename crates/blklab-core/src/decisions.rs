@@ -2,7 +2,7 @@
 //! [`Journal`](crate::scheduler::journal::Journal).
 
 use crate::request::{Op, ProcessId};
-use crate::scheduler::journal::{Decision, EndReason, IdleEnd, Note, Raising};
+use crate::scheduler::journal::{Decision, EndReason, IdleEnd, Note, Raising, Workload};
 
 /// Rows of equal length, in order of time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -53,12 +53,14 @@ macro_rules! kinds {
 
 kinds! { owner:
     "slice-start": Decision::SliceStart { budget, slice } => budget, slice.0;
+    "slice-timed": Decision::SliceTimed { slice } => slice.0, 0;
     "slice-end-no-more-requests": Decision::SliceEnd { reason: EndReason::NoMoreRequests, service } => service, 0;
     "slice-end-too-idle": Decision::SliceEnd { reason: EndReason::TooIdle, service } => service, 0;
     "slice-end-time-out": Decision::SliceEnd { reason: EndReason::TimeOut, service } => service, 0;
     "slice-end-budget-exhausted": Decision::SliceEnd { reason: EndReason::BudgetExhausted, service } => service, 0;
     "slice-end-preempted": Decision::SliceEnd { reason: EndReason::Preempted, service } => service, 0;
     "slice-end-released": Decision::SliceEnd { reason: EndReason::Released, service } => service, 0;
+    "slice-end-handed-over": Decision::SliceEnd { reason: EndReason::HandedOver, service } => service, 0;
     "idle-start": Decision::IdleStart { until } => until.0, 0;
     "idle-end-request": Decision::IdleEnd { why: IdleEnd::Request } => 0, 0;
     "idle-end-time-out": Decision::IdleEnd { why: IdleEnd::TimeOut } => 0, 0;
@@ -78,6 +80,9 @@ kinds! { owner:
     "held-back": Decision::HeldBack { op, depth } => code(op), depth;
     "let-go": Decision::LetGo { op } => code(op), 0;
     "depth-changed": Decision::DepthChanged { op, depth } => code(op), depth;
+    "async-chosen": Decision::WorkloadChosen { workload: Workload::Async, cgroup, class } => cgroup.0, class;
+    "sync-noidle-chosen": Decision::WorkloadChosen { workload: Workload::SyncNoIdle, cgroup, class } => cgroup.0, class;
+    "sync-chosen": Decision::WorkloadChosen { workload: Workload::Sync, cgroup, class } => cgroup.0, class;
 }
 
 /// As in [`DiskTrace::op`](crate::result::DiskTrace::op).

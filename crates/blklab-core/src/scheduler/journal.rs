@@ -2,7 +2,8 @@
 //!
 //! Off unless a run asks for it; then a note is one comparison.
 
-use crate::request::{Op, ProcessId};
+use super::CgroupId;
+use crate::request::{Op, PrioClass, ProcessId};
 use crate::units::Nanos;
 
 /// Why a process's turn ended.
@@ -20,6 +21,8 @@ pub enum EndReason {
     Preempted,
     /// The queue was merged with another, or its process ended.
     Released,
+    /// Another process goes on close to where it stopped.
+    HandedOver,
 }
 
 /// Why idling for a process ended.
@@ -42,6 +45,17 @@ pub enum Raising {
     SoftRealTime,
 }
 
+/// A kind of load, as cfq tells them apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Workload {
+    /// Requests that nobody waits for.
+    Async,
+    /// Processes that nobody idles for: seeky, or slow to come back.
+    SyncNoIdle,
+    /// Processes that are worth idling for.
+    Sync,
+}
+
 /// What a scheduler decided for a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
@@ -49,6 +63,11 @@ pub enum Decision {
     SliceStart {
         /// Sectors that it may ask for.
         budget: u32,
+        /// Time that it may take.
+        slice: Nanos,
+    },
+    /// Its first request has ended: from now on its turn takes so long.
+    SliceTimed {
         /// Time that it may take.
         slice: Nanos,
     },
@@ -131,6 +150,15 @@ pub enum Decision {
         op: Op,
         /// How many.
         depth: u32,
+    },
+    /// Another cgroup, class or kind of load is served, beginning with it.
+    WorkloadChosen {
+        /// The group.
+        cgroup: CgroupId,
+        /// The class.
+        class: PrioClass,
+        /// The kind of load; of no meaning for the idle class, which is not divided.
+        workload: Workload,
     },
 }
 

@@ -8,9 +8,11 @@ mod info;
 mod lanes;
 mod lists;
 mod merge;
+mod ordered;
 mod sorted;
 mod tasks;
 
+pub mod cfq;
 pub mod deadline;
 pub mod journal;
 pub mod kyber;
