@@ -5,7 +5,8 @@
 //! shifted in earnest; three requests in four are reads.
 
 use blklab_core::request::{Bio, BioChain, IoPrio, Op, ProcessId, Request, RequestSlab};
-use blklab_core::scheduler::{AnyScheduler, InsertAt, Queue, QueueLimits, registry};
+use blklab_core::scheduler::{AnyScheduler, InsertAt, Queue, QueueLimits, Tasks, registry};
+use blklab_core::ticks::Ticks;
 use blklab_core::units::{Nanos, Sector};
 use divan::Bencher;
 use divan::counter::ItemsCount;
@@ -21,6 +22,7 @@ struct Rig {
     scheduler: AnyScheduler,
     limits: QueueLimits,
     requests: RequestSlab,
+    tasks: Tasks,
     random: u64,
     now: u64,
 }
@@ -34,10 +36,13 @@ impl Rig {
             nr_requests: 256,
             max_sectors: 2560,
             cpus: 4,
+            ticks: Ticks::per_second(1000),
         };
         let info = registry::info(name).expect("the name comes from the registry");
-        let scheduler = AnyScheduler::new(name, &info.settings(), &limits).expect("as above");
-        let mut rig = Rig { scheduler, limits, requests: RequestSlab::default(), random: 1, now: 0 };
+        let scheduler =
+            AnyScheduler::new(name, &info.settings(), &limits, &Tasks::default()).expect("as above");
+        let requests = RequestSlab::default();
+        let mut rig = Rig { scheduler, limits, requests, tasks: Tasks::default(), random: 1, now: 0 };
         (1..waiting).for_each(|_| rig.enter());
         rig
     }
@@ -67,7 +72,8 @@ impl Rig {
             hw_queue: 0,
             owner: 0,
         };
-        let queue = Queue { now, requests: &self.requests, in_flight: 0, limits: &self.limits };
+        let queue =
+            Queue { now, requests: &self.requests, in_flight: 0, limits: &self.limits, tasks: &self.tasks };
         assert!(
             self.scheduler.find_merge(&queue, &bio).is_none(),
             "requests of 8 sectors every 16 do not adjoin"
@@ -87,21 +93,32 @@ impl Rig {
             owner: 0,
             rest: BioChain::default(),
         });
-        let queue = Queue { now, requests: &self.requests, in_flight: 0, limits: &self.limits };
+        let queue =
+            Queue { now, requests: &self.requests, in_flight: 0, limits: &self.limits, tasks: &self.tasks };
         self.scheduler.insert(&queue, id, InsertAt::Sorted);
     }
 
     fn step(&mut self) {
         self.now += 10_000;
         self.enter();
-        let queue =
-            Queue { now: Nanos(self.now), requests: &self.requests, in_flight: 1, limits: &self.limits };
+        let queue = Queue {
+            now: Nanos(self.now),
+            requests: &self.requests,
+            in_flight: 1,
+            limits: &self.limits,
+            tasks: &self.tasks,
+        };
         let id = self.scheduler.dispatch(&queue, 0).expect("something waits and nothing is under way");
         self.scheduler.completed(&queue, id);
         self.requests.remove(id);
         if self.scheduler.next_timer() <= Nanos(self.now) {
-            let queue =
-                Queue { now: Nanos(self.now), requests: &self.requests, in_flight: 0, limits: &self.limits };
+            let queue = Queue {
+                now: Nanos(self.now),
+                requests: &self.requests,
+                in_flight: 0,
+                limits: &self.limits,
+                tasks: &self.tasks,
+            };
             self.scheduler.timer(&queue);
         }
     }

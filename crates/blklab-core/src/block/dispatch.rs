@@ -115,7 +115,7 @@ impl Block {
     fn try_later(&mut self, now: Nanos, hw_queue: u16) {
         let polls = !self.rules.always_restarts && self.worker_due == Nanos::NEVER;
         if polls && self.scheduler.has_work(hw_queue) {
-            self.worker_due = self.ticks.timer(now, self.ticks.span(BUDGET_DELAY));
+            self.worker_due = self.limits.ticks.timer(now, self.limits.ticks.span(BUDGET_DELAY));
         }
     }
 

@@ -24,6 +24,7 @@ macro_rules! queue {
             requests: &$block.requests,
             in_flight: $block.in_flight,
             limits: &$block.limits,
+            tasks: &$block.tasks,
         }
     };
 }
@@ -41,8 +42,7 @@ use crate::host::Host;
 use crate::recorder::{SeriesRecorder, TraceRecorder};
 use crate::request::{Bio, BioChain, Op, ProcessId, Request, RequestId, RequestSlab};
 use crate::result::DiskCounters;
-use crate::scheduler::{AnyScheduler, Generation, InsertAt, QueueLimits};
-use crate::ticks::Ticks;
+use crate::scheduler::{AnyScheduler, Generation, InsertAt, QueueLimits, Tasks};
 use crate::units::Nanos;
 
 pub use limits::{QUEUE_TUNABLES, queue_limits};
@@ -109,6 +109,7 @@ struct Flushes {
 /// The queue of one disk.
 pub struct Block {
     limits: QueueLimits,
+    tasks: Tasks,
     scheduler: AnyScheduler,
     generation: Generation,
     rules: Rules,
@@ -127,7 +128,6 @@ pub struct Block {
     worker_woken: bool,
     /// ... or at this time.
     worker_due: Nanos,
-    ticks: Ticks,
     plug: Vec<RequestId>,
     flushes: Flushes,
     in_flight: u32,
@@ -140,8 +140,14 @@ pub struct Block {
 }
 
 impl Block {
-    /// An empty queue before `disk`.
-    pub fn new(disk: &AnyDisk, limits: QueueLimits, scheduler: AnyScheduler, host: &Host) -> Block {
+    /// An empty queue before `disk`, for `tasks`.
+    pub fn new(
+        disk: &AnyDisk,
+        limits: QueueLimits,
+        scheduler: AnyScheduler,
+        tasks: Tasks,
+        host: &Host,
+    ) -> Block {
         let found = disk.limits();
         let rules = Rules::of(scheduler.info(), host.budget);
         let generation = scheduler.info().generation;
@@ -157,7 +163,6 @@ impl Block {
             to_run: Vec::with_capacity(usize::from(limits.hw_queues)),
             worker_woken: false,
             worker_due: Nanos::NEVER,
-            ticks: host.ticks,
             plug: Vec::with_capacity(rules.plug_requests),
             flushes: Flushes::default(),
             in_flight: 0,
@@ -167,6 +172,7 @@ impl Block {
             series: SeriesRecorder::default(),
             trace: TraceRecorder::default(),
             limits,
+            tasks,
             scheduler,
         }
     }
@@ -230,7 +236,7 @@ impl Block {
         if !manner.again && (self.merge_into_plug(now, bio) || self.merge_into_waiting(now, bio)) {
             return Submitted::Taken;
         }
-        if !self.may_allocate(bio.hw_queue, bio.op, bio.sync) {
+        if !self.may_allocate(now, bio) {
             return Submitted::NoRequest;
         }
         let id = self.allocate(now, bio);
@@ -254,15 +260,16 @@ impl Block {
         Submitted::Taken
     }
 
-    /// True if a bio of this kind would get a request now.
+    /// True if the bio would get a request now.
     #[inline]
-    pub fn may_allocate(&self, hw_queue: u16, op: Op, sync: bool) -> bool {
-        let allocated = self.hw_queues[usize::from(hw_queue)].allocated;
+    pub fn may_allocate(&self, now: Nanos, bio: &Bio) -> bool {
+        let allocated = self.hw_queues[usize::from(bio.hw_queue)].allocated;
         match self.generation {
-            Generation::SingleQueue => allocated[usize::from(sync)] < self.limits.nr_requests,
+            Generation::SingleQueue => allocated[usize::from(bio.sync)] < self.limits.nr_requests,
             Generation::MultiQueue => {
-                let depth = self.limits.nr_requests.min(self.scheduler.depth_limit(op, sync));
-                allocated[0] + allocated[1] < depth
+                let queue = queue!(self, now);
+                let depth = self.scheduler.depth_limit(&queue, bio.process, bio.op, bio.sync);
+                allocated[0] + allocated[1] < depth.min(self.limits.nr_requests)
             }
         }
     }
@@ -275,9 +282,7 @@ impl Block {
     /// The fewest requests that a bio may find taken and sleep: all, or as many as the
     /// scheduler leaves to some kind of bio.
     pub fn least_depth(&self) -> u32 {
-        let kinds = [Op::Read, Op::Write].into_iter().flat_map(|op| [(op, true), (op, false)]);
-        let least = kinds.map(|(op, sync)| self.scheduler.depth_limit(op, sync)).min();
-        self.limits.nr_requests.min(least.unwrap_or(u32::MAX))
+        self.limits.nr_requests.min(self.scheduler.least_depth())
     }
 
     /// Behind the one queue of the time before blk-mq.

@@ -2,7 +2,7 @@
 
 use super::{Block, Manner, Submitted};
 use crate::disk::AnyDisk;
-use crate::request::{Bio, Op};
+use crate::request::Bio;
 use crate::units::Nanos;
 
 /// One contiguous piece of I/O on its way to becoming bios: a process's or the page
@@ -95,8 +95,8 @@ impl BioStream {
         self.rest
     }
 
-    /// What kind of request it needs next: hardware queue, operation, sync.
-    pub fn needs(&self) -> (u16, Op, bool) {
-        (self.next.hw_queue, self.next.op, self.next.sync)
+    /// What it hands over next.
+    pub fn next(&self) -> &Bio {
+        &self.next
     }
 }

@@ -32,8 +32,9 @@ impl Rig {
         let limits = queue_limits(disk.limits(), spec.info, &Host::FREE, &spec.queue);
         let limits = QueueLimits { queue_depth, ..limits };
         let host = Host { budget, ..Host::FREE };
-        let elevator = AnyScheduler::new(spec.info.name, &spec.settings, &limits).expect("registered");
-        Rig { block: Block::new(&disk, limits, elevator, &host), disk, now: Nanos::ZERO }
+        let elevator = AnyScheduler::new(spec.info.name, &spec.settings, &limits, &Tasks::default())
+            .expect("registered");
+        Rig { block: Block::new(&disk, limits, elevator, Tasks::default(), &host), disk, now: Nanos::ZERO }
     }
 
     fn submit_as(&mut self, sector: u64, manner: Manner) -> Submitted {

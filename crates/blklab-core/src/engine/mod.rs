@@ -13,6 +13,7 @@ pub mod tally;
 mod waiters;
 mod world;
 
+use std::iter;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use thiserror::Error;
@@ -23,11 +24,11 @@ use crate::host::{Cpus, Host};
 use crate::pagecache::{MemoryConfig, PAGE_BYTES, PageCache};
 use crate::request::ProcessId;
 use crate::result::RunResult;
-use crate::scheduler::AnyScheduler;
 use crate::scheduler::spec::SchedulerSpec;
+use crate::scheduler::{AnyScheduler, CgroupId, Task, Tasks};
 use crate::tunable::Settings;
 use crate::units::{Bytes, Nanos, Sector};
-use crate::workload::plan::{FileKind, FilePlan, Plan};
+use crate::workload::plan::{FileKind, FilePlan, Plan, ProcessSpec};
 use crate::workload::spec::ExitWhat;
 use flusher::Flusher;
 use process::Process;
@@ -104,7 +105,8 @@ impl Engine {
     fn new(setup: Setup<'_>) -> Engine {
         let Setup { plan, disk, scheduler, host, memory, seed } = setup;
         let limits = queue_limits(disk.limits(), scheduler.info, &host, &scheduler.queue);
-        let elevator = AnyScheduler::new(scheduler.info.name, &scheduler.settings, &limits)
+        let tasks = tasks(plan);
+        let elevator = AnyScheduler::new(scheduler.info.name, &scheduler.settings, &limits, &tasks)
             .expect("a specification names a scheduler of the registry");
         let max_io = Bytes(u64::from(limits.max_sectors) * crate::units::SECTOR_BYTES);
         let read_ahead = Bytes::from_kib(scheduler.queue.get("read_ahead_kb").unsigned_abs());
@@ -119,7 +121,7 @@ impl Engine {
         }
         let lock = if host.is_free() { 0 } else { scheduler.info.lock_ns };
         let cpus = Cpus::new(&host, Nanos(lock));
-        let block = Block::new(&disk, limits, elevator, &host);
+        let block = Block::new(&disk, limits, elevator, tasks, &host);
         let living = plan.processes.len();
         let threads: usize = plan.processes.iter().map(aio::threads).sum();
         let mut world = World::new(block, disk, cache, host, cpus, files, living + threads);
@@ -289,6 +291,14 @@ impl Engine {
             detail,
         }
     }
+}
+
+/// The processes as schedulers see them, the threads of POSIX AIO behind all others.
+fn tasks(plan: &Plan) -> Tasks {
+    let task = |spec: &ProcessSpec| Task { prio: spec.job.priorities.base, cgroup: CgroupId::ROOT };
+    let threads = plan.processes.iter().flat_map(|spec| iter::repeat_n(task(spec), aio::threads(spec)));
+    let cgroups = Tasks::default().cgroups().to_vec();
+    Tasks::new(plan.processes.iter().map(task).chain(threads).collect(), cgroups)
 }
 
 /// The plan's files where they lie; `partitions`: as devices of their own.

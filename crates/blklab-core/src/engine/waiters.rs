@@ -11,16 +11,14 @@
 use std::collections::VecDeque;
 
 use crate::block::Block;
-use crate::request::{Op, ProcessId};
+use crate::request::{Bio, ProcessId};
+use crate::units::Nanos;
 
 /// Wait queues of the tags of a hardware queue (`SBQ_WAIT_QUEUES`).
 const QUEUES: usize = 8;
 
 /// Most that are woken at a time (`SBQ_WAKE_BATCH`).
 const BATCH_MAX: u32 = 8;
-
-/// What a sleeper needs: a request of this hardware queue, operation and sync.
-pub type Needs = (u16, Op, bool);
 
 /// A place in the wait queues, to sleep at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,7 +61,7 @@ pub struct RequestWaiters {
     tags: Vec<TagQueue>,
     /// Woken at a time.
     batch: u32,
-    single_queue: Option<VecDeque<(ProcessId, Needs)>>,
+    single_queue: Option<VecDeque<(ProcessId, Bio)>>,
     asleep: usize,
 }
 
@@ -94,13 +92,13 @@ impl RequestWaiters {
         Place(index)
     }
 
-    /// `process` sleeps at its place.
-    pub fn sleep(&mut self, process: ProcessId, needs: Needs, place: Place, block: &mut Block) {
+    /// `process` sleeps at its place for want of a request for `bio`.
+    pub fn sleep(&mut self, process: ProcessId, bio: &Bio, place: Place, block: &mut Block) {
         self.asleep += 1;
         if let Some(sleepers) = &mut self.single_queue {
-            return sleepers.push_back((process, needs));
+            return sleepers.push_back((process, *bio));
         }
-        let (hw_queue, ..) = needs;
+        let hw_queue = bio.hw_queue;
         let queue = &mut self.tags[usize::from(hw_queue)];
         if queue.asleep == 0 {
             // Nobody has counted what was freed while nobody slept.
@@ -111,10 +109,9 @@ impl RequestWaiters {
     }
 
     /// Requests of `block` may have become free: append those to be woken to `woken`.
-    pub fn wake(&mut self, block: &mut Block, woken: &mut Vec<ProcessId>) {
+    pub fn wake(&mut self, now: Nanos, block: &mut Block, woken: &mut Vec<ProcessId>) {
         if let Some(sleepers) = &mut self.single_queue {
-            let may_go_on =
-                |&(_, (hw_queue, op, sync)): &(ProcessId, Needs)| block.may_allocate(hw_queue, op, sync);
+            let may_go_on = |(_, bio): &(ProcessId, Bio)| block.may_allocate(now, bio);
             let first = sleepers.iter().position(may_go_on).and_then(|index| sleepers.remove(index));
             woken.extend(first.map(|(process, _)| process));
         } else {

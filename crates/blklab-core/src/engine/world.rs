@@ -281,7 +281,7 @@ impl World {
     /// Hand over what is left of `stream`; false if `process` sleeps, to try again when woken.
     #[inline]
     pub fn hand_over(&mut self, stream: &mut BioStream, process: ProcessId) -> bool {
-        let (hw_queue, ..) = stream.needs();
+        let hw_queue = stream.next().hw_queue;
         let place = stream.awake().then(|| self.request_waiters.place(hw_queue));
         let rest = stream.rest();
         if stream.submit(self.now, &mut self.block, &mut self.disk) == Submitted::Taken {
@@ -299,16 +299,15 @@ impl World {
         mut place: Option<Place>,
     ) -> bool {
         loop {
-            let (needs, rest) = (stream.needs(), stream.rest());
-            let (hw_queue, ..) = needs;
-            let here = place.take().unwrap_or_else(|| self.request_waiters.place(hw_queue));
+            let rest = stream.rest();
+            let here = place.take().unwrap_or_else(|| self.request_waiters.place(stream.next().hw_queue));
             self.unplug();
             if stream.submit(self.now, &mut self.block, &mut self.disk) == Submitted::Taken {
                 return true;
             }
             if stream.rest() == rest {
                 stream.sleep();
-                self.request_waiters.sleep(process, needs, here, &mut self.block);
+                self.request_waiters.sleep(process, stream.next(), here, &mut self.block);
                 return false;
             }
         }
@@ -325,7 +324,7 @@ impl World {
     #[cold]
     fn wake_request_waiters(&mut self) {
         let (mut woken, now) = (std::mem::take(&mut self.woken), self.now);
-        self.request_waiters.wake(&mut self.block, &mut woken);
+        self.request_waiters.wake(now, &mut self.block, &mut woken);
         woken.drain(..).for_each(|process| self.wake(process, now));
         self.woken = woken;
     }

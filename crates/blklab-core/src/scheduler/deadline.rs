@@ -30,7 +30,9 @@
 
 use super::lanes::Lanes;
 use super::lists::{Links, List};
-use super::{Generation, Info, InsertAt, Merge, Queue, QueueLimits, Scheduler, Settings, Tunable, Unit};
+use super::{
+    Generation, Info, InsertAt, Merge, Queue, QueueLimits, Scheduler, Settings, Tasks, Tunable, Unit,
+};
 use crate::request::{Bio, Op, RequestId};
 use crate::units::{Nanos, Sector};
 
@@ -160,7 +162,7 @@ impl Scheduler for Deadline {
         tunables: &[READ_EXPIRE, WRITE_EXPIRE, WRITES_STARVED, FRONT_MERGES, FIFO_BATCH],
     };
 
-    fn new(settings: &Settings, limits: &QueueLimits) -> Self {
+    fn new(settings: &Settings, limits: &QueueLimits, _: &Tasks) -> Self {
         let requests = limits.nr_requests as usize;
         Deadline {
             expire: [span(settings, "read_expire"), span(settings, "write_expire")],

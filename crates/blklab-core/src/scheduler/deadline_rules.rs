@@ -3,7 +3,7 @@
 use super::testing::{Rig, Submitted, bio, bio_of, limits};
 use super::{Merge, QueueLimits};
 use crate::request::Op::{Discard, Read, Write};
-use crate::request::{Bio, PrioClass};
+use crate::request::{Bio, PrioClass, ProcessId};
 use crate::units::{Nanos, Sector};
 
 const BOTH: [&str; 2] = ["deadline", "mq-deadline"];
@@ -226,10 +226,10 @@ fn of_two_aged_classes_best_effort_goes_before_idle() {
 fn async_depth_limits_all_but_synchronous_reads() {
     let depth = |async_depth| Rig::new("mq-deadline", &[("async_depth", async_depth)]);
     let limited = depth(7);
-    assert_eq!(limited.scheduler.depth_limit(Read, true), u32::MAX);
+    assert_eq!(limited.depth_limit(ProcessId(0), Read, true), u32::MAX);
     for (op, sync) in [(Read, false), (Write, true), (Write, false)] {
-        assert_eq!(limited.scheduler.depth_limit(op, sync), 7);
-        assert_eq!(depth(0).scheduler.depth_limit(op, sync), limits().nr_requests);
+        assert_eq!(limited.depth_limit(ProcessId(0), op, sync), 7);
+        assert_eq!(depth(0).depth_limit(ProcessId(0), op, sync), limits().nr_requests);
     }
 }
 

@@ -9,8 +9,10 @@ mod lanes;
 mod lists;
 mod merge;
 mod sorted;
+mod tasks;
 
 pub mod deadline;
+pub mod journal;
 pub mod kyber;
 pub mod mq_deadline;
 pub mod none;
@@ -28,12 +30,14 @@ mod properties;
 #[cfg(test)]
 mod testing;
 
-use crate::request::{Bio, Op, Request, RequestId, RequestSlab};
+use crate::request::{Bio, Op, ProcessId, Request, RequestId, RequestSlab};
+use crate::ticks::Ticks;
 use crate::units::Nanos;
 
 pub use crate::tunable::{Settings, Tunable, Unit};
 pub use info::{Generation, Info};
 pub use registry::AnyScheduler;
+pub use tasks::{Cgroup, CgroupId, Task, Tasks};
 
 /// What a scheduler may see of the queue it serves, at one moment.
 pub struct Queue<'a> {
@@ -45,6 +49,8 @@ pub struct Queue<'a> {
     pub in_flight: u32,
     /// Limits that do not change during a run.
     pub limits: &'a QueueLimits,
+    /// Who the processes are.
+    pub tasks: &'a Tasks,
 }
 
 /// The queue's fixed properties.
@@ -62,6 +68,8 @@ pub struct QueueLimits {
     pub max_sectors: u32,
     /// CPUs of the host (software queues).
     pub cpus: u16,
+    /// The host's coarse clock, for who counts in jiffies.
+    pub ticks: Ticks,
 }
 
 /// Where a new request goes.
@@ -90,8 +98,8 @@ pub trait Scheduler: Sized {
     /// Name, description and table of tunables.
     const INFO: Info;
 
-    /// A scheduler with these settings (already checked against the table).
-    fn new(settings: &Settings, limits: &QueueLimits) -> Self;
+    /// A scheduler with these settings (already checked against the table) for these processes.
+    fn new(settings: &Settings, limits: &QueueLimits, tasks: &Tasks) -> Self;
 
     /// A waiting request that `bio` could grow, if the scheduler wants that. The
     /// caller has not checked sizes; the scheduler only returns requests for which
@@ -137,10 +145,16 @@ pub trait Scheduler: Sized {
         None
     }
 
-    /// How many of the queue's `nr_requests` a request of this kind may use
-    /// (the kernel's `limit_depth`); `u32::MAX` for no limit of its own.
-    fn depth_limit(&self, op: Op, sync: bool) -> u32 {
-        let _ = (op, sync);
+    /// How many of the queue's `nr_requests` may be in use for `process` to get one more of
+    /// this kind (the kernel's `limit_depth`); `u32::MAX` for no limit of its own.
+    fn depth_limit(&self, queue: &Queue<'_>, process: ProcessId, op: Op, sync: bool) -> u32 {
+        let _ = (queue, process, op, sync);
+        u32::MAX
+    }
+
+    /// The least that [`Scheduler::depth_limit`] ever gives: those who wait for requests are
+    /// woken in batches of an eighth of it (`blk_mq_set_min_shallow_depth`).
+    fn least_depth(&self) -> u32 {
         u32::MAX
     }
 
@@ -162,8 +176,13 @@ pub trait Scheduler: Sized {
     fn waiting(&self) -> usize;
 
     /// A process has ended and will issue no more (the kernel's `exit_icq`).
-    fn process_exited(&mut self, queue: &Queue<'_>, process: crate::request::ProcessId) {
+    fn process_exited(&mut self, queue: &Queue<'_>, process: ProcessId) {
         let _ = (queue, process);
+    }
+
+    /// Where it notes what it decides, if it does.
+    fn journal(&mut self) -> Option<&mut journal::Journal> {
+        None
     }
 }
 

@@ -31,8 +31,10 @@
 use super::deadline::{FIFO_BATCH, FRONT_MERGES, READ_EXPIRE, WRITE_EXPIRE, WRITES_STARVED, direction, span};
 use super::lanes::Lanes;
 use super::lists::{Links, List};
-use super::{Generation, Info, InsertAt, Merge, Queue, QueueLimits, Scheduler, Settings, Tunable, Unit};
-use crate::request::{Bio, Op, PrioClass, RequestId};
+use super::{
+    Generation, Info, InsertAt, Merge, Queue, QueueLimits, Scheduler, Settings, Tasks, Tunable, Unit,
+};
+use crate::request::{Bio, Op, PrioClass, ProcessId, RequestId};
 use crate::units::{Nanos, Sector};
 
 const READ: usize = 0;
@@ -180,7 +182,7 @@ impl Scheduler for MqDeadline {
         ],
     };
 
-    fn new(settings: &Settings, limits: &QueueLimits) -> Self {
+    fn new(settings: &Settings, limits: &QueueLimits, _: &Tasks) -> Self {
         let requests = limits.nr_requests as usize;
         let async_depth = match settings.get("async_depth") {
             0 => limits.nr_requests,
@@ -275,8 +277,12 @@ impl Scheduler for MqDeadline {
         self.queued[level(queue.requests[id].prio.class)] -= 1;
     }
 
-    fn depth_limit(&self, op: Op, sync: bool) -> u32 {
+    fn depth_limit(&self, _: &Queue<'_>, _: ProcessId, op: Op, sync: bool) -> u32 {
         if sync && !op.is_write() { u32::MAX } else { self.async_depth }
+    }
+
+    fn least_depth(&self) -> u32 {
+        self.async_depth
     }
 
     #[inline]

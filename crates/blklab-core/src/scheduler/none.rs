@@ -15,7 +15,7 @@
 use std::collections::VecDeque;
 
 use super::merge::find_in_list;
-use super::{Generation, Info, InsertAt, Merge, Queue, QueueLimits, Scheduler, Settings};
+use super::{Generation, Info, InsertAt, Merge, Queue, QueueLimits, Scheduler, Settings, Tasks};
 use crate::request::{Bio, RequestId};
 use crate::units::Sector;
 
@@ -36,7 +36,7 @@ impl Scheduler for NoScheduler {
         tunables: &[],
     };
 
-    fn new(_: &Settings, limits: &QueueLimits) -> Self {
+    fn new(_: &Settings, limits: &QueueLimits, _: &Tasks) -> Self {
         NoScheduler { fifos: vec![VecDeque::new(); usize::from(limits.hw_queues)], waiting: 0 }
     }
 

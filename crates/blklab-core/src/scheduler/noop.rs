@@ -13,7 +13,7 @@
 
 use super::lists::{Links, List};
 use super::merge::MergeIndex;
-use super::{Generation, Info, InsertAt, Merge, Queue, QueueLimits, Scheduler, Settings, can_join};
+use super::{Generation, Info, InsertAt, Merge, Queue, QueueLimits, Scheduler, Settings, Tasks, can_join};
 use crate::request::{Bio, RequestId};
 use crate::units::Sector;
 
@@ -38,7 +38,7 @@ impl Scheduler for Noop {
         tunables: &[],
     };
 
-    fn new(_: &Settings, limits: &QueueLimits) -> Self {
+    fn new(_: &Settings, limits: &QueueLimits, _: &Tasks) -> Self {
         let requests = limits.nr_requests as usize;
         Noop {
             links: Links::with_capacity(requests),

@@ -1,6 +1,7 @@
 //! All schedulers, by name. One line each; dispatch is static.
 
-use super::{Info, InsertAt, Merge, Queue, QueueLimits, Scheduler, Settings};
+use super::journal::Journal;
+use super::{Info, InsertAt, Merge, Queue, QueueLimits, Scheduler, Settings, Tasks};
 use crate::request::{Bio, Op, ProcessId, RequestId};
 use crate::units::{Nanos, Sector};
 
@@ -23,9 +24,14 @@ macro_rules! schedulers {
 
         impl AnyScheduler {
             /// The scheduler of that name, or `None` if there is none.
-            pub fn new(name: &str, settings: &Settings, limits: &QueueLimits) -> Option<AnyScheduler> {
+            pub fn new(
+                name: &str,
+                settings: &Settings,
+                limits: &QueueLimits,
+                tasks: &Tasks,
+            ) -> Option<AnyScheduler> {
                 $(if name == <$type as Scheduler>::INFO.name {
-                    return Some(AnyScheduler::$variant(<$type as Scheduler>::new(settings, limits)));
+                    return Some(AnyScheduler::$variant(<$type as Scheduler>::new(settings, limits, tasks)));
                 })+
                 None
             }
@@ -111,8 +117,13 @@ impl AnyScheduler {
 
     /// See [`Scheduler::depth_limit`].
     #[inline]
-    pub fn depth_limit(&self, op: Op, sync: bool) -> u32 {
-        each!(self, s => s.depth_limit(op, sync))
+    pub fn depth_limit(&self, queue: &Queue<'_>, process: ProcessId, op: Op, sync: bool) -> u32 {
+        each!(self, s => s.depth_limit(queue, process, op, sync))
+    }
+
+    /// See [`Scheduler::least_depth`].
+    pub fn least_depth(&self) -> u32 {
+        each!(self, s => s.least_depth())
     }
 
     /// See [`Scheduler::next_timer`].
@@ -142,5 +153,10 @@ impl AnyScheduler {
     /// See [`Scheduler::process_exited`].
     pub fn process_exited(&mut self, queue: &Queue<'_>, process: ProcessId) {
         each!(self, s => s.process_exited(queue, process));
+    }
+
+    /// See [`Scheduler::journal`].
+    pub fn journal(&mut self) -> Option<&mut Journal> {
+        each!(self, s => s.journal())
     }
 }

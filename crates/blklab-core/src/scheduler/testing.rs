@@ -3,8 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use super::{AnyScheduler, InsertAt, Merge, Queue, QueueLimits, registry};
+use super::{AnyScheduler, InsertAt, Merge, Queue, QueueLimits, Tasks, registry};
 use crate::request::{Bio, BioChain, IoPrio, Op, PrioClass, ProcessId, Request, RequestId, RequestSlab};
+use crate::ticks::Ticks;
 use crate::units::{Nanos, Sector};
 
 /// Two hardware queues of two CPUs each; small requests, so that some grow too large.
@@ -16,6 +17,7 @@ pub(super) fn limits() -> QueueLimits {
         nr_requests: 64,
         max_sectors: 64,
         cpus: 4,
+        ticks: Ticks::per_second(1000),
     }
 }
 
@@ -56,6 +58,7 @@ pub(super) struct Rig {
     pub scheduler: AnyScheduler,
     pub requests: RequestSlab,
     pub limits: QueueLimits,
+    pub tasks: Tasks,
     pub now: Nanos,
     /// Requests in the scheduler, and the bios that each holds.
     pub waiting: BTreeMap<RequestId, Vec<Bio>>,
@@ -76,6 +79,7 @@ macro_rules! queue {
             requests: &$rig.requests,
             in_flight: $rig.in_flight.len() as u32,
             limits: &$rig.limits,
+            tasks: &$rig.tasks,
         }
     };
 }
@@ -86,15 +90,20 @@ impl Rig {
     }
 
     pub fn with_limits(name: &str, tunables: &[(&str, i64)], limits: QueueLimits) -> Rig {
+        Rig::with_tasks(name, tunables, limits, Tasks::default())
+    }
+
+    pub fn with_tasks(name: &str, tunables: &[(&str, i64)], limits: QueueLimits, tasks: Tasks) -> Rig {
         let info = registry::info(name).expect("registered");
         let mut settings = info.settings();
         for (tunable, value) in tunables {
             settings.set(tunable, &value.to_string()).expect("within bounds");
         }
         Rig {
-            scheduler: AnyScheduler::new(name, &settings, &limits).expect("registered"),
+            scheduler: AnyScheduler::new(name, &settings, &limits, &tasks).expect("registered"),
             requests: RequestSlab::default(),
             limits,
+            tasks,
             now: Nanos::ZERO,
             waiting: BTreeMap::new(),
             in_flight: Vec::new(),
@@ -234,6 +243,11 @@ impl Rig {
         }
         self.now = until;
         more
+    }
+
+    /// How many requests may be in use for `process` to get one more.
+    pub fn depth_limit(&self, process: ProcessId, op: Op, sync: bool) -> u32 {
+        self.scheduler.depth_limit(&queue!(self), process, op, sync)
     }
 
     fn check(&self) {

@@ -35,8 +35,10 @@ use std::collections::VecDeque;
 
 use super::lists::{Links, List};
 use super::merge::find_in_list;
-use super::{Generation, Info, InsertAt, Merge, Queue, QueueLimits, Scheduler, Settings, Tunable, Unit};
-use crate::request::{Bio, Op, RequestId};
+use super::{
+    Generation, Info, InsertAt, Merge, Queue, QueueLimits, Scheduler, Settings, Tasks, Tunable, Unit,
+};
+use crate::request::{Bio, Op, ProcessId, RequestId};
 use crate::units::{Nanos, Sector};
 use latency::{Judge, MEASURED};
 use tokens::Tokens;
@@ -176,7 +178,7 @@ impl Scheduler for Kyber {
         ],
     };
 
-    fn new(settings: &Settings, limits: &QueueLimits) -> Self {
+    fn new(settings: &Settings, limits: &QueueLimits, _: &Tasks) -> Self {
         let cpus = usize::from(limits.cpus.max(1));
         let target = |name| Nanos(settings.get(name) as u64);
         Kyber {
@@ -263,8 +265,12 @@ impl Scheduler for Kyber {
         self.woken.pop_front()
     }
 
-    fn depth_limit(&self, _: Op, sync: bool) -> u32 {
+    fn depth_limit(&self, _: &Queue<'_>, _: ProcessId, _: Op, sync: bool) -> u32 {
         if sync { u32::MAX } else { self.async_depth }
+    }
+
+    fn least_depth(&self) -> u32 {
+        self.async_depth
     }
 
     fn next_timer(&self) -> Nanos {

@@ -4,7 +4,7 @@ use super::super::AnyScheduler;
 use super::super::testing::{Rig, Submitted, bio, limits};
 use super::super::{Merge, QueueLimits};
 use crate::request::Op::{self, Discard, Read, Write};
-use crate::request::{Bio, RequestId};
+use crate::request::{Bio, ProcessId, RequestId};
 use crate::units::Nanos;
 
 fn on_cpu(cpu: u16, op: Op, sector: u64) -> Bio {
@@ -207,9 +207,9 @@ fn the_timer_says_so_when_a_pool_that_is_waited_for_has_grown() {
 #[test]
 fn asynchronous_requests_may_use_three_quarters() {
     let rig = Rig::with_limits("kyber", &[], QueueLimits { nr_requests: 64, ..limits() });
-    assert_eq!(rig.scheduler.depth_limit(Write, false), 48);
-    assert_eq!(rig.scheduler.depth_limit(Read, false), 48);
-    assert_eq!(rig.scheduler.depth_limit(Write, true), u32::MAX);
+    assert_eq!(rig.depth_limit(ProcessId(0), Write, false), 48);
+    assert_eq!(rig.depth_limit(ProcessId(0), Read, false), 48);
+    assert_eq!(rig.depth_limit(ProcessId(0), Write, true), u32::MAX);
 }
 
 #[test]

@@ -1,0 +1,178 @@
+//! What a scheduler decided, and when: the log behind `blklab explain`.
+//!
+//! Off unless a run asks for it; then a note is one comparison.
+
+use crate::request::ProcessId;
+use crate::units::Nanos;
+
+/// Why a process's turn ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EndReason {
+    /// It had nothing to ask for, not even after idling for it.
+    NoMoreRequests,
+    /// It kept the disk waiting too often: its turn's budget was not worth idling for.
+    TooIdle,
+    /// Its time was over.
+    TimeOut,
+    /// Its budget was used up.
+    BudgetExhausted,
+    /// Another process was to go before it.
+    Preempted,
+    /// The queue was merged with another, or its process ended.
+    Released,
+}
+
+/// Why idling for a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IdleEnd {
+    /// The process asked for something in time.
+    Request,
+    /// It did not.
+    TimeOut,
+    /// Another process was served instead.
+    GivenUp,
+}
+
+/// For what kind of process a weight is raised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Raising {
+    /// It was idle and has begun again: perhaps somebody waits before a screen.
+    Interactive,
+    /// It asks for little, at regular times.
+    SoftRealTime,
+}
+
+/// What a scheduler decided for a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// Its turn begins: for so many sectors, or for so long (0: not limited that way).
+    SliceStart {
+        /// Sectors that it may ask for.
+        budget: u32,
+        /// Time that it may take.
+        slice: Nanos,
+    },
+    /// Its turn ends.
+    SliceEnd {
+        /// Why.
+        reason: EndReason,
+        /// Sectors that it got.
+        service: u32,
+    },
+    /// The disk is kept idle for it, until then at the latest.
+    IdleStart {
+        /// Until when.
+        until: Nanos,
+    },
+    /// The disk is not kept idle any more.
+    IdleEnd {
+        /// Why.
+        why: IdleEnd,
+    },
+    /// Its weight is raised.
+    WeightRaised {
+        /// What it is taken for.
+        kind: Raising,
+        /// By this factor.
+        factor: u32,
+    },
+    /// Its weight is its own again.
+    WeightRaisedEnd,
+    /// One of its requests is served in the turn of another process.
+    Injected {
+        /// Whose turn it is.
+        during: ProcessId,
+    },
+    /// It takes the turn of another process.
+    Preempts {
+        /// Whose.
+        process: ProcessId,
+    },
+    /// It shares a queue with another process from now on: their requests lie side by side.
+    QueuesMerged {
+        /// With whom.
+        with: ProcessId,
+    },
+    /// It has a queue of its own again.
+    QueueSplit,
+    /// It began together with many others and is not taken for an interactive one.
+    LargeBurst,
+    /// A request of it waited longer than its limit and goes first.
+    Expired,
+}
+
+/// One decision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Note {
+    /// When.
+    pub at: Nanos,
+    /// For whom.
+    pub process: ProcessId,
+    /// What.
+    pub decision: Decision,
+}
+
+/// A log of decisions of bounded size.
+#[derive(Clone, Debug, Default)]
+pub struct Journal {
+    notes: Vec<Note>,
+    /// Notes that fit; 0: nobody wants any.
+    limit: usize,
+    from: Nanos,
+    left_out: u64,
+}
+
+impl Journal {
+    /// Keep what is decided from `from` on, up to `limit` notes.
+    pub fn keep(&mut self, from: Nanos, limit: usize) {
+        self.from = from;
+        self.limit = limit;
+    }
+
+    /// Somebody reads what is noted.
+    #[inline]
+    pub fn is_kept(&self) -> bool {
+        self.limit > 0
+    }
+
+    /// `process` is concerned by `decision`.
+    #[inline]
+    pub fn note(&mut self, now: Nanos, process: ProcessId, decision: Decision) {
+        if self.is_kept() {
+            self.write(Note { at: now, process, decision });
+        }
+    }
+
+    #[cold]
+    fn write(&mut self, note: Note) {
+        if note.at < self.from {
+            return;
+        }
+        if self.notes.len() < self.limit {
+            self.notes.push(note);
+        } else {
+            self.left_out += 1;
+        }
+    }
+
+    /// What was noted, in order of time, and how many notes did not fit.
+    pub fn take(&mut self) -> (Vec<Note>, u64) {
+        (std::mem::take(&mut self.notes), std::mem::take(&mut self.left_out))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_journal_keeps_what_is_asked_for_and_counts_the_rest() {
+        let mut journal = Journal::default();
+        let at = |journal: &mut Journal, ns| journal.note(Nanos(ns), ProcessId(1), Decision::QueueSplit);
+        at(&mut journal, 1);
+        journal.keep(Nanos(5), 2);
+        (2..9).for_each(|ns| at(&mut journal, ns));
+        let (notes, left_out) = journal.take();
+        assert_eq!((notes.iter().map(|note| note.at.0).collect::<Vec<_>>(), left_out), (vec![5, 6], 2));
+    }
+}

@@ -1,0 +1,79 @@
+//! What schedulers know of processes: I/O context and cgroup.
+
+use crate::request::{IoPrio, ProcessId};
+
+/// A cgroup's place in [`Tasks::cgroups`]; a parent stands before its children.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CgroupId(pub u16);
+
+impl CgroupId {
+    /// The group of everybody who is in none.
+    pub const ROOT: CgroupId = CgroupId(0);
+}
+
+/// A group of processes that share the disk as one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cgroup {
+    /// The group that it shares the disk within; `None` for the root only.
+    pub parent: Option<CgroupId>,
+    /// Share against its siblings (`io.bfq.weight`, `blkio.weight`); 100 unless told.
+    pub weight: u16,
+}
+
+impl Cgroup {
+    /// Weight of a group that nobody gave one (`CGROUP_WEIGHT_DFL`).
+    pub const DEFAULT_WEIGHT: u16 = 100;
+}
+
+/// One process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Task {
+    /// The priority of its I/O context, whatever single I/Os carry.
+    pub prio: IoPrio,
+    /// Its cgroup.
+    pub cgroup: CgroupId,
+}
+
+/// All processes of a run and their cgroups.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tasks {
+    tasks: Vec<Task>,
+    cgroups: Vec<Cgroup>,
+}
+
+impl Default for Tasks {
+    /// Nobody but the root group.
+    fn default() -> Tasks {
+        Tasks { tasks: Vec::new(), cgroups: vec![Cgroup { parent: None, weight: Cgroup::DEFAULT_WEIGHT }] }
+    }
+}
+
+impl Tasks {
+    /// Processes in the order of their ids, all in the root group unless `cgroups` has more.
+    ///
+    /// # Panics
+    /// If `cgroups` does not begin with the one root, if a parent stands behind its child, or
+    /// if a task is in a group that is not there.
+    pub fn new(tasks: Vec<Task>, cgroups: Vec<Cgroup>) -> Tasks {
+        let is_root = |index: usize| cgroups[index].parent.is_none();
+        assert!(!cgroups.is_empty() && is_root(0), "the root group comes first");
+        for (index, group) in cgroups.iter().enumerate().skip(1) {
+            let before = group.parent.is_some_and(|parent| usize::from(parent.0) < index);
+            assert!(before, "group {index} has its parent before it");
+        }
+        assert!(tasks.iter().all(|task| usize::from(task.cgroup.0) < cgroups.len()), "groups exist");
+        Tasks { tasks, cgroups }
+    }
+
+    /// One process; the kernel's own threads, and whoever is not known, have no priority and
+    /// are in the root group.
+    #[inline]
+    pub fn get(&self, process: ProcessId) -> Task {
+        self.tasks.get(process.0 as usize).copied().unwrap_or_default()
+    }
+
+    /// Every group; the root is the first.
+    pub fn cgroups(&self) -> &[Cgroup] {
+        &self.cgroups
+    }
+}
