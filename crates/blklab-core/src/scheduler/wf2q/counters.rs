@@ -2,7 +2,8 @@
 
 use super::entity::{CLASSES, Entity, Place};
 use super::tree::NIL;
-use super::{Class, GroupId, LeafId, Wf2q};
+use super::{Class, LeafId, Wf2q};
+use crate::scheduler::tasks::CgroupId;
 
 impl Wf2q {
     fn leaf(&self, leaf: LeafId) -> &Entity {
@@ -105,13 +106,13 @@ impl Wf2q {
     }
 
     /// The group that the queue is in.
-    pub fn group(&self, leaf: LeafId) -> GroupId {
-        GroupId(self.leaf(leaf).group)
+    pub fn group(&self, leaf: LeafId) -> CgroupId {
+        CgroupId(self.leaf(leaf).group as u16)
     }
 
     /// The weight in force of a group; `None` for the root.
-    pub fn group_weight(&self, group: GroupId) -> Option<u32> {
-        let entity = self.groups[group.0 as usize].entity;
+    pub fn group_weight(&self, group: CgroupId) -> Option<u32> {
+        let entity = self.groups[usize::from(group.0)].entity;
         (entity != NIL).then(|| self.entities[entity as usize].weight)
     }
 
@@ -126,13 +127,13 @@ impl Wf2q {
     }
 
     /// Virtual time of a group's class.
-    pub fn vtime(&self, group: GroupId, class: Class) -> u64 {
-        self.groups[group.0 as usize].trees[class as usize].vtime
+    pub fn vtime(&self, group: CgroupId, class: Class) -> u64 {
+        self.groups[usize::from(group.0)].trees[class as usize].vtime
     }
 
     /// Sum of the weights in a group's class: active, idle and in service.
-    pub fn wsum(&self, group: GroupId, class: Class) -> u64 {
-        self.groups[group.0 as usize].trees[class as usize].wsum
+    pub fn wsum(&self, group: CgroupId, class: Class) -> u64 {
+        self.groups[usize::from(group.0)].trees[class as usize].wsum
     }
 
     /// In an active or idle tree, or in service (`on_st_or_in_serv`).
@@ -276,8 +277,8 @@ impl Wf2q {
     }
 
     /// Entities in the active trees of a group other than the root (`active_entities`).
-    pub fn active_entities(&self, group: GroupId) -> u32 {
-        self.groups[group.0 as usize].active
+    pub fn active_entities(&self, group: CgroupId) -> u32 {
+        self.groups[usize::from(group.0)].active
     }
 
     /// A request of the queue exists from here on (`bfqq_request_allocated`).

@@ -37,6 +37,7 @@ mod queueing;
 mod tree;
 
 use crate::request::PrioClass;
+use crate::scheduler::tasks::{Cgroup, CgroupId};
 use crate::ticks::Ticks;
 use crate::units::Nanos;
 use entity::{CLASSES, Entity, Group};
@@ -52,15 +53,6 @@ impl LeafId {
     pub const fn index(self) -> usize {
         self.0 as usize
     }
-}
-
-/// A cgroup, numbered in the order in which they were added; the root is 0.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct GroupId(pub u32);
-
-impl GroupId {
-    /// The root of the hierarchy.
-    pub const ROOT: GroupId = GroupId(0);
 }
 
 /// The class of a queue, highest first.
@@ -140,22 +132,23 @@ impl Wf2q {
         }
     }
 
-    /// A new group of this weight (`io.bfq.weight`, 1 to 1000) in another.
-    pub fn add_group(&mut self, parent: GroupId, weight: u32) -> GroupId {
-        let group = self.groups.len() as u32;
-        let entity = self.push(Entity::new(parent.0, group, entity::GROUP_CLASS, weight));
-        self.groups.push(Group::new(entity, None));
-        GroupId(group)
-    }
-
-    /// How many groups there are, with the root.
-    pub fn groups(&self) -> usize {
-        self.groups.len()
+    /// Take in those of the run's groups that are not here yet; queues may then be added to
+    /// them. One comparison if there are none.
+    #[inline]
+    pub fn know_groups(&mut self, cgroups: &[Cgroup]) {
+        while self.groups.len() < cgroups.len() {
+            let number = self.groups.len();
+            let parent = cgroups[number].parent.expect("only the root group has no parent");
+            let weight = u32::from(cgroups[number].weight);
+            let entity = Entity::new(u32::from(parent.0), number as u32, entity::GROUP_CLASS, weight);
+            let entity = self.push(entity);
+            self.groups.push(Group::new(entity, None));
+        }
     }
 
     /// A new queue, not yet active. Weights of 10 to 80 are those of the priority levels.
-    pub fn add_leaf(&mut self, group: GroupId, class: Class, weight: u32) -> LeafId {
-        let entity = Entity::new(group.0, NIL, class as u8, weight);
+    pub fn add_leaf(&mut self, group: CgroupId, class: Class, weight: u32) -> LeafId {
+        let entity = Entity::new(u32::from(group.0), NIL, class as u8, weight);
         LeafId(match self.vacant.pop() {
             Some(id) => {
                 self.entities[id as usize] = entity;
