@@ -19,6 +19,7 @@ pub mod none;
 pub mod noop;
 pub mod registry;
 pub mod spec;
+pub mod wf2q;
 
 #[cfg(test)]
 mod deadline_rules;
