@@ -11,6 +11,7 @@ mod merge;
 mod sorted;
 mod tasks;
 
+pub mod bfq;
 pub mod deadline;
 pub mod journal;
 pub mod kyber;

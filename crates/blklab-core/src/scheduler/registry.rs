@@ -45,6 +45,7 @@ schedulers! {
     Deadline => super::deadline::Deadline,
     MqDeadline => super::mq_deadline::MqDeadline,
     Kyber => super::kyber::Kyber,
+    Bfq => super::bfq::Bfq,
 }
 
 /// The description of the scheduler called `name`.

@@ -5,7 +5,7 @@ use super::queue::QueueId;
 use super::seek::is_seeky;
 use super::slots::Stage;
 use crate::request::RequestId;
-use crate::scheduler::journal::{EndReason, IdleEnd};
+use crate::scheduler::journal::{Decision, EndReason, IdleEnd};
 
 /// A request smaller than that may be waited with, for the next to be merged with it.
 const SMALL_SECTORS: u32 = 32;
@@ -193,8 +193,9 @@ impl Bfq {
         let deserves = goes_on && coeff(q) >= coeff(current)
             || self.is_higher(q, current)
             || !self.better_to_idle(current);
-        if deserves && self.next_may_preempt() {
-            self.note_preemption(q, current);
+        if deserves && self.wf2q.next_may_preempt() {
+            let process = self.process_of(current);
+            self.note(q, Decision::Preempts { process });
             self.expire(current, false, EndReason::Preempted);
         }
     }
@@ -205,7 +206,7 @@ impl Bfq {
             return true;
         }
         let same_group = self.group(q) == self.group(current);
-        let weight = |q| if same_group { self.weight(q) } else { self.group_weight_or_own(q) };
+        let weight = |q| if same_group { self.wf2q.weight(q) } else { self.group_weight_or_own(q) };
         weight(q) > weight(current)
     }
 

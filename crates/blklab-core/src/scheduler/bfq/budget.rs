@@ -46,7 +46,7 @@ impl Bfq {
     pub(super) fn charge_for(&self, id: RequestId, q: QueueId) -> i32 {
         let sectors = self.slots[id].sectors as i32;
         let queue = &self.queues[q.index()];
-        if queue.sync || queue.is_raised() || self.is_asymmetric(Some(q)) {
+        if queue.sync || queue.is_raised() || self.is_asymmetric(q) {
             sectors
         } else {
             sectors * ASYNC_CHARGE_FACTOR
@@ -75,12 +75,12 @@ impl Bfq {
         if queue.non_blocking_wait && in_time && left > 0 {
             // It keeps the flag: activation moves its timestamps back.
             self.set_budget(q, left.min(max));
-            self.set_service(q, 0);
+            self.reset_service(q);
             return true;
         }
         queue.non_blocking_wait = false;
         let next = queue.next.expect("a request has come");
-        self.set_service(q, 0);
+        self.reset_service(q);
         let budget = max.max(self.charge_for(next, q));
         self.set_budget(q, budget);
         false
@@ -150,7 +150,7 @@ impl Bfq {
     /// A queue comes into service: its time runs (`bfq_set_budget_timeout`).
     pub(super) fn start_budget_timeout(&mut self, q: QueueId) {
         let soft_rt = self.queues[q.index()].raising.cur_max_time == self.spans.soft_rt;
-        let coeff = if soft_rt { 1 } else { self.weight(q) / self.orig_weight(q) };
+        let coeff = if soft_rt { 1 } else { self.wf2q.weight(q) / self.wf2q.orig_weight(q) };
         self.last_budget_start = self.clock.now;
         self.queues[q.index()].budget_timeout =
             self.clock.jiffies + self.tuning.timeout * i64::from(coeff);

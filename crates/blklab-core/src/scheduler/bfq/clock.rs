@@ -16,18 +16,21 @@ pub(super) struct Clock {
     pub now: u64,
     /// Ticks.
     pub jiffies: Jiffies,
+    /// The run's own time.
+    pub run: Nanos,
     next_tick: u64,
 }
 
 impl Clock {
     pub fn new(ticks: Ticks) -> Clock {
-        let mut clock = Clock { ticks, now: 0, jiffies: 0, next_tick: 0 };
+        let mut clock = Clock { ticks, now: 0, jiffies: 0, run: Nanos::ZERO, next_tick: 0 };
         clock.set(Nanos::ZERO);
         clock
     }
 
     #[inline]
     pub fn set(&mut self, now: Nanos) {
+        self.run = now;
         self.now = now.0 + BOOTED.0;
         if self.now >= self.next_tick {
             self.jiffies = self.ticks.at(Nanos(self.now)) as Jiffies;

@@ -19,7 +19,7 @@ impl Bfq {
             self.completed_request(q);
         }
         self.slots[id].stage = Stage::Gone;
-        self.freed(q);
+        self.wf2q.request_freed(q);
         self.tasks[slot.task.index()].requests -= 1;
         self.free_if_unused(q);
     }
@@ -34,7 +34,8 @@ impl Bfq {
         queue.dispatched -= 1;
         if queue.dispatched == 0 && !queue.busy {
             queue.budget_timeout = jiffies;
-            self.nothing_pending(q);
+            self.wf2q.uncount_pending(q);
+            self.wf2q.uncount_weight(q);
         }
         let queue = &mut self.queues[q.index()];
         queue.learnt.ttime.last_end_request = now;

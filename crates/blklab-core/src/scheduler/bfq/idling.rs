@@ -47,17 +47,11 @@ impl QueueingWatch {
 }
 
 impl Bfq {
-    /// Nobody's share is in danger without idling? Weights or classes differ among the queues that
-    /// have work, or more than one group has some. Not for the queue of the least weight.
+    /// Shares are in danger without idling: weights or classes differ among the queues that have
+    /// work, or more than one group has some. Not for the queue of the least weight.
     #[inline]
-    pub(super) fn is_asymmetric(&self, q: Option<QueueId>) -> bool {
-        let of_least_weight = || {
-            let weight = q.and_then(|q| self.queues[q.index()].counted_weight);
-            weight.is_some() && weight == self.weights.least()
-        };
-        let weights_vary = self.weights.vary() && !of_least_weight();
-        let classes = self.busy.iter().filter(|&&queues| queues > 0).count();
-        weights_vary || classes > 1 || self.groups_with_pending > 1
+    pub(super) fn is_asymmetric(&self, q: QueueId) -> bool {
+        self.wf2q.is_asymmetric(Some(q))
     }
 
     /// `idling_boosts_thr_without_issues`.
@@ -70,7 +64,7 @@ impl Bfq {
         let (rotational, queueing) = (self.tuning.rotational, self.queueing.may_queue());
         let boosts = rotational && !queueing
             || (rotational || !queueing) && queue.is_sequential_and_io_bound();
-        boosts && self.wr_busy_queues == 0
+        boosts && self.wf2q.raised_busy() == 0
     }
 
     /// `idling_needed_for_service_guarantees`.
@@ -82,8 +76,8 @@ impl Bfq {
         }
         let busy = self.total_busy();
         let raised_before_others = queue.is_raised()
-            && (self.wr_busy_queues < busy || self.in_driver >= queue.dispatched + 4);
-        raised_before_others || self.is_asymmetric(Some(q)) || busy == 1
+            && (self.wf2q.raised_busy() < busy || self.in_driver >= queue.dispatched + 4);
+        raised_before_others || self.is_asymmetric(q) || busy == 1
     }
 
     /// `bfq_better_to_idle`.
@@ -114,14 +108,14 @@ impl Bfq {
         queue.wait_request = true;
         let (seeky, raised) = (queue.seeks.seeky(), queue.is_raised());
         let mut span = self.tuning.slice_idle_ns;
-        if seeky && !raised && !self.is_asymmetric(Some(q)) {
+        if seeky && !raised && !self.is_asymmetric(q) {
             span = span.min(SEEKY_IDLE_NS);
         } else if raised {
             span = span.max(RAISED_IDLE_NS);
         }
         self.last_idling_start = self.clock.now;
         self.last_idling_start_jiffies = self.clock.jiffies;
-        self.idle_until = self.clock.run_time(u64::from(span));
+        self.idle_until = self.clock.run + Nanos(u64::from(span));
         self.note(q, Decision::IdleStart { until: self.idle_until });
     }
 

@@ -71,7 +71,7 @@ impl Bfq {
         if self.in_driver >= limit {
             return None;
         }
-        let chosen = self.active_queues().find(|&q| self.may_inject(q, always))?;
+        let chosen = self.wf2q.active_leaves().find(|&q| self.may_inject(q, always))?;
         self.injected = true;
         Some(chosen)
     }
@@ -92,7 +92,7 @@ impl Bfq {
         let chosen = self.related_queue(q).or_else(|| {
             let queue = &self.queues[q.index()];
             let may_inject = !self.idling_boosts_throughput(q)
-                && (!queue.is_raised() || self.wr_busy_queues > 1 || !queue.learnt.has_short_ttime);
+                && (!queue.is_raised() || self.wf2q.raised_busy() > 1 || !queue.learnt.has_short_ttime);
             if may_inject { self.choose_for_injection(q) } else { None }
         })?;
         let during = self.process_of(q);

@@ -160,8 +160,8 @@ impl Bfq {
     pub(super) fn follow_merge(&mut self, id: RequestId, q: QueueId) -> QueueId {
         let (sector, task) = (self.slots[id].sector, self.slots[id].task);
         let Some(into) = self.cooperator(q, sector, task) else { return q };
-        self.allocated(into);
-        self.freed(q);
+        self.wf2q.request_allocated(into);
+        self.wf2q.request_freed(q);
         if self.tasks[task.index()].queues[1] == Some(q) {
             self.merge_up_to(task, q, into);
         }
@@ -214,12 +214,11 @@ impl Bfq {
         let shared = &mut self.queues[into.index()];
         if shared.raising.coeff == 1 {
             shared.raising = Raising { service: shared.raising.service, ..from };
-            self.wr_busy_queues += u32::from(shared.busy);
-            self.mark_weight_changed(into);
+            self.set_coeff(into, from.coeff);
+            self.wf2q.mark_changed(into);
         }
-        self.queues[q.index()].raising.coeff = 1;
-        self.wr_busy_queues -= u32::from(self.queues[q.index()].busy);
-        self.mark_weight_changed(q);
+        self.set_coeff(q, 1);
+        self.wf2q.mark_changed(q);
     }
 
     /// What the owner of `q` will get back after a split (`bfq_bfqq_save_state`).
@@ -241,7 +240,7 @@ impl Bfq {
             learnt: queue.learnt,
             in_large_burst: queue.in_large_burst,
             was_in_burst_list: queue.in_burst_list,
-            weight: self.orig_weight(q),
+            weight: self.wf2q.orig_weight(q),
             raising,
         };
     }

@@ -7,16 +7,8 @@ use crate::scheduler::lists::List;
 use crate::scheduler::sorted::Sorted;
 use crate::units::Sector;
 
-/// A queue's place in the table; reused after the queue is gone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct QueueId(pub u32);
-
-impl QueueId {
-    #[inline]
-    pub const fn index(self) -> usize {
-        self.0 as usize
-    }
-}
+/// A queue's place in the table, and in the hierarchy of groups; reused after it is gone.
+pub(super) use crate::scheduler::wf2q::LeafId as QueueId;
 
 /// A process's place in the table of those that BFQ knows (`bfq_io_cq`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,11 +102,6 @@ pub(super) struct BfqQueue {
     pub process_refs: u32,
     /// Processes that may be merged into it later.
     pub stable_refs: u32,
-    /// Requests allocated.
-    pub allocated: u32,
-    /// Counted in the table of weights, with this weight.
-    pub counted_weight: Option<u32>,
-
     pub sorted: Sorted,
     pub fifo: List,
     pub next: Option<RequestId>,
@@ -188,8 +175,6 @@ impl BfqQueue {
             made_for: TaskIndex(0),
             process_refs: 0,
             stable_refs: 0,
-            allocated: 0,
-            counted_weight: None,
             sorted: Sorted::default(),
             fifo: List::EMPTY,
             next: None,

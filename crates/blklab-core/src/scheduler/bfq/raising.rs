@@ -67,6 +67,12 @@ pub(super) struct Signs {
 }
 
 impl Bfq {
+    /// A queue's factor, here and in the hierarchy.
+    pub(super) fn set_coeff(&mut self, q: QueueId, coeff: u32) {
+        self.queues[q.index()].raising.coeff = coeff;
+        self.wf2q.set_coefficient(q, coeff);
+    }
+
     /// How long an interactive queue stays raised.
     pub(super) fn wr_duration(&self) -> Jiffies {
         let duration = self.spans.rate_duration / u64::from(self.peak_rate.rate());
@@ -82,7 +88,7 @@ impl Bfq {
     pub(super) fn signs(&self, q: QueueId, idle_for_long: bool, own_or_stable: bool) -> Signs {
         let queue = &self.queues[q.index()];
         let in_burst = queue.in_large_burst;
-        let of_default_weight = self.new_weight(q) == DEFAULT_WEIGHT;
+        let of_default_weight = self.wf2q.new_weight(q) == DEFAULT_WEIGHT;
         let soft_rt = !queue.seeks.totally_seeky()
             && !in_burst
             && self.clock.is_past(queue.soft_rt_next_start)
@@ -102,34 +108,32 @@ impl Bfq {
         } else if old_coeff > 1 {
             if signs.interactive {
                 let duration = self.wr_duration();
-                let raising = &mut self.queues[q.index()].raising;
-                raising.coeff = INTERACTIVE;
-                raising.cur_max_time = duration;
+                self.set_coeff(q, INTERACTIVE);
+                self.queues[q.index()].raising.cur_max_time = duration;
             } else if signs.in_burst {
-                self.queues[q.index()].raising.coeff = 1;
+                self.set_coeff(q, 1);
                 self.note(q, Decision::WeightRaisedEnd);
             } else if signs.soft_rt {
                 self.go_on_soft_rt(q);
             }
         }
         if self.queues[q.index()].raising.coeff != old_coeff {
-            self.mark_weight_changed(q);
+            self.wf2q.mark_changed(q);
         }
     }
 
     fn begin_raising(&mut self, q: QueueId, interactive: bool) {
         let (duration, soft_rt) = (self.wr_duration(), self.spans.soft_rt);
+        let factor = if interactive { INTERACTIVE } else { SOFT_RT };
         let raising = &mut self.queues[q.index()].raising;
         if interactive {
             raising.service = 0;
-            raising.coeff = INTERACTIVE;
             raising.cur_max_time = duration;
         } else {
             raising.start_at_switch_to_srt = LONG_AGO;
-            raising.coeff = SOFT_RT;
             raising.cur_max_time = soft_rt;
         }
-        let factor = raising.coeff;
+        self.set_coeff(q, factor);
         // A short first slice, so that queues raised together all get going.
         let budget = self.budget(q).min(2 * self.min_budget());
         self.set_budget(q, budget);
@@ -145,22 +149,19 @@ impl Bfq {
         if begins {
             raising.start_at_switch_to_srt = raising.last_start_finish;
             raising.cur_max_time = soft_rt;
-            raising.coeff = SOFT_RT;
         }
         raising.last_start_finish = jiffies;
         if begins {
+            self.set_coeff(q, SOFT_RT);
             self.note(q, Decision::WeightRaised { kind: For::SoftRealTime, factor: SOFT_RT });
         }
     }
 
     /// An asynchronous request has come to a busy queue after a long pause.
     pub(super) fn raise_async(&mut self, q: QueueId) {
-        let duration = self.wr_duration();
-        let raising = &mut self.queues[q.index()].raising;
-        raising.coeff = INTERACTIVE;
-        raising.cur_max_time = duration;
-        self.wr_busy_queues += 1;
-        self.mark_weight_changed(q);
+        self.queues[q.index()].raising.cur_max_time = self.wr_duration();
+        self.set_coeff(q, INTERACTIVE);
+        self.wf2q.mark_changed(q);
         self.note(q, Decision::WeightRaised { kind: For::Interactive, factor: INTERACTIVE });
     }
 
@@ -178,13 +179,10 @@ impl Bfq {
         if !soft_rt {
             queue.soft_rt_next_start = jiffies;
         }
-        if queue.busy {
-            self.wr_busy_queues -= 1;
-        }
-        queue.raising.coeff = 1;
         queue.raising.cur_max_time = 0;
         queue.raising.last_start_finish = jiffies;
-        self.mark_weight_changed(q);
+        self.set_coeff(q, 1);
+        self.wf2q.mark_changed(q);
         self.note(q, Decision::WeightRaisedEnd);
     }
 
@@ -192,9 +190,9 @@ impl Bfq {
     fn back_to_interactive(&mut self, q: QueueId) {
         let duration = self.wr_duration();
         let raising = &mut self.queues[q.index()].raising;
-        raising.coeff = INTERACTIVE;
         raising.cur_max_time = duration;
         raising.last_start_finish = raising.start_at_switch_to_srt;
+        self.set_coeff(q, INTERACTIVE);
         self.note(q, Decision::WeightRaised { kind: For::Interactive, factor: INTERACTIVE });
     }
 
@@ -215,7 +213,7 @@ impl Bfq {
                     self.end_raising(q);
                 } else {
                     self.back_to_interactive(q);
-                    self.mark_weight_changed(q);
+                    self.wf2q.mark_changed(q);
                 }
             }
             let queue = &self.queues[q.index()];
@@ -223,8 +221,8 @@ impl Bfq {
                 self.end_raising(q);
             }
         }
-        if (self.weight(q) > self.orig_weight(q)) != self.queues[q.index()].is_raised() {
-            self.update_weight(q);
+        if (self.wf2q.weight(q) > self.wf2q.orig_weight(q)) != self.queues[q.index()].is_raised() {
+            self.wf2q.update_weight(q);
         }
     }
 
@@ -238,7 +236,7 @@ impl Bfq {
             self.end_raising(q);
         } else {
             self.back_to_interactive(q);
-            self.mark_weight_changed(q);
+            self.wf2q.mark_changed(q);
         }
     }
 
@@ -252,7 +250,7 @@ impl Bfq {
             if self.is_soft_rt_span(q) && !in_burst && !self.interactive_span_is_over(q) {
                 self.back_to_interactive(q);
             } else {
-                self.queues[q.index()].raising.coeff = 1;
+                self.set_coeff(q, 1);
                 self.note(q, Decision::WeightRaisedEnd);
             }
         }

@@ -67,7 +67,7 @@ impl Bfq {
 
     /// The next queue by B-WF2Q+ comes into service (`bfq_set_in_service_queue`).
     fn begin_service(&mut self) -> Option<QueueId> {
-        let next = self.next_queue();
+        let next = self.wf2q.next(self.clock.run);
         self.in_service = next;
         self.in_service_end = Sector(0);
         let q = next?;
@@ -163,7 +163,7 @@ impl Bfq {
         if queue.busy && self.in_service != Some(q) {
             self.remove_busy(q, false);
             self.set_budget(q, 0);
-            self.set_service(q, 0);
+            self.reset_service(q);
         }
         self.leave_positions(q);
     }
@@ -184,7 +184,6 @@ impl Bfq {
         let service = self.service(q).max(0) as u32;
         self.note(q, Decision::SliceEnd { reason, service });
         self.recalculate_budget(q, reason);
-        let group = self.group(q);
         if self.leave_service(q, reason) {
             return;
         }
@@ -192,9 +191,9 @@ impl Bfq {
         if !self.queues[q.index()].busy && !used_up {
             self.queues[q.index()].non_blocking_wait = true;
         } else {
-            self.set_service(q, 0);
+            self.reset_service(q);
         }
-        self.clear_group_service(group);
+        self.wf2q.reset_service_above(q);
     }
 
     fn remember_for_soft_rt(&mut self, q: QueueId) {
@@ -238,8 +237,9 @@ impl Bfq {
         };
         self.stop_idling(q, why);
         self.in_service = None;
-        self.reset_in_service(q);
-        self.free_if_unused(q)
+        self.wf2q.end_service();
+        self.free_if_unused(q);
+        !self.queues[q.index()].used
     }
 
     /// The time of waiting for the queue in service is over (`bfq_idle_slice_timer`).

@@ -32,16 +32,6 @@ pub(super) struct Slot {
     pub fifo_time: u64,
 }
 
-const VACANT: Slot = Slot {
-    stage: Stage::Gone,
-    sync: false,
-    sectors: 0,
-    sector: Sector(0),
-    queue: QueueId(u32::MAX),
-    task: TaskIndex(u32::MAX),
-    fifo_time: 0,
-};
-
 impl Slot {
     pub fn end(&self) -> Sector {
         self.sector.offset(self.sectors)
@@ -66,10 +56,7 @@ impl Slots {
     /// The request belongs to a queue now.
     #[inline]
     pub fn assign(&mut self, id: RequestId, request: &Request, task: TaskIndex, queue: QueueId) {
-        if id.index() >= self.0.len() {
-            self.0.resize(id.index() + 1, VACANT);
-        }
-        self.0[id.index()] = Slot {
+        let slot = Slot {
             stage: Stage::Assigned,
             sync: request.sync,
             sectors: request.sectors,
@@ -78,6 +65,10 @@ impl Slots {
             task,
             fifo_time: 0,
         };
+        if id.index() >= self.0.len() {
+            self.0.resize(id.index() + 1, Slot { stage: Stage::Gone, ..slot });
+        }
+        self.0[id.index()] = slot;
     }
 }
 

@@ -5,11 +5,13 @@ use super::queue::{BfqQueue, Learnt, QueueId, Raising, TaskIndex};
 use super::slots::Stage;
 use crate::request::{IoPrio, PrioClass, ProcessId, RequestId};
 use crate::scheduler::journal::{Decision, EndReason};
+use crate::scheduler::wf2q::{Class, weight_of_level};
 use crate::scheduler::{CgroupId, Queue};
 
 /// A process without a priority has the one that goes with nice 0.
 const DEFAULT_LEVEL: u8 = 4;
 const LEVELS: u8 = 8;
+const CLASSES: [Class; 3] = [Class::RealTime, Class::BestEffort, Class::Idle];
 /// Asynchronous queues of a group: eight levels of two classes, and one for the idle class.
 pub(super) const ASYNC_QUEUES: usize = 2 * LEVELS as usize + 1;
 
@@ -92,7 +94,7 @@ impl Bfq {
         let request = &queue.requests[id];
         let task = self.know(queue, request.process);
         let q = self.queue_for(task, request.sync);
-        self.allocated(q);
+        self.wf2q.request_allocated(q);
         self.tasks[task.index()].requests += 1;
         self.slots.assign(id, request, task, q);
         let own = &mut self.queues[q.index()];
@@ -122,14 +124,14 @@ impl Bfq {
             // The others have gone: it is this process's alone.
             queue.coop = false;
             queue.split_coop = false;
-            self.resume_state(q, task, true);
+            self.resume_state(q, task);
             return q;
         }
         self.set_task_queue(task, true, None);
         self.put_cooperators(q);
         self.release_process_ref(q);
         let q = self.new_queue_of(task, sync, true);
-        self.resume_state(q, task, false);
+        self.resume_state(q, task);
         if let Some(waker) = waker {
             self.link_to_waker(q, waker);
         }
@@ -194,8 +196,7 @@ impl Bfq {
     }
 
     fn make_queue(&mut self, task: TaskIndex, sync: bool, class: u8, level: u8, cgroup: CgroupId) -> QueueId {
-        let weight = u32::from(LEVELS - level) * 10;
-        let q = self.new_entity(cgroup, class, weight);
+        let q = self.wf2q.add_leaf(cgroup, CLASSES[usize::from(class)], weight_of_level(level));
         if q.index() >= self.queues.len() {
             self.queues.resize_with(q.index() + 1, BfqQueue::vacant);
         }
@@ -226,23 +227,16 @@ impl Bfq {
     }
 
     /// `bfq_bfqq_resume_state`.
-    fn resume_state(&mut self, q: QueueId, task: TaskIndex, existing: bool) {
+    fn resume_state(&mut self, q: QueueId, task: TaskIndex) {
         let saved = self.tasks[task.index()].saved;
         let queue = &mut self.queues[q.index()];
-        let busy = existing && queue.busy;
         queue.learnt = saved.learnt;
         // Without low latency nothing was raised, and nothing is.
-        let old = queue.raising.coeff;
-        let coeff = if self.tuning.low_latency { saved.raising.coeff } else { old };
-        queue.raising = Raising { coeff, ..saved.raising };
-        self.set_new_weight(q, saved.weight);
+        let coeff = if self.tuning.low_latency { saved.raising.coeff } else { queue.raising.coeff };
+        queue.raising = saved.raising;
+        self.set_coeff(q, coeff);
+        self.wf2q.set_weight(q, saved.weight);
         self.check_resumed_raising(q);
-        self.mark_weight_changed(q);
-        if busy && self.tuning.low_latency {
-            let raised = self.queues[q.index()].is_raised();
-            self.wr_busy_queues += u32::from(old == 1 && raised);
-            self.wr_busy_queues -= u32::from(old > 1 && !raised);
-        }
     }
 
     /// The queue that was made last in its group is another one.
