@@ -218,8 +218,7 @@ impl Bfq {
         if self.in_service != Some(q) || !queue.wait_request {
             return;
         }
-        let alone_and_small =
-            queue.queued[usize::from(slot.sync)] == 1 && slot.sectors < SMALL_SECTORS;
+        let alone_and_small = queue.queued[usize::from(slot.sync)] == 1 && slot.sectors < SMALL_SECTORS;
         let timeout = self.budget_time_is_over(q);
         // More may come that it can be merged with.
         if alone_and_small && self.idling_boosts_throughput(q) && !timeout {

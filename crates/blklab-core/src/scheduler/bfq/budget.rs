@@ -152,8 +152,7 @@ impl Bfq {
         let soft_rt = self.queues[q.index()].raising.cur_max_time == self.spans.soft_rt;
         let coeff = if soft_rt { 1 } else { self.wf2q.weight(q) / self.wf2q.orig_weight(q) };
         self.last_budget_start = self.clock.now;
-        self.queues[q.index()].budget_timeout =
-            self.clock.jiffies + self.tuning.timeout * i64::from(coeff);
+        self.queues[q.index()].budget_timeout = self.clock.jiffies + self.tuning.timeout * i64::from(coeff);
     }
 
     #[inline]

@@ -52,7 +52,8 @@ impl Bfq {
         if first == second {
             return b;
         }
-        let candidate = |id: RequestId| Candidate { sync: self.slots[id].sync, sector: self.slots[id].sector };
+        let candidate =
+            |id: RequestId| Candidate { sync: self.slots[id].sync, sector: self.slots[id].sector };
         let (back_max, penalty) = (self.tuning.back_seek_max_sectors, self.tuning.back_seek_penalty);
         let better = first_is_better(candidate(first), candidate(second), from, back_max, penalty);
         Some(if better { first } else { second })

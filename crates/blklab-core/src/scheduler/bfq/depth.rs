@@ -18,7 +18,7 @@ pub(super) struct Depths {
 impl Depths {
     /// `bfq_depth_updated` with the `async_depth` that BFQ sets: three quarters of `nr_requests`.
     pub fn new(nr_requests: u32) -> Depths {
-        let depth = nr_requests * 3 >> 2;
+        let depth = (nr_requests * 3) >> 2;
         let limits = [[depth * 2 / 3, depth], [depth >> 2, depth >> 1]];
         Depths { nr_requests, limits: limits.map(|pair| pair.map(|limit| limit.max(1))) }
     }

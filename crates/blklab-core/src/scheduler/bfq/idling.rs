@@ -62,8 +62,8 @@ impl Bfq {
             return false;
         }
         let (rotational, queueing) = (self.tuning.rotational, self.queueing.may_queue());
-        let boosts = rotational && !queueing
-            || (rotational || !queueing) && queue.is_sequential_and_io_bound();
+        let boosts =
+            rotational && !queueing || (rotational || !queueing) && queue.is_sequential_and_io_bound();
         boosts && self.wf2q.raised_busy() == 0
     }
 
@@ -75,8 +75,8 @@ impl Bfq {
             return false;
         }
         let busy = self.total_busy();
-        let raised_before_others = queue.is_raised()
-            && (self.wf2q.raised_busy() < busy || self.in_driver >= queue.dispatched + 4);
+        let raised_before_others =
+            queue.is_raised() && (self.wf2q.raised_busy() < busy || self.in_driver >= queue.dispatched + 4);
         raised_before_others || self.is_asymmetric(q) || busy == 1
     }
 

@@ -102,11 +102,8 @@ impl Bfq {
     fn set_up_stable_merge(&mut self, q: QueueId, stable: QueueId, task: TaskIndex) -> Option<QueueId> {
         self.tasks[task.index()].stable_merge = None;
         let refs = self.queues[q.index()].process_refs.min(self.queues[stable.index()].process_refs);
-        let into = if self.idling_boosts_throughput(q) || refs == 0 {
-            None
-        } else {
-            self.set_up_merge(q, stable)
-        };
+        let into =
+            if self.idling_boosts_throughput(q) || refs == 0 { None } else { self.set_up_merge(q, stable) };
         if let Some(into) = into {
             self.merged_for_good(task, into);
         }

@@ -202,10 +202,7 @@ mod tests {
         for turn in 0..1000u64 {
             let now = 1_000_000_000 + turn * 8_000_000;
             let sector = Sector(1000 + turn);
-            rate.dispatched(
-                DISK,
-                Dispatch { now, sector, sectors: 1, last_position: sector, in_driver: 0 },
-            );
+            rate.dispatched(DISK, Dispatch { now, sector, sectors: 1, last_position: sector, in_driver: 0 });
             rate.completed(now + 100_000);
         }
         assert_eq!(rate.rate(), 14_000 * 2 / 3);

@@ -17,9 +17,7 @@ pub(super) struct DiskKind {
 
 /// Whether a request costs a seek from `last`; from sector 0, which means "not known", none does.
 pub(super) fn is_seeky(disk: DiskKind, last: Sector, sector: Sector, sectors: u32) -> bool {
-    last.0 != 0
-        && sector.0.abs_diff(last.0) > SEEK_SECTORS
-        && (disk.rotational || sectors < LARGE_SECTORS)
+    last.0 != 0 && sector.0.abs_diff(last.0) > SEEK_SECTORS && (disk.rotational || sectors < LARGE_SECTORS)
 }
 
 /// `bfq_rq_close_to_sector`.

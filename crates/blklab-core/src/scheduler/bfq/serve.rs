@@ -15,7 +15,7 @@ impl Bfq {
             self.at_head -= 1;
             let q = self.slots[id].queue;
             self.queues[q.index()].dispatched += 1;
-            self.to_driver(id);
+            self.hand_over(id);
             return Some(id);
         }
         if self.total_busy() == 0 || self.tuning.strict_guarantees && self.in_driver > 0 {
@@ -23,11 +23,11 @@ impl Bfq {
         }
         let q = self.select_queue()?;
         let id = self.dispatch_from(q);
-        self.to_driver(id);
+        self.hand_over(id);
         Some(id)
     }
 
-    fn to_driver(&mut self, id: RequestId) {
+    fn hand_over(&mut self, id: RequestId) {
         self.in_driver += 1;
         self.slots[id].stage = Stage::Started;
     }
@@ -75,8 +75,10 @@ impl Bfq {
         self.budgets_assigned = (self.budgets_assigned * 7 + 256) / 8;
         self.do_not_count_waiting(q);
         self.start_budget_timeout(q);
-        let slice = Nanos((self.queues[q.index()].budget_timeout - self.clock.jiffies).max(0) as u64
-            * (1_000_000_000 / self.tuning.ticks.hz()));
+        let slice = Nanos(
+            (self.queues[q.index()].budget_timeout - self.clock.jiffies).max(0) as u64
+                * (1_000_000_000 / self.tuning.ticks.hz()),
+        );
         let budget = self.budget(q).max(0) as u32;
         self.note(q, Decision::SliceStart { budget, slice });
         Some(q)

@@ -137,7 +137,8 @@ impl Tuning {
         };
         Tuning {
             ticks,
-            fifo_expire_ns: ["fifo_expire_async", "fifo_expire_sync"].map(|name| get(name) as u64 * 1_000_000),
+            fifo_expire_ns: ["fifo_expire_async", "fifo_expire_sync"]
+                .map(|name| get(name) as u64 * 1_000_000),
             back_seek_max_sectors: get("back_seek_max") as u64 * 2,
             back_seek_penalty: get("back_seek_penalty") as u64,
             slice_idle_ns: slice_idle_ns.max(least_ns),
