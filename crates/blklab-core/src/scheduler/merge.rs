@@ -1,6 +1,6 @@
 //! How waiting requests are found that a bio or another request may be merged with.
 //!
-//! Follows Linux 6.12 (`elv_merge`, `elv_attempt_insert_merge`, `blk_bio_list_merge`);
+//! Follows Linux 7.3 (`elv_merge`, `elv_attempt_insert_merge`, `blk_bio_list_merge`);
 //! 4.12 did the same. Back merges come from a hash of the sectors at which waiting
 //! requests end, after a cache of one: the request that last grew, or the first to come
 //! when there was none. Front merges are the scheduler's own business. A request that
