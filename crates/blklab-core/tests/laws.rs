@@ -13,6 +13,8 @@ const SCHEDULERS: &[&str] = &[
     "mq-deadline",
     "mq-deadline:fifo_batch=1,front_merges=0",
     "kyber",
+    "cfq",
+    "cfq:slice_idle=0,low_latency=0,quantum=32",
     "none:nr_requests=4",
     "mq-deadline:nr_requests=8,max_sectors_kb=64",
 ];

@@ -19,6 +19,7 @@ use crate::config::{self, Config, FileSystem, FileSystemKind, Program, Run};
 use crate::job::Job;
 use crate::mounts;
 use crate::program::{self, Ended};
+use crate::ticks;
 use crate::trace::{Trace, Traced};
 
 /// A kernel that has just started rounds timers up to its tick (10 ms in user-mode Linux);
@@ -183,6 +184,8 @@ fn work(
     };
     let trace = config.trace.map(|format| Trace::begin(format, device, directory)).transpose()?;
     let before = block.counters()?;
+    // A run begins with a tick, as in the simulator: what is counted in ticks is then the same.
+    ticks::wait_for_next();
     let epoch = clock();
     server.restart_model(epoch);
     match &mut work {

@@ -8,10 +8,12 @@ mod info;
 mod lanes;
 mod lists;
 mod merge;
+mod ordered;
 mod sorted;
 mod tasks;
 
 pub mod bfq;
+pub mod cfq;
 pub mod deadline;
 pub mod journal;
 pub mod kyber;

@@ -47,6 +47,7 @@ schedulers! {
     Deadline => super::deadline::Deadline,
     MqDeadline => super::mq_deadline::MqDeadline,
     Kyber => super::kyber::Kyber,
+    Cfq => super::cfq::Cfq,
     Bfq => super::bfq::Bfq,
 }
 
