@@ -35,7 +35,7 @@ def schedulers() -> str:
             {
                 "name": name,
                 "summary": f"summary of {name}",
-                "follows": "Linux 6.12",
+                "follows": "Linux 7.3",
                 "tunables": [tunable | {"help": "requests per batch"}]
                 if name == "mq-deadline"
                 else [],

@@ -1,6 +1,6 @@
 //! The block layer: bios in, requests through plug and scheduler, commands out.
 //!
-//! Follows `blk-mq.c`, `blk-merge.c` and `blk-flush.c` of Linux 6.12: a bio first tries
+//! Follows `blk-mq.c`, `blk-merge.c` and `blk-flush.c` of Linux 7.3: a bio first tries
 //! to grow the request plugged last, then one that waits in the scheduler; otherwise it
 //! needs a tag, and where there is none its process sleeps. Single-queue schedulers
 //! (noop, deadline) get the block layer of 4.12: a pool of `nr_requests` for synchronous and

@@ -1,6 +1,6 @@
 //! `mq-deadline`: deadline for multi-queue block devices, with priorities.
 //!
-//! Follows Linux 6.12 (`block/mq-deadline.c` of the 6.12 stable series).
+//! Follows Linux 7.3 (`block/mq-deadline.c`).
 //!
 //! Read [`deadline`](super::deadline) first: batches upwards across the disk, reads before
 //! writes, a deadline for each request. What differs:
@@ -16,8 +16,9 @@
 //! * **Position, not pointer**: a batch goes on at the first request at or above where the
 //!   last one of that level and direction began, so that late arrivals are taken along.
 //! * **`async_depth`**: of a queue's `nr_requests`, how many writes and asynchronous
-//!   requests may use. Early 6.12 took three quarters; the stable series takes all, so that
-//!   nothing is held back unless somebody sets it. Synchronous reads are never limited.
+//!   requests may use; in 7.3 a setting of the queue, before that of the scheduler. Up to
+//!   6.12 it was three quarters; now it is all, so that nothing is held back unless somebody
+//!   sets it. Synchronous reads are never limited.
 //! * One state for all hardware queues: dispatching for one may return a request bound to
 //!   another, and the block layer sorts that out.
 //!
@@ -166,7 +167,7 @@ impl Scheduler for MqDeadline {
         name: "mq-deadline",
         generation: Generation::MultiQueue,
         summary: "batches in sector order, reads before writes, a deadline for each, three priority levels",
-        follows: "Linux 6.12 stable, mq-deadline.c; without zones, deadlines exact instead of rounded to ticks",
+        follows: "Linux 7.3, mq-deadline.c; without zones, deadlines exact instead of rounded to ticks",
         // fio with libaio on a loop device, Linux 6.18: 323k IOPS against 423k under none.
         lock_ns: 730,
         tunables: &[

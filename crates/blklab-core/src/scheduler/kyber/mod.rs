@@ -1,6 +1,6 @@
 //! `kyber`: keep latencies at a target by letting fewer requests through.
 //!
-//! Follows Linux 6.12 (`block/kyber-iosched.c`).
+//! Follows Linux 7.3 (`block/kyber-iosched.c`).
 //!
 //! Fast flash disks need no sorting; what hurts there is a queue inside the disk that is
 //! so full of writes that a read waits behind all of them. Kyber therefore does not order
@@ -171,7 +171,7 @@ impl Scheduler for Kyber {
         name: "kyber",
         generation: Generation::MultiQueue,
         summary: "admits fewer writes or reads to the disk when latencies miss their targets",
-        follows: "Linux 6.12, kyber-iosched.c; a pool that shrinks takes effect at once",
+        follows: "Linux 7.3, kyber-iosched.c; a pool that shrinks takes effect at once",
         // fio with libaio on a loop device, Linux 6.18: 310k IOPS against 423k under none.
         lock_ns: 860,
         tunables: &[
