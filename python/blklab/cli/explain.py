@@ -12,6 +12,8 @@ from blklab.cli.models import DiskName
 from blklab.cli.rigs import DriverName, KernelName, RigName
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from blklab.explain.timeline import Timeline
 
 TEXT_REQUESTS = 40
@@ -41,7 +43,7 @@ def explain(
         list[str] | None,
         typer.Option(
             help="Show this one only: a job's name, or name.0 of its first clone; "
-            "write-back is the kernel's own; repeatable."
+            "kernel: its write-back and flushes; repeatable."
         ),
     ] = None,
     requests: Annotated[
@@ -142,7 +144,6 @@ def _print(timeline: Timeline) -> None:
 
     from blklab.cli import console
     from blklab.explain import summary, text
-    from blklab.units import size_text
 
     out = console.console()
     out.print(f"{text.head(timeline)}\n{summary.sentence(timeline)}")
@@ -151,19 +152,31 @@ def _print(timeline: Timeline) -> None:
         style = "bold cyan" if line.decided else ""
         table.add_row(f"{line.at_ns / 1e6:,.3f}", Text(line.who), Text(line.what, style=style))
     out.print(table)
-    heads = ("process", "requests", "data", "in the scheduler", "at the disk", "turns", "idled")
+    out.print(_shares(timeline))
+    for note in filter(None, [summary.left_out(timeline)]):
+        out.print(note)
+
+
+def _shares(timeline: Timeline) -> Table:
+    from rich.text import Text
+
+    from blklab.cli import console
+    from blklab.explain import summary
+    from blklab.units import size_text
+
+    shares = summary.shares(timeline)
+    heads = ["process", "requests", "data", "in scheduler", "at disk"]
+    turns = any(share.turns for share in shares)
+    heads += ["turns", "in turn", "idled for"] if turns else []
     table = console.table(*heads, right=range(1, len(heads)))
-    for share in summary.shares(timeline):
-        turns = f"{share.turns}: {summary.text(share.turn_ns)}" if share.turns else ""
-        table.add_row(
-            Text(share.name),
+    table.columns[0].no_wrap = True
+    for share in shares:
+        row = [
             f"{share.requests:,}",
             size_text(share.bytes),
             summary.text(share.waited_ns),
             summary.text(share.with_disk_ns),
-            turns,
-            summary.text(share.idle_ns or None),
-        )
-    out.print(table)
-    for note in filter(None, [summary.left_out(timeline)]):
-        out.print(note)
+        ]
+        more = [f"{share.turns}", summary.text(share.turn_ns), summary.text(share.idle_ns)]
+        table.add_row(Text(share.name), *row, *(more if turns else []))
+    return table

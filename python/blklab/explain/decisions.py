@@ -97,14 +97,31 @@ def _batch_end(note: Note) -> str:
     return f"the batch ends after {note.a} request{'s' if note.a != 1 else ''}"
 
 
+_CLASSES = ("", "real-time ", "", "idle ")
+"""By the numbers of ``ioprio_set(2)``; best effort is what most are."""
+
+
+def _chosen(what: str) -> Kind:
+    def words(note: Note) -> str:
+        group = f" of cgroup {note.a}" if note.a else ""
+        return f"{_CLASSES[note.b]}{what}{group} are next"
+
+    return Kind(words, f"{what} are next")
+
+
 KINDS: Mapping[str, Kind] = {
     "slice-start": Kind(_slice_start, "turn begins", "turn", "begin"),
-    "slice-end-no-more-requests": _end("it asks for nothing more"),
-    "slice-end-too-idle": _end("it keeps the disk waiting too often"),
+    "slice-timed": Kind(
+        lambda note: f"its first request has ended: the turn may take {duration_text(note.a)}",
+        "turn timed",
+    ),
+    "slice-end-no-more-requests": _end("it asks for no more"),
+    "slice-end-too-idle": _end("it keeps the disk waiting"),
     "slice-end-time-out": _end("its time is over"),
     "slice-end-budget-exhausted": _end("its budget is used up"),
     "slice-end-preempted": _end("another goes before it"),
     "slice-end-released": _end("its queue is given up"),
+    "slice-end-handed-over": _end("another goes on close to where it stopped"),
     "idle-start": Kind(
         lambda note: (
             f"the disk is kept idle for it, {duration_text(max(note.a - note.at_ns, 0))} at most"
@@ -159,5 +176,8 @@ KINDS: Mapping[str, Kind] = {
         "depth changed",
         of_queue=True,
     ),
+    "async-chosen": _chosen("requests that nobody waits for"),
+    "sync-noidle-chosen": _chosen("processes that nobody idles for"),
+    "sync-chosen": _chosen("processes that are worth idling for"),
 }
 """By name."""

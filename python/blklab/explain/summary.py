@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from blklab.explain.decisions import KINDS
 from blklab.explain.timeline import QUEUE, Span, Timeline
-from blklab.units import duration_text
+from blklab.units import duration_text, number_text
 
 
 @dataclass(frozen=True)
@@ -61,32 +62,45 @@ def sentence(timeline: Timeline) -> str:
     batches = [span for span in timeline.spans if span.kind == "batch"]
     kinds = Counter(decision.kind for decision in timeline.decisions)
     if batches:
-        expired = kinds["expired"]
-        late = f"{_count(expired, 'request')} had waited too long and went first"
-        return f"{_count(len(batches), 'batch', 'batches')} of reads or writes; {late}."
+        late = _count(kinds["expired"], "request") if kinds["expired"] else "no request"
+        return (
+            f"{_count(len(batches), 'batch', 'batches')} of reads or writes; {late} had waited "
+            f"too long and went first; {_longest(timeline)}."
+        )
     if kinds:
         most, count = kinds.most_common(1)[0]
-        return f"{_count(sum(kinds.values()), 'decision')}, most often: {most} ({count} times)."
-    waits = [request.issued_ns - request.queued_ns for request in timeline.requests]
-    longest = f"the longest wait in the scheduler is {duration_text(max(waits, default=0))}"
-    return f"{_count(len(waits), 'request')}, no decisions; {longest}."
+        return (
+            f"{_count(sum(kinds.values()), 'decision')}, most often: {KINDS[most].short} "
+            f"({count} times); {_longest(timeline)}."
+        )
+    return f"{_count(len(timeline.requests), 'request')}, no decisions; {_longest(timeline)}."
+
+
+def _longest(timeline: Timeline) -> str:
+    """How long reads and writes wait in the scheduler at most."""
+    waits: dict[str, int] = {}
+    for request in timeline.requests:
+        waited_ns = request.issued_ns - request.queued_ns
+        waits[request.op] = max(waits.get(request.op, 0), waited_ns)
+    told = [f"{op}s up to {duration_text(waits[op])}" for op in ("read", "write") if waits.get(op)]
+    return (
+        f"{' and '.join(told)} wait in the scheduler" if told else "nothing waits in the scheduler"
+    )
 
 
 def left_out(timeline: Timeline) -> str:
     """What is not shown and how to see it; empty if all is."""
-    parts = [
-        _count(count, what)
-        for count, what in (
-            (timeline.requests_left_out, "request"),
-            (timeline.decisions_left_out, "decision"),
-        )
-        if count
-    ]
+    until = seconds(timeline.until_ns)
+    parts = []
+    if timeline.requests_left_out:
+        requests = _count(timeline.requests_left_out, "request")
+        parts.append(f"{requests} completed later than {until}")
+    if timeline.decisions_left_out:
+        parts.append(f"{_count(timeline.decisions_left_out, 'decision')} after {until}")
     if not parts:
         return ""
     return (
-        f"{' and '.join(parts)} left out: shown is the time up to "
-        f"{seconds(timeline.until_ns)}. Choose another window (--from, --until), fewer "
+        f"left out: {' and '.join(parts)}. Choose another window (--from, --until), fewer "
         f"processes (--process) or more requests (--requests)."
     )
 
@@ -117,10 +131,11 @@ def _turns(timeline: Timeline, spans: Sequence[Span]) -> str:
     parts = [f"{_count(len(spans), 'turn')} of {_count(processes, 'process', 'processes')}"]
     if ends:
         why, count = ends.most_common(1)[0]
-        parts.append(f"most often one ends because {why} ({count} of {sum(ends.values())})")
+        share = "all" if count == sum(ends.values()) else f"{count} of {sum(ends.values())}"
+        parts.append(f"most often one ends because {why} ({share})")
     idle = sum(s.end_ns - s.start_ns for s in timeline.spans if s.kind == "idling")
     parts.append(
-        f"the disk is kept idle {idle / whole_ns:.0%} of the time"
+        f"the disk is kept idle {number_text(100 * idle / whole_ns)} % of the time"
         if idle
         else "the disk is never kept idle"
     )

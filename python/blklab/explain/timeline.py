@@ -13,8 +13,8 @@ from blklab.units import size_text
 
 QUEUE = -2
 """The row of what concerns the queue as a whole."""
-WRITE_BACK = "write-back"
-"""Name of the kernel's own row."""
+KERNEL = "kernel"
+"""Name of the row of its own write-back and flushes."""
 SCHEDULER = "(scheduler)"
 
 
@@ -111,7 +111,7 @@ def chosen(labels: Sequence[str], jobs: Sequence[str], wanted: Set[str]) -> set[
     """The processes that are meant: by their names, or all of a job by its; without any, all."""
     both = enumerate(zip(labels, jobs, strict=True))
     meant = {process for process, pair in both if not wanted or not wanted.isdisjoint(pair)}
-    return meant | ({KERNEL_PROCESS} if not wanted or WRITE_BACK in wanted else set())
+    return meant | ({KERNEL_PROCESS} if not wanted or KERNEL in wanted else set())
 
 
 def build(
@@ -143,7 +143,7 @@ def build(
     kept = sorted(by_end[:most], key=lambda request: request.number)
 
     def name_of(process: int) -> str:
-        return labels[process] if process >= 0 else WRITE_BACK
+        return labels[process] if process >= 0 else KERNEL
 
     notes = [note for note in _notes(result.decisions, name_of) if _row(note) in rows | {QUEUE}]
     shown = [note for note in notes if note.at_ns <= until_ns]

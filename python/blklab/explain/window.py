@@ -9,7 +9,7 @@ from typing import Any
 
 from blklab.errors import InputError, nearest
 from blklab.explain.summary import seconds
-from blklab.explain.timeline import WRITE_BACK, Timeline, names
+from blklab.explain.timeline import KERNEL, Timeline, names
 from blklab.result import Result
 from blklab.rigs import Window
 
@@ -41,7 +41,7 @@ def _time(option: str, text: str) -> int:
 def check_processes(wanted: Sequence[str], job: Mapping[str, Any], path: str) -> Collection[str]:
     """`wanted`, if the job file `job`, as described by the simulator, has each. InputError."""
     jobs = [section["name"] for section in job["jobs"] for _ in range(section["clones"])]
-    known = {*jobs, *names(jobs), WRITE_BACK}
+    known = {*jobs, *names(jobs), KERNEL}
     for name in wanted:
         if name not in known:
             raise InputError(f"--process: {path} has no process '{name}'{nearest(name, known)}")

@@ -5,6 +5,7 @@ const KINDS = [
   ["ground", "--s2", 0.13, ""],
   ["idling", "--s4", 0.45, "disk kept idle for it", "/"],
   ["turn", "--s2", 0.6, "its turn"],
+  ["batch", "--s7", 0.3, "batch that began before"],
   ["batch of reads", "--s0", 0.35, "batch of reads"],
   ["batch of writes", "--s1", 0.35, "batch of writes"],
   ["raised weight", "--s3", 1, "weight raised"],
@@ -31,7 +32,7 @@ function bars([kind, colour, opacity, , pattern]) {
     textfont: { color: css("--ink"), size: 11 }, constraintext: "none",
     hovertext: own.hover.map(lined), hovertemplate: "%{hovertext}<extra></extra>",
     marker: {
-      color: css(colour), opacity, line: { width: 0 },
+      color: css(colour), opacity, line: { width: labels ? 1 : 0, color: css("--page") },
       ...(pattern && { pattern: { shape: pattern, fillmode: "overlay", fgcolor: css("--page"), size: 6, solidity: 0.3 } }),
     },
   };
@@ -58,19 +59,19 @@ function draw() {
   const traces = KINDS.map((kind) => labelled(bars(kind), kind, pixels));
   if (data.marks.x.length) traces.push(marks());
   const names = data.rows.map((row) => ({
-    xref: "paper", yref: "y", x: 0, y: wide ? (row.top + row.bottom) / 2 : row.top + 0.1, xanchor: wide ? "right" : "left", yanchor: wide ? "middle" : "bottom",
+    xref: "paper", yref: "y", x: 0, y: wide ? (row.top + row.bottom) / 2 : row.top, xanchor: wide ? "right" : "left", yanchor: wide ? "middle" : "bottom",
     xshift: wide ? -8 : 0, showarrow: false, text: `<b>${plain(brief(row.name))}</b>`, font: { size: wide ? 13 : 11 },
   }));
   const lines = data.rows.slice(1).map((row) => ({
-    type: "line", xref: "paper", x0: 0, x1: 1, y0: row.top + 0.3, y1: row.top + 0.3, line: { color: css("--line"), width: 1 }, layer: "below",
+    type: "line", xref: "paper", x0: 0, x1: 1, y0: row.top + (wide ? 0.45 : 0.85), y1: row.top + (wide ? 0.45 : 0.85), line: { color: css("--line"), width: 1 }, layer: "below",
   }));
   const lane = wide ? PX_PER_LANE : PX_PER_LANE + 2;
   Plotly.react(plot, traces, layout({
     barmode: "overlay", bargap: 0, hovermode: "closest", dragmode: wide ? "pan" : false, annotations: names, shapes: lines,
-    margin: { l: left, r: 12, t: wide ? 6 : 22, b: 44 },
+    width: plot.clientWidth, autosize: false, margin: { l: left, r: 12, t: 6, b: 44 },
     xaxis: { range: [...range], title: { text: `${data.unit} of the run` }, tickformat: ",", side: "bottom" },
     yaxis: { range: [bottom - 0.3, wide ? 0.4 : 1.3], showticklabels: false, showgrid: false, zeroline: false, fixedrange: true },
-  }, 60 + lane * (0.7 - bottom)), { displayModeBar: false, responsive: true, scrollZoom: false, doubleClick: false });
+  }, 60 + lane * (0.7 - bottom)), { displayModeBar: false, scrollZoom: false, doubleClick: false });
   byId("shown").textContent = `${shownText(range[0])} to ${shownText(range[1])} ${data.unit}`;
 }
 
@@ -120,4 +121,4 @@ document.querySelector("#figure-timeline .plot").on("plotly_relayout", (change) 
   draw();
 });
 dark.addEventListener("change", draw);
-narrow.addEventListener("change", draw);
+window.addEventListener("resize", draw);

@@ -15,9 +15,11 @@ from blklab.report.parts import css, environment, plotly, script, script_json
 from blklab.units import duration_text, size_text
 
 LANES = 12
-"""Requests drawn above one another in a row; further ones share the last lane."""
-_HEAD, _BETWEEN = 1.3, 0.6
-"""Height of what stands above a row's lanes, and between rows; a lane is 1 high."""
+"""Requests drawn above one another in a row; further ones share the last lane, where only what
+the disk does with them is drawn."""
+_HEAD, _LOW_HEAD, _BETWEEN = 1.3, 0.4, 0.9
+"""Height of what stands above a row's lanes, where there are turns and where there are none, and
+between rows; a lane is 1 high."""
 _UNITS = (("s", 1e9, 5e9), ("ms", 1e6, 5e6), ("us", 1e3, 0.0))
 
 
@@ -52,6 +54,7 @@ def page(timeline: Timeline) -> str:
             notes=[t for t in (summary.undecided(timeline), summary.left_out(timeline)) if t],
             shares=summary.shares(timeline),
             counts=_counts(timeline),
+            crowded=_crowded(timeline),
             lines=lines,
             size=size_text,
             spans={kind: SPANS[kind] for kind in SPANS if _has(timeline, kind)},
@@ -89,9 +92,11 @@ def payload(timeline: Timeline) -> dict[str, Any]:
     for request in timeline.requests:
         row = rows[request.row]
         lane = min(timeline.lanes[request.number], LANES - 1)
-        place = (row["top"] - _HEAD - lane - 0.5, 0.7)
+        place = (row["top"] - row["head"] - lane - 0.5, 0.7)
         for kind, start_ns, end_ns in _stages(request):
-            bar(kind, start_ns, end_ns, place, "", _hover(request))
+            # Bars over one another say nothing.
+            if lane < LANES - 1 or kind != "queued":
+                bar(kind, start_ns, end_ns, place, "", _hover(request))
     marks = [d for d in timeline.decisions if not KINDS[d.kind].span]
     return {
         "unit": unit,
@@ -115,9 +120,11 @@ def _rows(timeline: Timeline) -> dict[int, dict[str, Any]]:
         lanes = min(timeline.lanes[request.number] + 1, LANES)
         most[request.row] = max(most[request.row], lanes)
     rows, top = {}, 0.0
+    with_turns = {span.row for span in timeline.spans}
     for row, name in timeline.rows.items():
-        bottom = top - _HEAD - (0 if row == QUEUE else max(most[row], 1))
-        rows[row] = {"name": name, "top": top, "bottom": bottom}
+        head = _HEAD if row in with_turns else _LOW_HEAD
+        bottom = top - head - (0 if row == QUEUE else max(most[row], 1))
+        rows[row] = {"name": name, "top": top, "head": head, "bottom": bottom}
         top = bottom - _BETWEEN
     return rows
 
@@ -125,22 +132,23 @@ def _rows(timeline: Timeline) -> dict[int, dict[str, Any]]:
 def _place_of(span: Span, row: dict[str, Any]) -> tuple[float, float]:
     """Middle and height of a band: turns above the lanes, idling across the whole row."""
     if span.kind == "idling":
-        return (row["top"] - _HEAD + row["bottom"]) / 2, row["top"] - _HEAD - row["bottom"]
+        lanes = row["top"] - row["head"]
+        return (lanes + row["bottom"]) / 2, lanes - row["bottom"]
     if span.kind in ("turn", "batch"):
         return row["top"] - 0.65, 1.0
-    return row["top"] - _HEAD + 0.05, 0.22
+    return row["top"] - row["head"] + 0.05, 0.22
 
 
 def _kind_of(span: Span) -> str:
     if span.kind == "batch":
-        return "batch of writes" if "writes" in span.began else "batch of reads"
+        return f"batch of {_label(span)}" if span.began else "batch"
     return span.kind
 
 
 def _label(span: Span) -> str:
     """What is written into a band that is wide enough."""
     if span.kind == "batch":
-        return "writes" if "writes" in span.began else "reads" if span.began else "batch"
+        return "writes" if "writes" in span.began else "reads" if span.began else ""
     return span.why if span.kind == "turn" else ""
 
 
@@ -186,7 +194,17 @@ def _first(timeline: Timeline) -> int:
 
 def _counts(timeline: Timeline) -> list[tuple[str, int]]:
     """Decisions by kind, the most frequent first."""
-    return Counter(KINDS[d.kind].short for d in timeline.decisions).most_common()
+    told = [KINDS[d.kind] for d in timeline.decisions]
+    # Of a turn the end says more, of everything else the beginning.
+    return Counter(
+        f"turn ends: {kind.short}" if kind.span == "turn" else kind.short
+        for kind in told
+        if kind.edge != ("begin" if kind.span == "turn" else "end")
+    ).most_common()
+
+
+def _crowded(timeline: Timeline) -> bool:
+    return max(timeline.lanes.values(), default=0) >= LANES
 
 
 def _has(timeline: Timeline, kind: str) -> bool:
