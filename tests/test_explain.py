@@ -164,6 +164,18 @@ def test_what_is_left_out_is_counted_and_what_is_shown_is_whole() -> None:
     assert summary.left_out(every) == ""
 
 
+def test_a_name_cannot_move_the_cursor_of_a_terminal() -> None:
+    found = timeline("mq-deadline", job=JOB.replace("[reader]", "[re\x1b[2Jader\u202e]"))
+    assert list(found.rows.values())[:2] == ["re\ufffd[2Jader\ufffd.0", "re\ufffd[2Jader\ufffd.1"]
+
+
+def test_among_many_processes_only_those_have_a_row_to_whom_something_happens() -> None:
+    job = "[a]\nrw=randread\ndirect=1\nsize=1m\nnumjobs=100\n[late]\nstartdelay=9\nsize=1m\n"
+    assert "late" not in timeline("mq-deadline", job=job, at_ms=(0, 50)).rows.values()
+    few = job.replace("numjobs=100", "numjobs=2")
+    assert "late" in timeline("mq-deadline", job=few, at_ms=(0, 50)).rows.values()
+
+
 def test_the_text_has_every_moment_in_order_of_time() -> None:
     found = timeline("cfq")
     lines = text.lines(found)

@@ -45,9 +45,9 @@ class Kind:
 
 
 SPANS: Mapping[str, str] = {
-    "turn": "a process's turn: only its requests go",
+    "turn": "a process's turn: the disk is for its requests, but for what is injected",
     "idling": "the disk is kept idle, waiting for the process",
-    "raised weight": "the process counts for more than it is entitled to",
+    "raised weight": "the process counts for more than its weight says",
     "batch": "requests of one direction go, one behind the other",
     "held back": "no more requests of this kind go until some have ended",
 }

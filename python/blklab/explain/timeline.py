@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence, Set
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from blklab.explain.decisions import KINDS, OPERATIONS, SECTOR_BYTES, Note, several
 from blklab.result import KERNEL_PROCESS, Decisions, Result, Trace
 from blklab.rigs import sim
@@ -16,6 +18,8 @@ QUEUE = -2
 KERNEL = "kernel"
 """Name of the row of its own write-back and flushes."""
 SCHEDULER = "(scheduler)"
+ROWS = 32
+"""With more processes than these, those to whom nothing happens have no row."""
 
 
 @dataclass(frozen=True)
@@ -134,70 +138,86 @@ def build(
     jobs = [job.name for job in result.jobs]
     labels = names(jobs)
     rows = chosen(labels, jobs, set(wanted))
+    labels = [_printable(label) for label in labels]
     until_ns = min(until_ns, result.duration_ns)
-    found = [r for r in _requests(result.detail) if r.row in rows]
-    by_end = sorted(found, key=lambda request: request.completed_ns)
-    left_out = result.detail_left_out + max(0, len(found) - most)
-    if left_out and by_end:
-        until_ns = min(until_ns, by_end[:most][-1].completed_ns)
-    kept = sorted(by_end[:most], key=lambda request: request.number)
+    requests, too_many = _requests(result.detail, rows, most)
+    left_out = result.detail_left_out + too_many
+    if left_out and requests:
+        until_ns = min(until_ns, max(request.completed_ns for request in requests))
 
     def name_of(process: int) -> str:
         return labels[process] if process >= 0 else KERNEL
 
-    notes = [note for note in _notes(result.decisions, name_of) if _row(note) in rows | {QUEUE}]
-    shown = [note for note in notes if note.at_ns <= until_ns]
-    decisions = [Decision(n.at_ns, _row(n), n.name, KINDS[n.name].words(n)) for n in shown]
-    used = {r.row for r in kept} | {d.row for d in decisions}
+    notes, later = _notes(result.decisions, rows, until_ns, name_of)
+    decisions = [Decision(n.at_ns, _row(n), n.name, KINDS[n.name].words(n)) for n in notes]
+    used = {r.row for r in requests} | {d.row for d in decisions}
     processes = [p for p in range(len(labels)) if p in rows] + [KERNEL_PROCESS]
+    idle_too = len(processes) <= ROWS
     return Timeline(
-        load=load,
-        disk=disk,
-        scheduler=scheduler,
+        load=_printable(load),
+        disk=_printable(disk),
+        scheduler=_printable(scheduler),
         rig=rig,
         run_ns=result.duration_ns,
         from_ns=from_ns,
         until_ns=until_ns,
-        rows={p: name_of(p) for p in processes if p >= 0 or p in used}
+        rows={p: name_of(p) for p in processes if p in used or (p >= 0 and idle_too)}
         | ({QUEUE: SCHEDULER} if QUEUE in used else {}),
-        requests=kept,
+        requests=requests,
         decisions=decisions,
-        spans=_spans(shown, from_ns, until_ns),
+        spans=_spans(notes, from_ns, until_ns),
         requests_left_out=left_out,
-        decisions_left_out=(result.decisions_left_out or 0) + len(notes) - len(shown),
+        decisions_left_out=(result.decisions_left_out or 0) + later,
         decides=result.decisions_left_out is not None,
-        lanes=_lanes(kept),
+        lanes=_lanes(requests),
     )
 
 
-def _requests(trace: Trace) -> list[Request]:
-    began = trace.began_ns.tolist() or [None] * len(trace.sector)
+def _printable(name: str) -> str:
+    """A name that cannot move a terminal's cursor."""
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in name)
+
+
+def _requests(trace: Trace, rows: Set[int], most: int) -> tuple[list[Request], int]:
+    """Those of `rows` that are completed first, in the order of queueing, and how many more
+    there are. Runs keep many; only these few are looked at one by one."""
+    order = np.lexsort((trace.issued_ns, trace.queued_ns))
+    number = np.empty(len(order), np.int64)
+    number[order] = np.arange(1, len(order) + 1)
+    own = order[np.isin(trace.process[order], list(rows))]
+    first = own[np.argsort(trace.completed_ns[own], kind="stable")][:most]
+    kept = first[np.argsort(number[first])]
+    began = trace.began_ns if len(trace.began_ns) else None
     columns = zip(
-        trace.process.tolist(),
-        trace.op.tolist(),
-        trace.sector.tolist(),
-        trace.sectors.tolist(),
-        trace.queued_ns.tolist(),
-        trace.issued_ns.tolist(),
-        began,
-        trace.completed_ns.tolist(),
+        number[kept].tolist(),
+        trace.process[kept].tolist(),
+        trace.op[kept].tolist(),
+        trace.sector[kept].tolist(),
+        trace.sectors[kept].tolist(),
+        trace.queued_ns[kept].tolist(),
+        trace.issued_ns[kept].tolist(),
+        [None] * len(kept) if began is None else began[kept].tolist(),
+        trace.completed_ns[kept].tolist(),
         strict=True,
     )
-    by_queueing = sorted(columns, key=lambda row: (row[4], row[5]))
-    return [
-        Request(number, row[0], OPERATIONS[row[1]], *row[2:])
-        for number, row in enumerate(by_queueing, 1)
-    ]
+    found = [Request(row[0], row[1], OPERATIONS[row[2]], *row[3:]) for row in columns]
+    return found, len(own) - len(kept)
 
 
-def _notes(decisions: Decisions, name_of: Callable[[int], str]) -> list[Note]:
+def _notes(
+    decisions: Decisions, rows: Set[int], until_ns: int, name_of: Callable[[int], str]
+) -> tuple[list[Note], int]:
+    """Those of `rows` and of the queue up to `until_ns`, and how many are later."""
     kinds = sim.decision_kinds()
-    return [
+    of_queue = [number for number, name in enumerate(kinds) if KINDS[name].of_queue]
+    own = np.isin(decisions.process, list(rows)) | np.isin(decisions.kind, of_queue)
+    shown = own & (decisions.at_ns <= until_ns)
+    columns = (column[shown].tolist() for column in decisions.columns().values())
+    notes = [
         Note(at_ns, process, kinds[kind], a, b, name_of)
-        for at_ns, process, kind, a, b in zip(
-            *(column.tolist() for column in decisions.columns().values()), strict=True
-        )
+        for at_ns, process, kind, a, b in zip(*columns, strict=True)
     ]
+    return notes, int(own.sum() - shown.sum())
 
 
 def _row(note: Note) -> int:
