@@ -361,7 +361,7 @@ mod tests {
             let mut recorder = TraceRecorder::default();
             for n in 0..commands {
                 let request = Request { issued: Nanos(n), ..Request::default() };
-                recorder.completed(&request, Nanos(n + 1));
+                recorder.completed(&request, None, Nanos(n + 1));
             }
             let (overview, stride, detail) = recorder.finish();
             prop_assert!(overview.issued_ns.len() <= TRACE_ROWS);
