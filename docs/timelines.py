@@ -54,7 +54,6 @@ _KINDS = {
     "ground": "",
     "idling": "disk kept idle",
     "turn": "turn",
-    "batch": "",
     "batch of reads": "batch of reads",
     "batch of writes": "batch of writes",
     "raised weight": "weight raised",
@@ -74,7 +73,7 @@ text { font: 12px system-ui, sans-serif; fill: #24292f }
 .turn, .batch-of-reads, .batch-of-writes { stroke: #ffffff; stroke-width: .8 }
 .turn { fill: #4bb894 }
 .idling { fill: url(#hatch) } .hatch { stroke: #d29200; stroke-width: 3 }
-.batch { fill: #d0d7de } .batch-of-reads { fill: #a9cfe8 } .batch-of-writes { fill: #f3c7a6 }
+.batch-of-reads { fill: #a9cfe8 } .batch-of-writes { fill: #f3c7a6 }
 .raised-weight { fill: #c0579a } .held-back { fill: #8a7a00 }
 .queued { fill: #b4bac2 } .dispatched-read { fill: #9bd1f2 } .dispatched-write { fill: #f2cb70 }
 .on-disk-read { fill: #0072b2 } .on-disk-write { fill: #d55e00 }
@@ -84,7 +83,7 @@ text { font: 12px system-ui, sans-serif; fill: #24292f }
   text { fill: #e6edf3 } .quiet { fill: #9da7b1 } .line { stroke: #3d444d }
   .turn, .batch-of-reads, .batch-of-writes { stroke: #0d1117 }
   .turn { fill: #1f7d5e } .ground { opacity: .3 }
-  .batch { fill: #3d444d } .batch-of-reads { fill: #1d4a66 } .batch-of-writes { fill: #6b3f1d }
+  .batch-of-reads { fill: #1d4a66 } .batch-of-writes { fill: #6b3f1d }
   .queued { fill: #59616b } .dispatched-read { fill: #1f5d86 } .dispatched-write { fill: #7a5a14 }
   .on-disk-read { fill: #56b4e9 } .on-disk-write { fill: #f0a03c }
   .mark { fill: #e6edf3; stroke: #0d1117 }

@@ -13,12 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace as Packets
-from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import TrackEvent
 
 from blklab import rigs, specs
 from blklab.catalogue import Entry
 from blklab.errors import InputError
-from blklab.explain import summary, text, trace, window
+from blklab.explain import summary, text, window
 from blklab.explain.decisions import KINDS, SPANS
 from blklab.explain.timeline import Request, Timeline, _lanes, build, names
 from blklab.report.timeline import LANES, page, payload
@@ -176,6 +175,26 @@ def test_among_many_processes_only_those_have_a_row_to_whom_something_happens() 
     assert "late" in timeline("mq-deadline", job=few, at_ms=(0, 50)).rows.values()
 
 
+def test_what_began_before_the_window_is_known_in_it() -> None:
+    job = (real_file("side-by-side.fio")).replace("runtime=32", "runtime=8")
+    whole = timeline("bfq", job=job, at_ms=(0, 6000), most=100_000)
+    part = timeline("bfq", job=job, at_ms=(5000, 6000), most=100_000)
+    assert part.decisions == [d for d in whole.decisions if d.at_ns >= part.from_ns]
+    raised = [s for s in part.spans if s.kind == "raised weight" and s.start_ns == part.from_ns]
+    assert raised and all(span.began for span in raised)
+    clipped = [
+        (s.kind, s.row, max(s.start_ns, part.from_ns), s.end_ns, s.began, s.ended)
+        for s in whole.spans
+        if s.end_ns > part.from_ns
+    ]
+    found = [(s.kind, s.row, s.start_ns, s.end_ns, s.began, s.ended) for s in part.spans]
+    assert sorted(found) == sorted(clipped)
+
+
+def real_file(name: str) -> str:
+    return (Path(__file__).parents[1] / "examples" / name).read_text()
+
+
 def test_the_text_has_every_moment_in_order_of_time() -> None:
     found = timeline("cfq")
     lines = text.lines(found)
@@ -196,86 +215,6 @@ def test_the_text_has_every_moment_in_order_of_time() -> None:
     asked = [line.what for line in lines if " at " in line.what and line.what.startswith("#")]
     numbers = [line.split()[0] for line in asked]
     assert len(numbers) == len(set(numbers)) == len(found.requests)
-
-
-# Perfetto
-
-
-def slices(packets: Packets) -> dict[int, list[tuple[str, int, int]]]:
-    """Of each track: name, begin and end of its slices, which must nest."""
-    ordered = sorted(
-        (p for p in packets.packet if p.HasField("track_event")), key=lambda p: p.timestamp
-    )
-    open_: dict[int, list[tuple[str, int]]] = {}
-    found: dict[int, list[tuple[str, int, int]]] = {}
-    for packet in ordered:
-        event = packet.track_event
-        stack = open_.setdefault(event.track_uuid, [])
-        if event.type == TrackEvent.TYPE_SLICE_BEGIN:
-            stack.append((event.name, packet.timestamp))
-        elif event.type == TrackEvent.TYPE_SLICE_END:
-            name, begin_ns = stack.pop()
-            found.setdefault(event.track_uuid, []).append((name, begin_ns, packet.timestamp))
-    assert not any(open_.values())
-    return found
-
-
-@pytest.mark.parametrize("scheduler", DECIDING)
-def test_perfetto_reads_back_what_was_written(scheduler: str) -> None:
-    found = timeline(scheduler)
-    packets = Packets.FromString(trace.perfetto(found))
-    tracks = {
-        p.track_descriptor.uuid: p.track_descriptor
-        for p in packets.packet
-        if p.HasField("track_descriptor")
-    }
-    processes = {u: t.process.process_name for u, t in tracks.items() if t.HasField("process")}
-    assert list(processes.values()) == list(found.rows.values())
-    assert all(p.trusted_packet_sequence_id for p in packets.packet)
-    by_process: dict[str, list[tuple[str, int, int]]] = {}
-    for track, inside in slices(packets).items():
-        by_process.setdefault(processes[tracks[track].parent_uuid], []).extend(inside)
-    for request in found.requests:
-        name = f"#{request.number} {request.words}"
-        way = (name, request.queued_ns, request.completed_ns)
-        assert way in by_process[found.rows[request.row]]
-    for span in found.spans:
-        assert (span.kind, span.start_ns, span.end_ns) in by_process[found.rows[span.row]]
-    instants = [
-        (p.timestamp, p.track_event.name)
-        for p in packets.packet
-        if p.track_event.type == TrackEvent.TYPE_INSTANT
-    ]
-    assert instants == [(d.at_ns, d.words) for d in found.decisions]
-
-
-def test_perfettos_counters_end_at_nothing() -> None:
-    packets = Packets.FromString(trace.perfetto(timeline("mq-deadline")))
-    counters: dict[int, list[int]] = {}
-    for packet in packets.packet:
-        if packet.track_event.type == TrackEvent.TYPE_COUNTER:
-            counters.setdefault(packet.track_event.track_uuid, []).append(
-                packet.track_event.counter_value
-            )
-    assert len(counters) == 2
-    assert all(min(values) == values[-1] == 0 and max(values) > 0 for values in counters.values())
-
-
-@pytest.mark.skipif(
-    shutil.which("trace_processor_shell") is None, reason="Perfetto's trace_processor_shell"
-)
-def test_perfettos_own_reader_finds_no_fault(tmp_path: Path) -> None:
-    from perfetto.trace_processor import TraceProcessor, TraceProcessorConfig
-
-    found = timeline("cfq")
-    path = tmp_path / "run.pftrace"
-    path.write_bytes(trace.perfetto(found))
-    config = TraceProcessorConfig(bin_path=shutil.which("trace_processor_shell"))
-    with TraceProcessor(trace=str(path), config=config) as reader:
-        count = next(iter(reader.query("select count(*) as n from slice where depth = 0"))).n
-        assert count >= len(found.requests)
-        faults = reader.query("select name from stats where severity != 'info' and value > 0")
-        assert [row.name for row in faults] == []
 
 
 # The page

@@ -188,7 +188,11 @@ class Trace(Table):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Decisions(Table):
-    """What a scheduler decided in a window, in order of time."""
+    """What a scheduler decided in a window, in order of time.
+
+    Before the window stand those that began what was under way when it began: a turn, a raised
+    weight.
+    """
 
     at_ns: Ints
     process: Ints

@@ -16,6 +16,10 @@ fn window(from_ms: u64, until_ms: u64, requests: usize) -> Window {
     Window { from: Nanos::from_millis(from_ms), until: Nanos::from_millis(until_ms), requests }
 }
 
+fn names(kinds: &[i64]) -> Vec<&str> {
+    kinds.iter().map(|&kind| KINDS[kind as usize]).collect()
+}
+
 #[test]
 fn keeping_a_window_changes_nothing_else() {
     for scheduler in ["none", "noop", "deadline", "mq-deadline", "kyber"] {
@@ -35,7 +39,10 @@ fn decisions_lie_in_the_window_and_name_processes_of_the_job_file() {
     assert_eq!((result.decisions_left_out, result.detail_left_out), (Some(0), 0));
     let decisions = &result.decisions;
     assert!(decisions.at_ns.is_sorted());
-    assert!(decisions.at_ns.iter().all(|at| (200_000_000..=400_000_000).contains(at)));
+    // Before it there is what was under way when it began.
+    let before = decisions.at_ns.iter().take_while(|at| **at < 200_000_000).count();
+    assert_eq!(names(&decisions.kind[..before]), ["batch-start"]);
+    assert!(decisions.at_ns[before..].iter().all(|at| (200_000_000..=400_000_000).contains(at)));
     let jobs = result.jobs.len() as i64;
     assert!(
         decisions.process.iter().chain(&result.detail.process).all(|process| (-1..jobs).contains(process))

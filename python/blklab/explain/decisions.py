@@ -113,7 +113,7 @@ KINDS: Mapping[str, Kind] = {
     "slice-start": Kind(_slice_start, "turn begins", "turn", "begin"),
     "slice-timed": Kind(
         lambda note: f"its first request has ended: the turn may take {duration_text(note.a)}",
-        "turn timed",
+        "its first request has ended: how long the turn may take",
     ),
     "slice-end-no-more-requests": _end("it asks for no more"),
     "slice-end-too-idle": _end("it keeps the disk waiting"),
@@ -145,19 +145,27 @@ KINDS: Mapping[str, Kind] = {
         "its weight is its own again", "weight its own again", "raised weight", "end"
     ),
     "injected": Kind(
-        lambda note: f"a request of it goes in the turn of {note.name_of(note.a)}", "injected"
+        lambda note: f"a request of it goes in the turn of {note.name_of(note.a)}",
+        "a request goes in the turn of another",
     ),
-    "preempts": Kind(lambda note: f"it takes the turn of {note.name_of(note.a)}", "preempts"),
+    "preempts": Kind(
+        lambda note: f"it takes the turn of {note.name_of(note.a)}", "takes the turn of another"
+    ),
     "queues-merged": Kind(
-        lambda note: f"it shares a queue with {note.name_of(note.a)} from now on", "queues merged"
+        lambda note: f"it shares a queue with {note.name_of(note.a)} from now on",
+        "shares a queue with another",
     ),
-    "queue-split": _plain("it has a queue of its own again", "queue split"),
+    "queue-split": _plain("it has a queue of its own again", "has a queue of its own again"),
     "large-burst": _plain(
-        "it began together with many others and is not taken for interactive", "large burst"
+        "it began together with many others and is not taken for interactive",
+        "began together with many others",
     ),
-    "expired": _plain("a request of it has waited too long and goes first", "expired"),
+    "expired": _plain(
+        "a request of it has waited too long and goes first", "a request waited too long"
+    ),
     "aged": _plain(
-        "a request of it has waited so long that it goes before those of a higher class", "aged"
+        "a request of it has waited so long that it goes before those of a higher class",
+        "a request of a low class waited too long",
     ),
     "batch-start": Kind(_batch_start, "batch begins", "batch", "begin", of_queue=True),
     "batch-end": Kind(_batch_end, "batch ends", "batch", "end", of_queue=True),
@@ -173,7 +181,7 @@ KINDS: Mapping[str, Kind] = {
     ),
     "depth-changed": Kind(
         lambda note: f"from now on {note.b} {several(note.a)} may be with the disk at once",
-        "depth changed",
+        "another number may be with the disk",
         of_queue=True,
     ),
     "async-chosen": _chosen("requests that nobody waits for"),

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from blklab.explain.decisions import KINDS
+from blklab.explain.decisions import KINDS, SECTOR_BYTES
 from blklab.explain.timeline import QUEUE, Span, Timeline
 from blklab.units import duration_text, number_text
 
@@ -43,7 +43,7 @@ def shares(timeline: Timeline) -> list[Share]:
             Share(
                 name,
                 len(own),
-                sum(r.sectors for r in own) * 512,
+                sum(r.sectors for r in own) * SECTOR_BYTES,
                 _median([r.issued_ns - r.queued_ns for r in own]),
                 _median([r.completed_ns - r.issued_ns for r in own]),
                 len(turns),

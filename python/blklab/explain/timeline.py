@@ -68,7 +68,7 @@ class Span:
     start_ns: int
     end_ns: int
     began: str = ""
-    """How it began, in words; empty if that was before the window."""
+    """How it began, in words, and be it before the window."""
     ended: str = ""
     """How it ended; empty if that was behind the window."""
     why: str = ""
@@ -140,7 +140,10 @@ def build(
     rows = chosen(labels, jobs, set(wanted))
     labels = [_printable(label) for label in labels]
     until_ns = min(until_ns, result.duration_ns)
-    requests, too_many = _requests(result.detail, rows, most)
+    if result.decisions_left_out:
+        until_ns = min(until_ns, int(result.decisions.at_ns[-1]))
+    ended_ns = until_ns if result.decisions_left_out else None
+    requests, too_many = _requests(result.detail, rows, most, ended_ns)
     left_out = result.detail_left_out + too_many
     if left_out and requests:
         until_ns = min(until_ns, max(request.completed_ns for request in requests))
@@ -149,7 +152,11 @@ def build(
         return labels[process] if process >= 0 else KERNEL
 
     notes, later = _notes(result.decisions, rows, until_ns, name_of)
-    decisions = [Decision(n.at_ns, _row(n), n.name, KINDS[n.name].words(n)) for n in notes]
+    decisions = [
+        Decision(n.at_ns, _row(n), n.name, KINDS[n.name].words(n))
+        for n in notes
+        if n.at_ns >= from_ns
+    ]
     used = {r.row for r in requests} | {d.row for d in decisions}
     processes = [p for p in range(len(labels)) if p in rows] + [KERNEL_PROCESS]
     idle_too = len(processes) <= ROWS
@@ -178,14 +185,19 @@ def _printable(name: str) -> str:
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in name)
 
 
-def _requests(trace: Trace, rows: Set[int], most: int) -> tuple[list[Request], int]:
-    """Those of `rows` that are completed first, in the order of queueing, and how many more
-    there are. Runs keep many; only these few are looked at one by one."""
+def _requests(
+    trace: Trace, rows: Set[int], most: int, ended_ns: int | None
+) -> tuple[list[Request], int]:
+    """Those of `rows` that are completed first, by `ended_ns` if it is given, in the order of
+    queueing, and how many more there are. Runs keep many; only these few are looked at one by
+    one."""
     order = np.lexsort((trace.issued_ns, trace.queued_ns))
     number = np.empty(len(order), np.int64)
     number[order] = np.arange(1, len(order) + 1)
     own = order[np.isin(trace.process[order], list(rows))]
     first = own[np.argsort(trace.completed_ns[own], kind="stable")][:most]
+    if ended_ns is not None:
+        first = first[trace.completed_ns[first] <= ended_ns]
     kept = first[np.argsort(number[first])]
     began = trace.began_ns if len(trace.began_ns) else None
     columns = zip(
@@ -207,7 +219,8 @@ def _requests(trace: Trace, rows: Set[int], most: int) -> tuple[list[Request], i
 def _notes(
     decisions: Decisions, rows: Set[int], until_ns: int, name_of: Callable[[int], str]
 ) -> tuple[list[Note], int]:
-    """Those of `rows` and of the queue up to `until_ns`, and how many are later."""
+    """Those of `rows` and of the queue up to `until_ns`, and how many are later. First come
+    those that began before the window what is under way in it."""
     kinds = sim.decision_kinds()
     of_queue = [number for number, name in enumerate(kinds) if KINDS[name].of_queue]
     own = np.isin(decisions.process, list(rows)) | np.isin(decisions.kind, of_queue)
@@ -230,7 +243,7 @@ def _spans(notes: Iterable[Note], from_ns: int, until_ns: int) -> list[Span]:
     open_: dict[tuple[str, str, int], tuple[int, str]] = {}
 
     def close(key: tuple[str, str, int], at_ns: int, ended: str, why: str) -> None:
-        start_ns, began = open_.pop(key, (from_ns, ""))
+        start_ns, began = open_.pop(key)
         spans.append(Span(*key, start_ns, at_ns, began, ended, why))
 
     for note in notes:
@@ -241,13 +254,12 @@ def _spans(notes: Iterable[Note], from_ns: int, until_ns: int) -> list[Span]:
         key = (kind.span, several(note.a) if kind.span == "held back" else "", _row(note))
         words = kind.words(note)
         if kind.edge == "end":
-            # An end that was not begun in the window began before it, but not twice.
-            if key in open_ or not any((s.kind, s.of, s.row) == key for s in spans):
+            if key in open_:
                 close(key, note.at_ns, words, kind.short)
         else:
             if key in open_:
                 close(key, note.at_ns, "", "")
-            open_[key] = (note.at_ns, words)
+            open_[key] = (max(note.at_ns, from_ns), words)
     for key in list(open_):
         close(key, until_ns, "", "")
     return sorted(spans, key=lambda span: (span.start_ns, span.end_ns))

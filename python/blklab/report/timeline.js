@@ -5,7 +5,6 @@ const KINDS = [
   ["ground", "--s2", 0.13, ""],
   ["idling", "--s4", 0.45, "disk kept idle for it", "/"],
   ["turn", "--s2", 0.6, "its turn"],
-  ["batch", "--s7", 0.3, "batch that began before"],
   ["batch of reads", "--s0", 0.35, "batch of reads"],
   ["batch of writes", "--s1", 0.35, "batch of writes"],
   ["raised weight", "--s3", 1, "weight raised"],

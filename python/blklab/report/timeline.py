@@ -141,14 +141,14 @@ def _place_of(span: Span, row: dict[str, Any]) -> tuple[float, float]:
 
 def _kind_of(span: Span) -> str:
     if span.kind == "batch":
-        return f"batch of {_label(span)}" if span.began else "batch"
+        return f"batch of {_label(span)}"
     return span.kind
 
 
 def _label(span: Span) -> str:
     """What is written into a band that is wide enough."""
     if span.kind == "batch":
-        return "writes" if "writes" in span.began else "reads" if span.began else ""
+        return "writes" if "writes" in span.began else "reads"
     return span.why if span.kind == "turn" else ""
 
 
