@@ -250,6 +250,11 @@ impl Rig {
         self.scheduler.depth_limit(&queue!(self), process, op, sync)
     }
 
+    /// The process asks for no more.
+    pub fn exit(&mut self, process: ProcessId) {
+        self.scheduler.process_exited(&queue!(self), process);
+    }
+
     fn check(&self) {
         assert_eq!(self.scheduler.waiting(), self.waiting.len(), "requests waiting");
         let any = (0..self.limits.hw_queues).any(|queue| self.scheduler.has_work(queue));
