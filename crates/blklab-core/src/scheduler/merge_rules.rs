@@ -6,7 +6,7 @@ use crate::request::Op::{Read, Write};
 use crate::request::{Bio, PrioClass};
 use crate::units::Sector;
 
-const ELEVATORS: [&str; 4] = ["noop", "deadline", "mq-deadline", "cfq"];
+const ELEVATORS: [&str; 5] = ["noop", "deadline", "mq-deadline", "cfq", "bfq"];
 
 fn sized(sector: u64, sectors: u32) -> Bio {
     Bio { sector: Sector(sector), sectors, ..bio(Read, 0) }

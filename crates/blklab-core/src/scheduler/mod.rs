@@ -12,6 +12,7 @@ mod ordered;
 mod sorted;
 mod tasks;
 
+pub mod bfq;
 pub mod cfq;
 pub mod deadline;
 pub mod journal;
@@ -21,6 +22,7 @@ pub mod none;
 pub mod noop;
 pub mod registry;
 pub mod spec;
+pub mod wf2q;
 
 #[cfg(test)]
 mod deadline_rules;

@@ -8,6 +8,8 @@ use crate::units::{Nanos, Sector};
 macro_rules! schedulers {
     ($($variant:ident => $type:ty),+ $(,)?) => {
         /// Any of the schedulers, chosen by name.
+        // One lives for a whole run: a box would only add a step to each call.
+        #[allow(clippy::large_enum_variant)]
         pub enum AnyScheduler {
             $(#[allow(missing_docs)] $variant($type)),+
         }
@@ -46,6 +48,7 @@ schedulers! {
     MqDeadline => super::mq_deadline::MqDeadline,
     Kyber => super::kyber::Kyber,
     Cfq => super::cfq::Cfq,
+    Bfq => super::bfq::Bfq,
 }
 
 /// The description of the scheduler called `name`.
