@@ -220,3 +220,14 @@ fn ended_processes_leave_nothing_behind() {
         assert_eq!((cfq.busy, cfq.waiting()), (0, 0));
     }
 }
+
+#[test]
+fn the_idle_class_gets_a_request_in_between_two_slices_of_others() {
+    let idle = Process { class: PrioClass::Idle, ..Process::reader(2) };
+    let mut drive = Drive::new(&[], vec![Process::reader(1), idle]);
+    drive.run(Nanos::from_millis(5_000));
+    let turns = drive.whole_turns(1);
+    assert!(turns.len() > 30 && turns.iter().all(|turn| turn.requests == 1), "{turns:?}");
+    let others = drive.whole_turns(0);
+    assert!(others.iter().all(|turn| turn.slice_ms() >= 99.0), "{others:?}");
+}

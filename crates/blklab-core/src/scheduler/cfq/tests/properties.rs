@@ -79,7 +79,7 @@ proptest! {
     fn time_is_shared_by_the_slices_of_the_levels(
         levels in prop::collection::vec(0u8..8, 2..7), low_latency in 0i64..2
     ) {
-        let drive = backlogged(&levels, &[("low_latency", low_latency)], ms(40_000));
+        let drive = backlogged(&levels, &[("low_latency", low_latency)], ms(20_000));
         let count = |process: usize| drive.count(process) as f64;
         for (a, &high) in levels.iter().enumerate() {
             for (b, &low) in levels.iter().enumerate().filter(|&(b, &low)| a != b && high <= low) {
@@ -104,7 +104,7 @@ proptest! {
         }
         let weights: Vec<_> = groups.iter().map(|&(weight, _)| (0, weight)).collect();
         let mut drive = Drive::with(&[], readers, &weights, limits(true));
-        drive.run(ms(60_000));
+        drive.run(ms(30_000));
         let all: u32 = groups.iter().map(|&(weight, _)| u32::from(weight)).sum();
         for (group, &(weight, _)) in groups.iter().enumerate() {
             let of_group = |served: &&super::drive::Served| {
