@@ -134,6 +134,9 @@ pub struct Request {
     pub cpu: u16,
     /// Hardware queue it is bound to.
     pub hw_queue: u16,
+    /// It was gathered in a plug with others, for which the kernel's clock stands still
+    /// (`blk_time_get_ns`).
+    pub plugged: bool,
     /// When it was made and went into the scheduler (`start_time_ns`; a plug takes no time).
     pub inserted: Nanos,
     /// When it was handed to the disk (`io_start_time_ns`).

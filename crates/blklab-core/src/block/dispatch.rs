@@ -155,6 +155,7 @@ impl Block {
             op: Op::Flush,
             sync: true,
             process: ProcessId::KERNEL,
+            plugged: false,
             inserted: now,
             ..Request::default()
         });

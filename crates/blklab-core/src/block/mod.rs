@@ -219,9 +219,14 @@ impl Block {
         }
     }
 
-    /// Tell the scheduler that a process has ended.
+    /// Tell the scheduler that a process has ended. What it lets go for that the worker
+    /// dispatches.
     pub fn process_exited(&mut self, now: Nanos, process: ProcessId) {
         self.scheduler.process_exited(&queue!(self, now), process);
+        while let Some(hw_queue) = self.scheduler.woken() {
+            self.mark(hw_queue);
+            self.worker_woken = true;
+        }
     }
 
     /// A process hands over a bio of at most `max_sectors`. Under a plug it reaches the
@@ -261,6 +266,7 @@ impl Block {
         if self.plug.len() >= self.rules.plug_requests || last_is_large {
             self.unplug(now, disk);
         }
+        self.requests[id].plugged = true;
         self.plug.push(id);
         Submitted::Taken
     }
@@ -309,6 +315,7 @@ impl Block {
             prio: bio.prio,
             cpu: bio.cpu,
             hw_queue: bio.hw_queue,
+            plugged: false,
             inserted: now,
             issued: Nanos::ZERO,
             owner: bio.owner,

@@ -19,11 +19,15 @@ pub(super) struct Clock {
     /// The run's own time.
     pub run: Nanos,
     next_tick: u64,
+    /// The request at hand comes out of a plug: the kernel reads one time while it is filled and
+    /// emptied.
+    pub stands_still: bool,
 }
 
 impl Clock {
     pub fn new(ticks: Ticks) -> Clock {
-        let mut clock = Clock { ticks, now: 0, jiffies: 0, run: Nanos::ZERO, next_tick: 0 };
+        let mut clock =
+            Clock { ticks, now: 0, jiffies: 0, run: Nanos::ZERO, next_tick: 0, stands_still: false };
         clock.set(Nanos::ZERO);
         clock
     }
