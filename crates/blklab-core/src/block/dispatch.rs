@@ -155,7 +155,7 @@ impl Block {
             op: Op::Flush,
             sync: true,
             process: ProcessId::KERNEL,
-            plugged: false,
+            clock_stands: false,
             inserted: now,
             ..Request::default()
         });

@@ -154,7 +154,7 @@ impl Block {
         host: &Host,
     ) -> Block {
         let found = disk.limits();
-        let rules = Rules::of(scheduler.info(), host.budget);
+        let rules = Rules::of(scheduler.info(), host);
         let generation = scheduler.info().generation;
         Block {
             flush_after_fua: found.volatile_write_cache && !found.fua,
@@ -246,6 +246,11 @@ impl Block {
         if !manner.again && (self.merge_into_plug(now, bio) || self.merge_into_waiting(now, bio)) {
             return Submitted::Taken;
         }
+        if manner.again && self.generation == Generation::MultiQueue {
+            // Whoever wakes to look for a tag runs the queue first (`blk_mq_get_tag`).
+            self.mark(bio.hw_queue);
+            self.run(now, disk);
+        }
         if !self.may_allocate(now, bio) {
             return Submitted::NoRequest;
         }
@@ -266,7 +271,7 @@ impl Block {
         if self.plug.len() >= self.rules.plug_requests || last_is_large {
             self.unplug(now, disk);
         }
-        self.requests[id].plugged = true;
+        self.requests[id].clock_stands = true;
         self.plug.push(id);
         Submitted::Taken
     }
@@ -315,7 +320,7 @@ impl Block {
             prio: bio.prio,
             cpu: bio.cpu,
             hw_queue: bio.hw_queue,
-            plugged: false,
+            clock_stands: self.rules.clock_stands,
             inserted: now,
             issued: Nanos::ZERO,
             owner: bio.owner,

@@ -153,7 +153,7 @@ impl Rig {
             prio: bio.prio,
             cpu: bio.cpu,
             hw_queue: bio.hw_queue,
-            plugged: false,
+            clock_stands: false,
             inserted: self.now,
             issued: Nanos::ZERO,
             owner: 0,

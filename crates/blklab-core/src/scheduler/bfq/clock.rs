@@ -19,8 +19,7 @@ pub(super) struct Clock {
     /// The run's own time.
     pub run: Nanos,
     next_tick: u64,
-    /// The request at hand comes out of a plug: the kernel reads one time while it is filled and
-    /// emptied.
+    /// The kernel reads the same time for the request at hand wherever it looks.
     pub stands_still: bool,
 }
 

@@ -38,10 +38,10 @@ pub(super) struct ThinkTime {
 }
 
 impl ThinkTime {
-    /// Of a new queue, whose first request comes at the same time. The kernel has it come after an
-    /// end one nanosecond later; its clock has gone on by then unless a plug keeps it still.
-    pub fn new(now: u64, plugged: bool) -> ThinkTime {
-        ThinkTime { last_end_request: now + u64::from(plugged), ..ThinkTime::default() }
+    /// Of a new queue, whose first request comes at the same time. The kernel has one end a
+    /// nanosecond later: a long time before the first, unless its clock has gone on by then.
+    pub fn new(now: u64, clock_stands: bool) -> ThinkTime {
+        ThinkTime { last_end_request: now + u64::from(clock_stands), ..ThinkTime::default() }
     }
 
     /// A request has come to an empty queue: a weighted mean, in which an older sample counts

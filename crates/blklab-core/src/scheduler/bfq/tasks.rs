@@ -92,7 +92,7 @@ impl Bfq {
             return;
         }
         let request = &queue.requests[id];
-        self.clock.stands_still = request.plugged;
+        self.clock.stands_still = request.clock_stands;
         let task = self.know(queue, request.process);
         let q = self.queue_for(task, request.sync);
         self.wf2q.request_allocated(q);
