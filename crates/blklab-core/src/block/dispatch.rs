@@ -1,6 +1,7 @@
 //! From the scheduler to the disk.
 
 use super::Block;
+use super::tags::NO_TAG;
 use crate::disk::{AnyDisk, Command, Disk, Tag};
 use crate::request::{Op, ProcessId, Request, RequestId};
 use crate::units::Nanos;
@@ -159,6 +160,8 @@ impl Block {
             inserted: now,
             ..Request::default()
         });
+        let tag = self.hw_queues[0].tags.take(u32::MAX).unwrap_or(NO_TAG);
+        self.set_tag(id, tag);
         self.hw_queues[0].allocated[1] += 1;
         self.flushes.request = Some(id);
         self.issue(now, id, disk);

@@ -70,11 +70,12 @@ pub struct Manner {
     /// one bio holds, has none (`__blkdev_direct_IO_simple`, `__blkdev_direct_IO_async`), unless
     /// more than two I/Os are handed over at once (`AIO_PLUG_THRESHOLD`).
     pub plugged: bool,
-    /// It has been refused a request before: it is not tried for merging a second time.
-    pub again: bool,
+    /// It has been refused a request before, of which it may use so many: it is not tried for
+    /// merging a second time, and the scheduler is not asked for the number again.
+    pub again: Option<u32>,
 }
 
 impl Manner {
     /// Under a plug, for the first time.
-    pub const PLUGGED: Manner = Manner { plugged: true, again: false };
+    pub const PLUGGED: Manner = Manner { plugged: true, again: None };
 }
