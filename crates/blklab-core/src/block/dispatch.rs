@@ -90,6 +90,11 @@ impl Block {
 
     fn run_peeking_one(&mut self, now: Nanos, hw_queue: u16, disk: &mut AnyDisk) {
         let index = usize::from(hw_queue);
+        if self.hw_queues[index].parked.is_some() {
+            // Set before it is tried again, and not taken back when the disk takes it
+            // (`__blk_mq_sched_dispatch_requests`).
+            self.hw_queues[index].restart = true;
+        }
         loop {
             let flush = hw_queue == 0 && self.flush_is_due();
             if self.hw_queues[index].parked.is_none() && !flush {
