@@ -305,6 +305,7 @@ impl Block {
             sectors: bio.sectors,
             sync: bio.sync,
             fua: bio.fua,
+            idle: bio.idle,
             process: bio.process,
             prio: bio.prio,
             cpu: bio.cpu,
