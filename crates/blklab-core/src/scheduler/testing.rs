@@ -252,6 +252,11 @@ impl Rig {
         self.scheduler.depth_limit(&queue!(self), process, op, sync)
     }
 
+    /// The process asks for no more.
+    pub fn exit(&mut self, process: ProcessId) {
+        self.scheduler.process_exited(&queue!(self), process);
+    }
+
     /// Note what the scheduler decides from now on.
     pub fn keep_journal(&mut self) {
         self.scheduler.journal().expect("it decides something").keep(self.now, 10_000);
