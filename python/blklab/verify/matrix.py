@@ -100,7 +100,7 @@ LOADS = (
     Load(
         "weights",
         "".join(
-            f"[{name}]\n{_DIRECT}rw=read\nbs=128k\nnumjobs=2\ncgroup={name}\ncgroup_weight={weight}\n"
+            f"[{name}]\n{_DIRECT}rw=read\nbs=256k\nnumjobs=2\ncgroup={name}\ncgroup_weight={weight}\n"
             for name, weight in (("light", 100), ("heavy", 300))
         ),
         schedulers=_FAIR,
