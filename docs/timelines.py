@@ -184,7 +184,7 @@ def _legend(kinds: Sequence[str], *, marks: bool) -> list[str]:
         told.add(_KINDS[kind])
         parts.append(f'<rect class="{_class(kind)}" x="{x:.0f}" y="33" width="16" height="9"/>')
         parts.append(_text(x + 21, 42, _KINDS[kind], "quiet"))
-        x += 36 + 6.2 * len(_KINDS[kind])
+        x += 32 + 6 * len(_KINDS[kind])
     if marks:
         parts.append(f'<path class="mark" d="M{x + 4:.0f} 33l4 5l-4 5l-4-5z"/>')
         parts.append(_text(x + 14, 42, "another decision", "quiet"))

@@ -73,7 +73,7 @@ def sentence(timeline: Timeline) -> str:
             f"{_count(sum(kinds.values()), 'decision')}, most often: {KINDS[most].short} "
             f"({count} times); {_longest(timeline)}."
         )
-    return f"{_count(len(timeline.requests), 'request')}, no decisions; {_longest(timeline)}."
+    return f"{_count(len(timeline.requests), 'request')}; {_longest(timeline)}."
 
 
 def _longest(timeline: Timeline) -> str:
