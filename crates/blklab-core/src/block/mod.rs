@@ -355,6 +355,7 @@ impl Block {
             sectors: bio.sectors,
             sync: bio.sync,
             fua: bio.fua,
+            idle: bio.idle,
             process: bio.process,
             prio: bio.prio,
             cpu: bio.cpu,
