@@ -106,9 +106,7 @@ def _wall_s(*command: str) -> float:
     return time.perf_counter() - start
 
 
-def _rate(
-    disk: str, scheduler: str, goal_m: float, rounds: int, processes: int = 1
-) -> Measure:
+def _rate(disk: str, scheduler: str, goal_m: float, rounds: int, processes: int = 1) -> Measure:
     def once() -> float:
         run = _run(3_000_000, disk, scheduler, processes)
         return run.ios / run.whole_s / 1e6

@@ -98,6 +98,7 @@ pub fn run(setup: Setup<'_>, watch: &Watch) -> Result<RunResult, RunError> {
 pub fn run_and_keep(setup: Setup<'_>, window: Window, watch: &Watch) -> Result<RunResult, RunError> {
     let mut engine = Engine::new(setup, watch);
     engine.world.block.keep(window);
+    engine.world.disk.keep_begins();
     engine.run_processes(watch)?;
     Ok(engine.finish())
 }
@@ -201,8 +202,14 @@ impl Engine {
             self.world.now = at.max(self.world.now);
             self.look(watch)?;
         }
+        let ended = self.processes[id.0 as usize].has_ended();
+        if ended {
+            for &task in self.world.aio[id.0 as usize].threads().iter().chain([&id]) {
+                self.world.block.process_exited(self.world.now, task);
+            }
+        }
         self.world.leave_cpu();
-        if self.processes[id.0 as usize].has_ended() {
+        if ended {
             self.ended(id);
         }
         Ok(())
@@ -259,9 +266,6 @@ impl Engine {
 
     fn ended(&mut self, id: ProcessId) {
         self.living -= 1;
-        for &task in self.world.aio[id.0 as usize].threads().iter().chain([&id]) {
-            self.world.block.process_exited(self.world.now, task);
-        }
         let job = &self.processes[id.0 as usize].spec().job;
         let (group, exit) = (job.group, job.timing.exit);
         for process in &mut self.processes[..self.started.len()] {

@@ -155,6 +155,7 @@ impl Rig {
             prio: bio.prio,
             cpu: bio.cpu,
             hw_queue: bio.hw_queue,
+            clock_stands: false,
             inserted: self.now,
             issued: Nanos::ZERO,
             owner: 0,
