@@ -8,6 +8,7 @@ mod info;
 mod lanes;
 mod lists;
 mod merge;
+mod nearest;
 mod ordered;
 mod sorted;
 mod tasks;
