@@ -369,4 +369,6 @@ impl Scheduler for Bfq {
 }
 
 #[cfg(test)]
+mod properties;
+#[cfg(test)]
 mod tests;
