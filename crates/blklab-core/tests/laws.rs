@@ -15,6 +15,9 @@ const SCHEDULERS: &[&str] = &[
     "kyber",
     "cfq",
     "cfq:slice_idle=0,low_latency=0,quantum=32",
+    "bfq",
+    "bfq:slice_idle=0,low_latency=0",
+    "bfq:strict_guarantees=1,nr_requests=8",
     "none:nr_requests=4",
     "mq-deadline:nr_requests=8,max_sectors_kb=64",
 ];
