@@ -16,6 +16,7 @@ import pytest
 from blklab import report
 from blklab.compare.analyse import analyse
 from blklab.compare.execute import execute
+from blklab.compare.jobs import Service
 from blklab.compare.measurement import from_json
 from blklab.compare.plan import plan
 from blklab.compare.store import Results
@@ -193,7 +194,7 @@ def test_what_was_not_measured_is_said_and_not_drawn_as_nothing() -> None:
 needs_chromium = pytest.mark.skipif(
     shutil.which("chromium") is None, reason="chromium is not installed"
 )
-PICTURES = {"ranking", "cdf", "rate", "latency", "overview", "detail", "depth"}
+PICTURES = {"ranking", "cdf", "rate", "latency", "waits", "overview", "detail", "depth"}
 
 
 @needs_chromium
@@ -209,6 +210,23 @@ def test_a_browser_says_why_a_picture_is_missing(tmp_path: Path) -> None:
     document, drawn = opened(tmp_path, page(unmeasured("read_bytes")))
     assert drawn == PICTURES - {"rate", "latency"}
     assert document.count("<span>Not measured: with fio in a guest") == 2
+
+
+@needs_chromium
+@pytest.mark.parametrize("processes", [1, 2])
+def test_who_gets_how_much_is_drawn_where_there_are_several(tmp_path: Path, processes: int) -> None:
+    kept = results()
+    served = Service(("a", "b"), (0, 5), (10, 20, 30), (0, 1, 0), (512, 1024, 512))
+    names = ("a", "b")[:processes]
+    runs = tuple(
+        replace(run, service=served, story=replace(run.story, jobs=names)) if run.story else run
+        for run in kept.runs
+    )
+    document, drawn = opened(tmp_path, page(Results(kept.setup, runs)))
+    several = {"service", "waits"}
+    assert drawn == (PICTURES | several if processes > 1 else PICTURES - several)
+    hidden = re.findall(r'<figure id="figure-(\w+)" hidden', document)
+    assert set(hidden) == (set() if processes > 1 else several)
 
 
 def opened(directory: Path, text: str) -> tuple[str, set[str]]:
@@ -227,5 +245,5 @@ def opened(directory: Path, text: str) -> tuple[str, set[str]]:
         timeout=180,
     )
     assert not [line for line in done.stderr.splitlines() if "CONSOLE" in line]
-    figures = re.findall(r'<figure id="figure-(\w+)">(.*?)</figure>', done.stdout, re.S)
+    figures = re.findall(r'<figure id="figure-(\w+)"[^>]*>(.*?)</figure>', done.stdout, re.S)
     return done.stdout, {name for name, inside in figures if 'class="main-svg"' in inside}

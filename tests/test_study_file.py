@@ -107,6 +107,9 @@ BROKEN = [
     ('workloads = ["v"]', 'workloads = ["x"]', 32, "the part has no 'x'; there is: v, w"),
     ('metric = "p99_us"', 'metric = "p98_us"', 33, "expected one of mb_s, mib_s, iops"),
     ('metric = "p99_us"', "value = 2", 33, "value: there is no such key"),
+    ('metric = "p99_us"', 'metric = "jain"\njob = "a"', 34, "job: 'jain' is a figure of all jobs"),
+    ('kind = "order"', 'kind = "bound"', 28, "a bound needs the key 'least' or 'most'"),
+    ('cpus = 6', 'cpus = 6 }\nweights = { a = 0', 19, "a: found 0, expected a number above 0"),
     ('name = "second"', 'name = "first"', 36, "name: 'first' is given twice"),
     ('name = "second"', 'name = "../up"', 36, "expected a name of a-z, 0-9, _ and -"),
 ]  # fmt: skip

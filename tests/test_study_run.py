@@ -20,6 +20,7 @@ from blklab.study.judge import Judgement, judge
 from blklab.study.model import Study
 from blklab.study.outcome import Outcome, Skipped
 from blklab.study.plan import plan
+from blklab.study.run import run as execute
 
 HEAD = """\
 title = "t <i>"
@@ -140,6 +141,63 @@ def test_an_order_of_three_holds_only_if_both_steps_do(tmp_path: Path) -> None:
     assert row.outcome == "reproduced"
     [row] = judged(tmp_path, claim, **good | {"kyber": [101.0, 102, 103]})
     assert row.outcome == "not reproduced"
+
+
+@pytest.mark.parametrize(
+    ("keys", "outcome", "found"),
+    [
+        ("least = 100", "reproduced", "101 MB/s, said to be at least 100"),
+        ("most = 100", "not reproduced", "101 MB/s, said to be at most 100"),
+        (
+            "least = 90\nmost = 101",
+            "reproduced",
+            "101 MB/s, said to be at least 90 and at most 101",
+        ),
+    ],
+)
+def test_a_bound_holds_for_the_mean_of_the_runs(
+    tmp_path: Path, keys: str, outcome: str, found: str
+) -> None:
+    claim = f'kind = "bound"\nschedulers = ["none"]\n{keys}'
+    [row] = judged(tmp_path, claim, none=[99.0, 101.0, 103.0])
+    assert (row.outcome, row.found, row.tolerance) == (outcome, found, None)
+
+
+SHARES = """
+[global]
+rw=read
+bs=64k
+direct=1
+filename=/dev/disk
+[near]
+size=2m
+[far]
+size=4m
+offset=100g
+"""
+
+
+def test_figures_may_be_of_one_job_and_of_shares(tmp_path: Path) -> None:
+    (tmp_path / "shares.fio").write_text(SHARES)
+    claims = [
+        'kind = "bound"\nmetric = "jain"\nleast = 0.89\nmost = 0.91',
+        'kind = "bound"\nmetric = "ends_apart"\nleast = 1.01',
+        'kind = "bound"\nmetric = "duration_s"\njob = "near"\nmost = 1',
+        'kind = "bound"\nmetric = "start_peak"\njob = "far"\nleast = 0.1',
+        'kind = "bound"\nmetric = "iops"\njob = "nobody"\nleast = 1',
+    ]
+    text = "".join(f'[[part.claim]]\ntext = "x"\n{claim}\n' for claim in claims)
+    head = HEAD.replace("short.fio", "shares.fio").replace("su800-128gb", "st3320620as")
+    head = head.replace('["none", "mq-deadline", "kyber", "bfq"]', '["none"]')
+    # Both get the same, so that one has half of what is due to him.
+    made = study(tmp_path, "weights = { far = 2 }\n" + text, head)
+    planned = plan(made, None, None, None)
+    [outcome] = execute(planned, [], 1, lambda _: None)
+    jain, apart, near, peak, nobody = judge(made, [outcome])
+    assert (jain.outcome, apart.outcome, near.outcome) == ("reproduced",) * 3, jain.found
+    assert (jain.unit, near.unit) == ("of 1", "s, job near")
+    assert peak.outcome == "not known", "it is over within its first second"
+    assert (nobody.outcome, nobody.found) == ("not known", "none: nothing was measured")
 
 
 # Planning

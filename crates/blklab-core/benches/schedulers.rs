@@ -2,9 +2,9 @@
 //!
 //! One step is one request's life: look for a merge, insert, dispatch one, complete it.
 //! Addresses are random, so that nothing merges and the sorted lists are searched and
-//! shifted in earnest; three requests in four are reads.
+//! shifted in earnest.
 
-use blklab_core::request::{Bio, BioChain, IoPrio, Op, ProcessId, Request, RequestSlab};
+use blklab_core::request::{Bio, BioChain, IoPrio, Op, ProcessId, Request, RequestId, RequestSlab};
 use blklab_core::scheduler::{AnyScheduler, InsertAt, Queue, QueueLimits, Tasks, registry};
 use blklab_core::ticks::Ticks;
 use blklab_core::units::{Nanos, Sector};
@@ -17,7 +17,13 @@ fn main() {
 
 const STEPS: u64 = 10_000;
 
-/// A queue that has been filled to a number of waiting requests.
+/// From one step to the next: what a disk takes for a request.
+const SERVICE_NS: u64 = 10_000;
+
+/// How often a scheduler that keeps back everything is asked again (`BLK_MQ_BUDGET_DELAY`).
+const ASK_AGAIN_NS: u64 = 3_000_000;
+
+/// A queue in which requests wait.
 struct Rig {
     scheduler: AnyScheduler,
     limits: QueueLimits,
@@ -27,24 +33,33 @@ struct Rig {
     now: u64,
 }
 
+macro_rules! queue {
+    ($rig:expr) => {
+        Queue {
+            now: Nanos($rig.now),
+            requests: &$rig.requests,
+            in_flight: 0,
+            limits: &$rig.limits,
+            tasks: &$rig.tasks,
+        }
+    };
+}
+
 impl Rig {
-    fn new(name: &str, waiting: u32) -> Rig {
+    fn new(name: &str, rotational: bool) -> Rig {
         let limits = QueueLimits {
-            rotational: false,
+            rotational,
             queue_depth: 32,
             hw_queues: 1,
-            nr_requests: 256,
+            nr_requests: 8192,
             max_sectors: 2560,
             cpus: 4,
             ticks: Ticks::per_second(1000),
         };
         let info = registry::info(name).expect("the name comes from the registry");
-        let scheduler =
-            AnyScheduler::new(name, &info.settings(), &limits, &Tasks::default()).expect("as above");
-        let requests = RequestSlab::default();
-        let mut rig = Rig { scheduler, limits, requests, tasks: Tasks::default(), random: 1, now: 0 };
-        (1..waiting).for_each(|_| rig.enter());
-        rig
+        let tasks = Tasks::default();
+        let scheduler = AnyScheduler::new(name, &info.settings(), &limits, &tasks).expect("as above");
+        Rig { scheduler, limits, requests: RequestSlab::default(), tasks, random: 1, now: 0 }
     }
 
     /// xorshift64*, so that the benchmark measures the scheduler and not a generator.
@@ -55,72 +70,73 @@ impl Rig {
         self.random.wrapping_mul(0x2545_F491_4F6C_DD1D)
     }
 
-    fn enter(&mut self) {
+    fn enter(&mut self, process: ProcessId, op: Op) {
         let random = self.random();
-        let op = if random.is_multiple_of(4) { Op::Write } else { Op::Read };
-        let (sector, cpu) = (Sector((random >> 34) * 16), (random % 4) as u16);
-        let now = Nanos(self.now);
         let bio = Bio {
             op,
-            sector,
+            sector: Sector((random >> 34) * 16),
             sectors: 8,
             sync: true,
             fua: false,
-            process: ProcessId(0),
+            process,
             prio: IoPrio::default(),
-            cpu,
+            cpu: (random % 4) as u16,
             hw_queue: 0,
             owner: 0,
         };
-        let queue =
-            Queue { now, requests: &self.requests, in_flight: 0, limits: &self.limits, tasks: &self.tasks };
         assert!(
-            self.scheduler.find_merge(&queue, &bio).is_none(),
+            self.scheduler.find_merge(&queue!(self), &bio).is_none(),
             "requests of 8 sectors every 16 do not adjoin"
         );
         let id = self.requests.insert(Request {
             op,
-            sector,
+            sector: bio.sector,
             sectors: bio.sectors,
             sync: bio.sync,
             fua: bio.fua,
-            process: bio.process,
+            process,
             prio: bio.prio,
-            cpu,
+            cpu: bio.cpu,
             hw_queue: 0,
-            inserted: now,
-            issued: now,
+            inserted: Nanos(self.now),
+            issued: Nanos(self.now),
             owner: 0,
             rest: BioChain::default(),
         });
-        let queue =
-            Queue { now, requests: &self.requests, in_flight: 0, limits: &self.limits, tasks: &self.tasks };
-        self.scheduler.insert(&queue, id, InsertAt::Sorted);
+        self.scheduler.insert(&queue!(self), id, InsertAt::Sorted);
     }
 
-    fn step(&mut self) {
-        self.now += 10_000;
-        self.enter();
-        let queue = Queue {
-            now: Nanos(self.now),
-            requests: &self.requests,
-            in_flight: 1,
-            limits: &self.limits,
-            tasks: &self.tasks,
-        };
-        let id = self.scheduler.dispatch(&queue, 0).expect("something waits and nothing is under way");
-        self.scheduler.completed(&queue, id);
-        self.requests.remove(id);
-        if self.scheduler.next_timer() <= Nanos(self.now) {
-            let queue = Queue {
-                now: Nanos(self.now),
-                requests: &self.requests,
-                in_flight: 0,
-                limits: &self.limits,
-                tasks: &self.tasks,
-            };
-            self.scheduler.timer(&queue);
+    /// The next request, after as much time as the scheduler keeps everything back.
+    fn dispatch(&mut self) -> RequestId {
+        loop {
+            if let Some(id) = self.scheduler.dispatch(&queue!(self), 0) {
+                return id;
+            }
+            let timer = self.scheduler.next_timer();
+            self.now = timer.0.clamp(self.now, self.now + ASK_AGAIN_NS);
+            if timer.0 <= self.now {
+                self.scheduler.timer(&queue!(self));
+            }
         }
+    }
+
+    /// One request is served; whose it was.
+    fn serve(&mut self) -> ProcessId {
+        let id = self.dispatch();
+        self.now += SERVICE_NS;
+        self.scheduler.completed(&queue!(self), id);
+        while self.scheduler.woken().is_some() {}
+        if self.scheduler.next_timer() <= Nanos(self.now) {
+            self.scheduler.timer(&queue!(self));
+        }
+        self.requests.remove(id).process
+    }
+
+    /// One request more, one served; three in four are reads.
+    fn step(&mut self) {
+        let op = if self.random().is_multiple_of(4) { Op::Write } else { Op::Read };
+        self.enter(ProcessId(0), op);
+        self.serve();
     }
 }
 
@@ -128,9 +144,26 @@ fn names() -> impl Iterator<Item = &'static str> {
     registry::ALL.iter().map(|info| info.name)
 }
 
+/// One process, by how many of its requests wait.
 #[divan::bench(args = names(), consts = [1, 8, 64, 256], sample_count = 50, sample_size = 1)]
 fn request<const WAITING: u32>(bencher: Bencher, name: &str) {
-    let mut rig = Rig::new(name, WAITING);
+    let mut rig = Rig::new(name, false);
+    (1..WAITING).for_each(|_| rig.enter(ProcessId(0), Op::Read));
     (0..STEPS).for_each(|_| rig.step());
     bencher.counter(ItemsCount::new(STEPS)).bench_local(|| (0..STEPS).for_each(|_| rig.step()));
+}
+
+/// By how many processes there are, each of which waits for its read before it asks for the next.
+#[divan::bench(args = names(), consts = [8, 64, 512, 4096], sample_count = 50, sample_size = 1)]
+fn readers<const PROCESSES: u32>(bencher: Bencher, name: &str) {
+    let mut rig = Rig::new(name, true);
+    (0..PROCESSES).for_each(|process| rig.enter(ProcessId(process), Op::Read));
+    let mut steps = move || {
+        for _ in 0..STEPS {
+            let process = rig.serve();
+            rig.enter(process, Op::Read);
+        }
+    };
+    steps();
+    bencher.counter(ItemsCount::new(STEPS)).bench_local(steps);
 }

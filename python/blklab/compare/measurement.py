@@ -8,33 +8,25 @@ from __future__ import annotations
 from dataclasses import MISSING, asdict, dataclass, fields
 from typing import Any
 
-import numpy as np
-
+from blklab.compare.jobs import (
+    JobFigures,
+    Service,
+    figures_of_jobs,
+    jobs_from_json,
+    latencies_from_json,
+    service_from_json,
+    service_of,
+)
+from blklab.compare.latencies import PERCENTILES, Latency, io_seconds, latencies
 from blklab.compare.plan import Planned
-from blklab.histogram import Histogram, Ints
+from blklab.histogram import Ints
 from blklab.result import DIRECTIONS, Result, Series, Trace
 from blklab.tables import Table
 
-PERCENTILES = (50.0, 99.0, 99.9)
+__all__ = ["PERCENTILES", "Latency", "Measurement", "Story", "from_json", "measure"]
+
 TRACE_COMMANDS = 2000
 """Commands of each trace that are kept: as many as a picture has room for."""
-
-
-@dataclass(frozen=True)
-class Latency:
-    """Latencies of one kind of operation, ns."""
-
-    ios: int
-    mean_ns: float
-    percentiles_ns: tuple[int, ...]
-    """At `PERCENTILES`."""
-    value_ns: tuple[int, ...]
-    """Histogram in fio's buckets (64 per power of two)."""
-    count: tuple[int, ...]
-
-    def histogram(self) -> Histogram:
-        """As a histogram again."""
-        return Histogram(np.array(self.value_ns, np.int64), np.array(self.count, np.int64))
 
 
 @dataclass(frozen=True)
@@ -71,11 +63,15 @@ class Measurement:
     """Of the first repeat only."""
     notes: tuple[str, ...] = ()
     """See :class:`blklab.result.Result`."""
+    jobs: tuple[JobFigures, ...] = ()
+    """Where there are several."""
+    service: Service | None = None
+    """See :func:`blklab.compare.jobs.service_of`."""
 
 
 def measure(planned: Planned, result: Result) -> Measurement:
     """The plain data of a run."""
-    seconds = _io_seconds(result)
+    seconds = io_seconds(result.jobs)
     parts = [job.direction(name) for job in result.jobs for name in DIRECTIONS]
     return Measurement(
         planned.disk.label,
@@ -86,66 +82,28 @@ def measure(planned: Planned, result: Result) -> Measurement:
         result.duration_ns,
         sum(part.bytes for part in parts) / seconds if seconds else 0.0,
         sum(part.ios for part in parts) / seconds if seconds else 0.0,
-        _latencies(result),
+        latencies(result.jobs),
         asdict(result.disk),
         _story(result) if planned.repeat == 0 else None,
         result.notes,
+        figures_of_jobs(result),
+        service_of(result),
     )
 
 
 def from_json(document: dict[str, Any]) -> Measurement:
     """A measurement as `store` has written it. KeyError or TypeError if
     it is none."""
-    # Results of earlier versions have no notes.
+    # Results of earlier versions have neither notes nor jobs.
     kept = {field.name: document[field.name] for field in fields(Measurement)
             if field.name in document or field.default is MISSING}  # fmt: skip
     kept["notes"] = tuple(kept.get("notes", ()))
-    kept["latencies"] = {
-        name: Latency(**{key: _tuple(value) for key, value in latency.items()})
-        for name, latency in document["latencies"].items()
-    }
+    kept["latencies"] = latencies_from_json(document["latencies"])
+    kept["jobs"] = jobs_from_json(kept.get("jobs", ()))
+    kept["service"] = service_from_json(kept.get("service"))
     story = document["story"]
     kept["story"] = None if story is None else Story(**story | {"jobs": tuple(story["jobs"])})
     return Measurement(**kept)
-
-
-def _tuple(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
-
-
-def _io_seconds(result: Result) -> float:
-    """The time that throughput is divided by: as fio does, that of the slowest direction of
-    jobs that ran side by side; stretches that followed each other (`stonewall`) add up."""
-    total_ns = longest_ns = end_ns = 0
-    for job in sorted(result.jobs, key=lambda job: job.start_ns):
-        if job.start_ns >= end_ns:
-            total_ns += longest_ns
-            longest_ns = 0
-        longest_ns = max(longest_ns, *(job.direction(name).runtime_ns for name in DIRECTIONS))
-        end_ns = max(end_ns, job.end_ns)
-    return (total_ns + longest_ns) / 1e9
-
-
-def _latencies(result: Result) -> dict[str, Latency]:
-    found = {}
-    for name in ("read", "sync", "write", "trim"):
-        if name == "sync":
-            summaries = [job.sync_lat for job in result.jobs]
-            hist = Histogram.merged(job.sync_hist for job in result.jobs)
-        else:
-            summaries = [job.direction(name).clat for job in result.jobs]
-            hist = result.histogram(name)
-        count = sum(summary.count for summary in summaries)
-        if count:
-            folded = hist.folded()
-            found[name] = Latency(
-                count,
-                sum(summary.mean_ns * summary.count for summary in summaries) / count,
-                tuple(hist.percentiles(PERCENTILES).tolist()),
-                tuple(folded.value_ns.tolist()),
-                tuple(folded.count.tolist()),
-            )
-    return found
 
 
 def _story(result: Result) -> Story:

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from blklab.compare.analyse import OPERATION_TEXT, Analysis, Cell, Row
+from blklab.compare.jobs import Service
 from blklab.compare.measurement import Measurement, Story
 from blklab.compare.store import Results
 from blklab.compare.words import sentence
@@ -90,7 +91,10 @@ def _cell(
         "rows": [_row(row, unit_ns) for row in cell.rows],
         "cdf": {row.scheduler: _cdf(row, unit_ns) for row in cell.rows if row.histogram.total},
         "stories": {
-            name: _story(run.story, run.duration_ns, unit_ns)
+            name: {
+                **_story(run.story, run.duration_ns, unit_ns),
+                "service": None if run.service is None else _service(run.service),
+            }
             for name, run in found.items()
             if run.story is not None
         },
@@ -198,13 +202,30 @@ def _story(story: Story, duration_ns: int, unit_ns: float) -> dict[str, Any]:
         ),
         "waiting": _digits(total("waiting_milli") / counts / 1000.0),
         "inFlight": _digits(total("in_flight_milli") / counts / 1000.0),
-        "overview": _trace(story.overview, 1e9, spread=True),
-        "detail": _trace(story.detail, 1e6, spread=False),
+        "overview": _trace(story.overview, 1e9, unit_ns, spread=True),
+        "detail": _trace(story.detail, 1e6, unit_ns, spread=False),
     }
 
 
-def _trace(trace: Mapping[str, list[int]], unit_ns: float, *, spread: bool) -> dict[str, Any]:
-    """Commands with an address; `spread` over the whole trace or the first ones of it."""
+def _service(served: Service) -> list[dict[str, Any]]:
+    """What each process had received by when: where its turns end, thinned."""
+    process, end_ns = np.array(served.process), np.array(served.end_ns)
+    count = np.array(served.bytes)
+    lines = []
+    for number, start_ns in enumerate(served.start_ns):
+        mine = process == number
+        t = np.append(start_ns, end_ns[mine]) / 1e9
+        received = np.append(0, count[mine].cumsum()) / 1e6
+        kept = np.unique(np.linspace(0, len(t) - 1, SERIES_POINTS).astype(int))
+        lines.append({"t": _digits(t[kept], 6), "mb": _digits(received[kept])})
+    return lines
+
+
+def _trace(
+    trace: Mapping[str, list[int]], time_ns: float, unit_ns: float, *, spread: bool
+) -> dict[str, Any]:
+    """Commands with an address; `spread` over the whole trace or the first ones of it. Times are
+    in `time_ns`, from queue to completion in `unit_ns`."""
     columns = {name: np.array(column, np.int64) for name, column in trace.items()}
     rows = np.flatnonzero(columns["op"] != 2)  # noqa: PLR2004 (a flush has no address)
     if spread:
@@ -214,7 +235,8 @@ def _trace(trace: Mapping[str, list[int]], unit_ns: float, *, spread: bool) -> d
     issued = columns["issued_ns"][rows]
     start_ns = 0 if spread or not len(issued) else int(issued[0])
     return {
-        "t": _digits((issued - start_ns) / unit_ns),
+        "t": _digits((issued - start_ns) / time_ns),
+        "took": _digits((columns["completed_ns"] - columns["queued_ns"])[rows] / unit_ns),
         "gb": _digits(columns["sector"][rows] * (_SECTOR_BYTES / 1e9), 7),
         "op": columns["op"][rows].tolist(),
         "process": columns["process"][rows].tolist(),

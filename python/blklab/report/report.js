@@ -231,6 +231,47 @@ function position(cell, key, name, title, note, unit) {
   processLegend(cell, name);
 }
 
+// One line or a cloud of dots for each process; only where there are several.
+function shared(cell) {
+  const several = cell.jobs.length > 1;
+  for (const name of ["service", "waits"]) byId(`figure-${name}`).hidden = !several;
+  if (!several) return;
+  service(cell);
+  waits(cell);
+}
+
+function service(cell) {
+  const title = "Who gets how much? What each process has received";
+  if (!Object.values(cell.stories).every((story) => story.service)) {
+    return without("service", title, "Not kept: too many commands, or too many turns, to follow each.");
+  }
+  const lines = (story) => story.service.map((line, process) => ({
+    type: "scatter", mode: "lines", x: line.t, y: line.mb, line: { color: processColour(process), width: 2 },
+    hovertemplate: `%{x} s: %{y} MB<extra>${plain(processName(cell, process))}</extra>`,
+  }));
+  draw("service", title, "Steep: served; flat: waiting. First repeat. ", ...multiples(cell, lines,
+    { title: { text: "virtual time, s" }, rangemode: "tozero" }, { title: { text: "MB received" }, rangemode: "tozero" }, 210));
+  processLegend(cell, "service");
+}
+
+function waits(cell) {
+  const title = "Who waits how long? Each dot a command";
+  if (cell.unmeasured.queue) return without("waits", title, cell.unmeasured.queue);
+  const took = Object.values(cell.stories).flatMap((story) => story.overview.took.filter((value) => value > 0));
+  const axis = took.length && Math.max(...took) / Math.min(...took) > 50 ? logAxis(took) : { rangemode: "tozero" };
+  const dots = (story) => processesOf(cell).map((process) => {
+    const rows = story.overview.process.map((_, i) => i).filter((i) => story.overview.process[i] === process);
+    return {
+      type: "scatter", mode: "markers", x: rows.map((i) => story.overview.t[i]), y: rows.map((i) => story.overview.took[i]),
+      marker: { size: 4, color: processColour(process) },
+      hovertemplate: `%{x} s: %{y} ${cell.unit}<extra>${plain(processName(cell, process))}</extra>`,
+    };
+  });
+  draw("waits", title, "From the queue to completion. First repeat. ", ...multiples(cell, dots,
+    { title: { text: "virtual time, s" }, rangemode: "tozero" }, { ...axis, title: { text: cell.unit } }, 210));
+  processLegend(cell, "waits");
+}
+
 function depth(cell) {
   if (cell.unmeasured.queue) return without("depth", "How long is the queue?", cell.unmeasured.queue);
   const areas = (story, name) => [
@@ -256,6 +297,7 @@ function show(number) {
   cdf(cell);
   overTime(cell, "rate", "rate", "Does the throughput hold?", "First repeat.", "MB/s");
   overTime(cell, "latency", "latency", "When does it take long?", "Mean completion latency, first repeat.", cell.unit);
+  shared(cell);
   const marks = "Dots: reads; crosses: writes.";
   position(cell, "overview", "overview", "What did the disk do? Where its commands went, over the whole run", `${marks} `, "s");
   const starts = Object.values(cell.stories).map((story) => seen(story.detail.start));

@@ -6,6 +6,7 @@
 * A *ratio* likewise: the ratio, run by run, of two schedulers.
 * An *order* is reproduced if each scheduler is ahead of the next one by an interval that excludes
   a tie and by an amount that matters, all together at 95 % (Bonferroni over the pairs).
+* A *bound* is reproduced if the mean of the runs keeps to it.
 * *No difference* is reproduced if, at 95 % for all pairs together, no scheduler can be further
   than the tolerance from any other. Not having seen a difference is not enough; if one
   above the tolerance is neither shown nor excluded, the answer is "not known".
@@ -23,12 +24,14 @@ from blklab.compare.analyse import waited_for
 from blklab.compare.measurement import Measurement
 from blklab.compare.words import factor
 from blklab.statistics import CONFIDENCE, MATTERS, Interval, ratio
-from blklab.study.metrics import METRICS, Metric, figures
-from blklab.study.model import Claim, Study
+from blklab.study.metrics import METRICS, Metric, Scope, figures
+from blklab.study.model import Claim, Part, Study
 from blklab.study.outcome import Outcome
+from blklab.units import number_text
 
 REPRODUCED, NOT_REPRODUCED, NOT_KNOWN = "reproduced", "not reproduced", "not known"
 _NO_REASON = "No reason is known."
+_NEAR = ("figures", "ratio", "no-difference")
 
 
 @dataclass(frozen=True)
@@ -46,7 +49,7 @@ class Judgement:
     """The scheduler, or the schedulers that are compared."""
     unit: str
     tolerance: float | None
-    """Relative; None of an order."""
+    """Relative; None of an order and of a bound."""
     published: Interval | None
     """Mean, least and largest of the published runs; None of what is no figure."""
     measured: Interval | None
@@ -83,7 +86,7 @@ def judge(study: Study, outcomes: Sequence[Outcome]) -> list[Judgement]:
         for part, outcome in zip(study.parts, outcomes, strict=True)
         for claim in part.claims
         for disk, workload in _places(claim, part.disks, part.workloads, outcome)
-        for finding in _findings(claim, outcome, disk, workload)
+        for finding in _findings(claim, part, outcome, disk, workload)
     ]
 
 
@@ -119,8 +122,8 @@ def _judgement(
         claim.kind,
         claim.text,
         finding.subject,
-        "times" if claim.kind == "ratio" else METRICS[claim.metric].unit,
-        None if claim.kind == "order" else claim.tolerance,
+        _unit(claim),
+        claim.tolerance if claim.kind in _NEAR else None,
         finding.published,
         finding.measured,
         finding.found,
@@ -130,18 +133,26 @@ def _judgement(
     )
 
 
-def _findings(claim: Claim, outcome: Outcome, disk: str, workload: str) -> list[_Finding]:
+def _unit(claim: Claim) -> str:
+    unit = "times" if claim.kind == "ratio" else METRICS[claim.metric].unit
+    return f"{unit}, job {claim.job}" if claim.job else unit
+
+
+def _findings(
+    claim: Claim, part: Part, outcome: Outcome, disk: str, workload: str
+) -> list[_Finding]:
     runs = outcome.results.runs if outcome.results is not None else ()
     by_scheduler: dict[str, list[Measurement]] = {}
     for run in sorted(runs, key=lambda run: run.repeat):
         if (run.disk, run.workload) == (disk, workload):
             by_scheduler.setdefault(run.scheduler, []).append(run)
-    metric, operation = METRICS[claim.metric], waited_for(by_scheduler)
-    cell = _Cell(
-        metric, {name: figures(metric, of, operation) for name, of in by_scheduler.items()}
-    )
+    metric = METRICS[claim.metric]
+    scope = Scope(waited_for(by_scheduler), claim.job, part.weights)
+    cell = _Cell(metric, {name: figures(metric, of, scope) for name, of in by_scheduler.items()})
     if claim.kind == "figures":
         return [_figure(claim, cell, name, outcome) for name in claim.values]
+    if claim.kind == "bound":
+        return [_bound(claim, cell, name, outcome) for name in claim.schedulers]
     missing = [name for name in claim.schedulers if cell.figures.get(name) is None]
     if missing:
         subject = _subject(claim, claim.schedulers)
@@ -171,6 +182,22 @@ def _figure(claim: Claim, cell: _Cell, name: str, outcome: Outcome) -> _Finding:
     near = _within(off, 1.0, claim.tolerance)
     found = _change(off)
     return _Finding(name, REPRODUCED if near else NOT_REPRODUCED, found, published, measured)
+
+
+def _bound(claim: Claim, cell: _Cell, name: str, outcome: Outcome) -> _Finding:
+    runs = cell.figures.get(name)
+    if runs is None:
+        return _Finding(name, NOT_KNOWN, _why_missing(name, outcome))
+    measured = _range(runs)
+    low, high = claim.least or 0.0, claim.most or math.inf
+    keeps = low <= measured.estimate <= high
+    wanted = " and ".join(
+        f"at {word} {number_text(value)}"
+        for word, value in (("least", claim.least), ("most", claim.most))
+        if value is not None
+    )
+    found = f"{number_text(measured.estimate)} {cell.metric.unit}, said to be {wanted}"
+    return _Finding(name, REPRODUCED if keeps else NOT_REPRODUCED, found, None, measured)
 
 
 def _ratio(claim: Claim, cell: _Cell) -> _Finding:

@@ -106,6 +106,7 @@ HOST = Shape(
     lambda value: isinstance(value, dict),
     Shape("a whole number", _whole(-(2**63), 2**63 - 1)),
 )
+WEIGHTS = Shape("a table: job = weight", lambda value: isinstance(value, dict), RATIO)
 TABLES = Shape(
     "tables, each below its [[heading]]",
     lambda value: isinstance(value, list) and all(isinstance(item, dict) for item in value),
@@ -141,6 +142,7 @@ PART = (
     Key("repeats", REPEATS, "runs of each", "the study's"),
     Key("objective", OBJECTIVE, "what to rank by", '"both"'),
     Key("host", HOST, "what to change of the modelled host", "nothing"),
+    Key("weights", WEIGHTS, "what share of the disk jobs are to get, by name; see below", "1 each"),
     Key("claim", TABLES, "`[[part.claim]]`: what was published", "none"),
 )
 _CLAIM_FIRST = (
@@ -149,6 +151,7 @@ _CLAIM_FIRST = (
 )
 _CLAIM_LAST = (
     Key("metric", METRIC, "the figure it is about", '"mb_s"'),
+    Key("job", TEXT, "whose figure: a job of the load, its clones together", "that of all"),
     Key("disks", TEXTS, "on which of the part's disks", "on each"),
     Key("workloads", TEXTS, "under which of the part's loads", "under each"),
     Key("source", TEXT, "where it stands", "the study's"),
@@ -172,6 +175,13 @@ CLAIMS = {
     "order": (
         *_CLAIM_FIRST,
         Key("schedulers", SEVERAL, "the best first"),
+        *_CLAIM_LAST,
+    ),
+    "bound": (
+        *_CLAIM_FIRST,
+        Key("schedulers", TEXTS, "of whom it is said", "the part's"),
+        Key("least", RATIO, "the figure is at least this", "any"),
+        Key("most", RATIO, "and at most this", "any"),
         *_CLAIM_LAST,
     ),
     "no-difference": (

@@ -2,10 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
+from blklab.compare.fairness import Fairness, fairness
+from blklab.compare.jobs import JobFigures
+from blklab.compare.latencies import Latency
 from blklab.compare.measurement import PERCENTILES, Measurement
+
+
+@dataclass(frozen=True)
+class Scope:
+    """Of whom a figure is."""
+
+    operation: str
+    """Whose latency counts."""
+    job: str | None = None
+    """Of this job's clones; None: of the whole run."""
+    weights: Mapping[str, float] = field(default_factory=dict)
+    """What share jobs are to get, by name."""
 
 
 @dataclass(frozen=True)
@@ -16,13 +32,52 @@ class Metric:
     unit: str
     help: str
     more_is_better: bool
-    of: Callable[[Measurement, str], float]
-    """Of a run, and for latencies of whose; KeyError if the run had none of these."""
+    of: Callable[[Measurement, Scope], float]
+    """KeyError if the run has none."""
+    of_a_job: bool = False
+    """One job can have it, too."""
 
 
-def _percentile(which: float) -> Callable[[Measurement, str], float]:
+def _job(run: Measurement, scope: Scope) -> JobFigures:
+    return {job.name: job for job in run.jobs}[scope.job or ""]
+
+
+def _of(read: Callable[[Any], float]) -> Callable[[Measurement, Scope], float]:
+    """What a run and each of its jobs have alike."""
+    return lambda run, scope: read(_job(run, scope) if scope.job else run)
+
+
+def _latency(read: Callable[[Latency], float]) -> Callable[[Measurement, Scope], float]:
+    return lambda run, scope: read(
+        (_job(run, scope) if scope.job else run).latencies[scope.operation]
+    )
+
+
+def _percentile(which: float) -> Callable[[Measurement, Scope], float]:
     place = PERCENTILES.index(which)
-    return lambda run, operation: run.latencies[operation].percentiles_ns[place] / 1e3
+    return _latency(lambda latency: latency.percentiles_ns[place] / 1e3)
+
+
+def _stretch(read: Callable[[JobFigures], float]) -> Callable[[Measurement, Scope], float]:
+    """Of a job's time; KeyError if nothing fell into the stretch."""
+
+    def found(run: Measurement, scope: Scope) -> float:
+        job = _job(run, scope)
+        if job.early_ns is None or job.later_ns is None:
+            raise KeyError(job.name)
+        return read(job)
+
+    return found
+
+
+def _shared(read: Callable[[Fairness], float]) -> Callable[[Measurement, Scope], float]:
+    def found(run: Measurement, scope: Scope) -> float:
+        how = fairness(run.service, scope.weights) if run.service is not None else None
+        if how is None:
+            raise KeyError("service")
+        return read(how)
+
+    return found
 
 
 _LATENCY = "completion latency of reads, else of fsyncs, else of writes"
@@ -30,26 +85,44 @@ METRICS = {
     metric.name: metric
     for metric in (
         Metric("mb_s", "MB/s", "throughput, 10^6 bytes", True,
-               lambda run, _: run.bytes_per_s / 1e6),
+               _of(lambda run: run.bytes_per_s / 1e6), True),
         Metric("mib_s", "MiB/s", "throughput, 2^20 bytes", True,
-               lambda run, _: run.bytes_per_s / 2**20),
-        Metric("iops", "IOPS", "I/Os", True, lambda run, _: run.ios_per_s),
+               _of(lambda run: run.bytes_per_s / 2**20), True),
+        Metric("iops", "IOPS", "I/Os", True, _of(lambda run: run.ios_per_s), True),
         Metric("mean_us", "us", f"mean {_LATENCY}", False,
-               lambda run, operation: run.latencies[operation].mean_ns / 1e3),
-        Metric("p50_us", "us", f"median {_LATENCY}", False, _percentile(50.0)),
-        Metric("p99_us", "us", f"99th percentile of the {_LATENCY}", False, _percentile(99.0)),
-        Metric("p999_us", "us", f"99.9th percentile of the {_LATENCY}", False, _percentile(99.9)),
-        Metric("duration_s", "s", "time from the start to the end of all jobs", False,
-               lambda run, _: run.duration_ns / 1e9),
+               _latency(lambda latency: latency.mean_ns / 1e3), True),
+        Metric("p50_us", "us", f"median {_LATENCY}", False, _percentile(50.0), True),
+        Metric("p99_us", "us", f"99th percentile of the {_LATENCY}", False,
+               _percentile(99.0), True),
+        Metric("p999_us", "us", f"99.9th percentile of the {_LATENCY}", False,
+               _percentile(99.9), True),
+        Metric("duration_s", "s", "time from the start to the end of all jobs, or of one", False,
+               lambda run, scope: (_lasted(_job(run, scope)) if scope.job else run.duration_ns)
+               / 1e9, True),
+        Metric("later_us", "us", "mean time from queue to completion of a job's commands, without "
+               "those of its first second", False, _stretch(lambda job: (job.later_ns or 0) / 1e3),
+               True),
+        Metric("start_peak", "times", "the same of its first second, against later", False,
+               _stretch(lambda job: (job.early_ns or 0) / (job.later_ns or 1)), True),
+        Metric("jain", "of 1", "Jain's index of the bytes per weight, while all want the disk",
+               True, _shared(lambda how: how.jain)),
+        Metric("lag_mib", "MiB", "the furthest that anybody was behind his ideal share, while all "
+               "want the disk", False, _shared(lambda how: how.lag_bytes / 2**20)),
+        Metric("ends_apart", "times", "how much longer the last process took than the first",
+               False, _shared(lambda how: how.ends_apart)),
     )
 }  # fmt: skip
 """By name."""
 
 
-def figures(metric: Metric, runs: Sequence[Measurement], operation: str) -> list[float] | None:
+def _lasted(job: JobFigures) -> int:
+    return job.end_ns - job.start_ns
+
+
+def figures(metric: Metric, runs: Sequence[Measurement], scope: Scope) -> list[float] | None:
     """One of each run; None if one of them has none, or none above zero."""
     try:
-        found = [metric.of(run, operation) for run in runs]
+        found = [metric.of(run, scope) for run in runs]
     except KeyError:
         return None
     return found if found and all(value > 0 for value in found) else None

@@ -36,6 +36,8 @@ class Claim:
     kind: str
     text: str
     metric: str
+    job: str | None
+    """Whose figure it is; None: that of all together."""
     workloads: tuple[str, ...]
     disks: tuple[str, ...]
     """It is judged on each disk under each of these loads."""
@@ -47,6 +49,10 @@ class Claim:
     """How many times the second's figure the first's was."""
     tolerance: float
     """Relative: 0.1 for 10 %."""
+    least: float | None
+    """Of a bound: what the figure is at least ..."""
+    most: float | None
+    """... and at most."""
     source: str
     not_reproduced: str
     """Known reasons why it may not come out here."""
@@ -69,6 +75,8 @@ class Part:
     objective: str
     """What the schedulers are ranked by."""
     host: Mapping[str, int]
+    weights: Mapping[str, float]
+    """What share each job is to get, by name; 1 unless told."""
     claims: tuple[Claim, ...]
 
 

@@ -13,6 +13,7 @@ from blklab.specs import on_kernel
 from blklab.statistics import MATTERS
 from blklab.study import keys
 from blklab.study.keys import Key
+from blklab.study.metrics import METRICS
 from blklab.study.model import Claim, Kernel, Part, Study, wrong
 from blklab.study.places import Path
 
@@ -109,6 +110,7 @@ class _Reader:
             row.get("repeats", self._shared.get("repeats", 5)),
             row.get("objective", "both"),
             row.get("host", {}),
+            {name: float(weight) for name, weight in row.get("weights", {}).items()},
             tuple(claims),
         )
 
@@ -125,11 +127,17 @@ class _Reader:
         for name in ("disks", "workloads", "schedulers"):
             self._among(row.get(name, ()), part[name], (*path, name))
         self._among(values, part["schedulers"], (*path, "values"))
+        metric = row.get("metric", "mb_s")
+        if "job" in row and not METRICS[metric].of_a_job:
+            raise self._wrong((*path, "job"), f"'{metric}' is a figure of all jobs together")
+        if kind == "bound" and not {"least", "most"} & set(row):
+            raise self._wrong(path, "a bound needs the key 'least' or 'most'")
         percent = row.get("tolerance_percent", (MATTERS - 1) * 100)
         return Claim(
             kind,
             row["text"],
-            row.get("metric", "mb_s"),
+            metric,
+            row.get("job"),
             tuple(row.get("workloads", part["workloads"])),
             tuple(row.get("disks", part["disks"])),
             tuple(values or row.get("schedulers", part["schedulers"])),
@@ -139,6 +147,8 @@ class _Reader:
             },
             float(row.get("value", 1.0)),
             percent / 100,
+            row.get("least"),
+            row.get("most"),
             row.get("source", self._shared.get("source", "")),
             row.get("not_reproduced", ""),
         )

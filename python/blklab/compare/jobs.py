@@ -1,0 +1,141 @@
+"""What each job of a run got, as plain data: its figures, and who was served when.
+
+For what a figure of the whole run hides: fairness, and the few that wait beside the many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+
+from blklab.compare.latencies import Latency, io_seconds, latencies
+from blklab.histogram import Ints
+from blklab.result import DIRECTIONS, Job, Result, Trace
+
+EARLY_NS = 1_000_000_000
+"""How long a job has only just begun."""
+TURNS_MAX = 4096
+"""Changes from one process to another that are kept of a run."""
+_FLUSH = 2
+
+
+@dataclass(frozen=True)
+class JobFigures:
+    """One job, its clones together."""
+
+    name: str
+    start_ns: int
+    """When the first of them began."""
+    end_ns: int
+    """When the last of them ended."""
+    bytes_per_s: float
+    ios_per_s: float
+    latencies: dict[str, Latency]
+    """By operation, as :class:`blklab.compare.measurement.Measurement`."""
+    early_ns: float | None
+    """Mean time from queue to completion of its commands in the first `EARLY_NS`; of those that
+    the run's overview has. None if there are none."""
+    later_ns: float | None
+    """The same of all that came after."""
+
+
+@dataclass(frozen=True)
+class Service:
+    """Who was served when: successive completions of one process are one row."""
+
+    names: tuple[str, ...]
+    """Whose clone each process is, by number."""
+    start_ns: tuple[int, ...]
+    """When each process began."""
+    end_ns: tuple[int, ...]
+    """When the last of the row's commands was completed."""
+    process: tuple[int, ...]
+    bytes: tuple[int, ...]
+
+
+def figures_of_jobs(result: Result) -> tuple[JobFigures, ...]:
+    """In the order of the job file; empty where there is one job only."""
+    several = {name: list(of) for name, of in groupby(result.jobs, key=lambda job: job.name)}
+    if len(several) < 2:  # noqa: PLR2004
+        return ()
+    number = {name: index for index, name in enumerate(several)}
+    of_process = np.array([number[job.name] for job in result.jobs] + [-1], np.int64)
+    job_of_command = of_process[np.maximum(result.overview.process, -1)]
+    return tuple(
+        _figures(name, jobs, result.overview, job_of_command == number[name])
+        for name, jobs in several.items()
+    )
+
+
+def _figures(name: str, jobs: Sequence[Job], trace: Trace, mine: Any) -> JobFigures:
+    seconds = io_seconds(jobs)
+    parts = [job.direction(which) for job in jobs for which in DIRECTIONS]
+    start_ns = min(job.start_ns for job in jobs)
+    mine = mine & (trace.op != _FLUSH)
+    took: Ints = (trace.completed_ns - trace.queued_ns)[mine]
+    early = trace.completed_ns[mine] < start_ns + EARLY_NS
+    return JobFigures(
+        name,
+        start_ns,
+        max(job.end_ns for job in jobs),
+        sum(part.bytes for part in parts) / seconds if seconds else 0.0,
+        sum(part.ios for part in parts) / seconds if seconds else 0.0,
+        latencies(jobs),
+        _mean(took[early]),
+        _mean(took[~early]),
+    )
+
+
+def _mean(values: Ints) -> float | None:
+    return float(values.mean()) if len(values) else None
+
+
+def service_of(result: Result) -> Service | None:
+    """Of runs of several processes, if the overview has every command and the processes did not
+    take turns more often than `TURNS_MAX` times; else None."""
+    trace = result.overview
+    if len(result.jobs) < 2 or trace.stride > 1:  # noqa: PLR2004
+        return None
+    order = np.argsort(trace.completed_ns, kind="stable")
+    order = order[trace.op[order] != _FLUSH]
+    process = trace.process[order]
+    first = np.flatnonzero(np.diff(process, prepend=np.int64(-2)))
+    if not 0 < len(first) <= TURNS_MAX:
+        return None
+    last = np.append(first[1:], len(order)) - 1
+    return Service(
+        tuple(job.name for job in result.jobs),
+        tuple(job.start_ns for job in result.jobs),
+        tuple(trace.completed_ns[order][last].tolist()),
+        tuple(process[first].tolist()),
+        tuple((np.add.reduceat(trace.sectors[order], first) * 512).tolist()),
+    )
+
+
+def jobs_from_json(rows: Sequence[Mapping[str, Any]]) -> tuple[JobFigures, ...]:
+    """As `store` has written them."""
+    return tuple(
+        JobFigures(**dict(row) | {"latencies": latencies_from_json(row["latencies"])})
+        for row in rows
+    )
+
+
+def latencies_from_json(rows: Mapping[str, Mapping[str, Any]]) -> dict[str, Latency]:
+    """As `store` has written them."""
+    return {
+        name: Latency(**{key: _tuple(value) for key, value in row.items()})
+        for name, row in rows.items()
+    }
+
+
+def service_from_json(row: Mapping[str, Any] | None) -> Service | None:
+    """As `store` has written it."""
+    return None if row is None else Service(**{key: _tuple(value) for key, value in row.items()})
+
+
+def _tuple(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value

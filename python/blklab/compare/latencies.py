@@ -1,0 +1,66 @@
+"""Completion latencies of jobs as plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from blklab.histogram import Histogram
+from blklab.result import DIRECTIONS, Job
+
+PERCENTILES = (50.0, 99.0, 99.9)
+
+
+@dataclass(frozen=True)
+class Latency:
+    """Latencies of one kind of operation, ns."""
+
+    ios: int
+    mean_ns: float
+    percentiles_ns: tuple[int, ...]
+    """At `PERCENTILES`."""
+    value_ns: tuple[int, ...]
+    """Histogram in fio's buckets (64 per power of two)."""
+    count: tuple[int, ...]
+
+    def histogram(self) -> Histogram:
+        """As a histogram again."""
+        return Histogram(np.array(self.value_ns, np.int64), np.array(self.count, np.int64))
+
+
+def latencies(jobs: Sequence[Job]) -> dict[str, Latency]:
+    """Of all `jobs` together, by operation: ``read``, ``sync``, ``write``, ``trim``."""
+    found = {}
+    for name in ("read", "sync", "write", "trim"):
+        if name == "sync":
+            summaries = [job.sync_lat for job in jobs]
+            hist = Histogram.merged(job.sync_hist for job in jobs)
+        else:
+            summaries = [job.direction(name).clat for job in jobs]
+            hist = Histogram.merged(job.direction(name).clat_hist for job in jobs)
+        count = sum(summary.count for summary in summaries)
+        if count:
+            folded = hist.folded()
+            found[name] = Latency(
+                count,
+                sum(summary.mean_ns * summary.count for summary in summaries) / count,
+                tuple(hist.percentiles(PERCENTILES).tolist()),
+                tuple(folded.value_ns.tolist()),
+                tuple(folded.count.tolist()),
+            )
+    return found
+
+
+def io_seconds(jobs: Sequence[Job]) -> float:
+    """The time that throughput is divided by: as fio does, that of the slowest direction of
+    jobs that ran side by side; stretches that followed each other (`stonewall`) add up."""
+    total_ns = longest_ns = end_ns = 0
+    for job in sorted(jobs, key=lambda job: job.start_ns):
+        if job.start_ns >= end_ns:
+            total_ns += longest_ns
+            longest_ns = 0
+        longest_ns = max(longest_ns, *(job.direction(name).runtime_ns for name in DIRECTIONS))
+        end_ns = max(end_ns, job.end_ns)
+    return (total_ns + longest_ns) / 1e9
