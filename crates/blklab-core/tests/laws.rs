@@ -13,6 +13,8 @@ const SCHEDULERS: &[&str] = &[
     "mq-deadline",
     "mq-deadline:fifo_batch=1,front_merges=0",
     "kyber",
+    "bfq-2008",
+    "bfq-2008:quantum=32,slice_idle=0",
     "none:nr_requests=4",
     "mq-deadline:nr_requests=8,max_sectors_kb=64",
 ];

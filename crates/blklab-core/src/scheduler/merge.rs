@@ -162,12 +162,26 @@ impl MergeIndex {
         bio: &Bio,
         front: impl FnOnce() -> Option<RequestId>,
     ) -> Option<Merge> {
+        self.find_among(queue, bio, |_| true, front)
+    }
+
+    /// The same for a scheduler that allows merges with some requests only
+    /// (`elevator_allow_bio_merge_fn`).
+    #[inline]
+    pub fn find_among(
+        &mut self,
+        queue: &Queue<'_>,
+        bio: &Bio,
+        allowed: impl Fn(RequestId) -> bool,
+        front: impl FnOnce() -> Option<RequestId>,
+    ) -> Option<Merge> {
         if !mergeable(bio.op, bio.fua) {
             return None;
         }
+        let fits = |id: RequestId| same_kind(&queue.requests[id], bio) && allowed(id);
         if let Some(id) = self.last {
             let last = &queue.requests[id];
-            if same_kind(last, bio) {
+            if fits(id) {
                 if last.end() == bio.sector {
                     return self.unless_full(queue, bio, Merge::Back(id));
                 }
@@ -176,16 +190,26 @@ impl MergeIndex {
                 }
             }
         }
-        if let Some(id) = self.ending_at(bio.sector).filter(|&id| same_kind(&queue.requests[id], bio)) {
+        if let Some(id) = self.ending_at(bio.sector).filter(|&id| fits(id)) {
             return self.unless_full(queue, bio, Merge::Back(id));
         }
-        let id = front().filter(|&id| !self.is_full(id) && same_kind(&queue.requests[id], bio))?;
+        let id = front().filter(|&id| !self.is_full(id) && fits(id))?;
         self.unless_full(queue, bio, Merge::Front(id))
     }
 
     /// A waiting request that the request `id` can be appended to.
     pub fn find_join(&self, queue: &Queue<'_>, id: RequestId) -> Option<RequestId> {
-        let can = |&first: &RequestId| can_join(queue, first, id);
+        self.find_join_among(queue, id, |_| true)
+    }
+
+    /// The same for a scheduler that allows some only (`elevator_allow_rq_merge_fn`).
+    pub fn find_join_among(
+        &self,
+        queue: &Queue<'_>,
+        id: RequestId,
+        allowed: impl Fn(RequestId) -> bool,
+    ) -> Option<RequestId> {
+        let can = |&first: &RequestId| can_join(queue, first, id) && allowed(first);
         self.last.filter(can).or_else(|| self.ending_at(queue.requests[id].sector).filter(can))
     }
 

@@ -8,9 +8,11 @@ mod info;
 mod lanes;
 mod lists;
 mod merge;
+mod nearest;
 mod sorted;
 mod tasks;
 
+pub mod bfq_2008;
 pub mod deadline;
 pub mod journal;
 pub mod kyber;

@@ -45,6 +45,7 @@ schedulers! {
     Deadline => super::deadline::Deadline,
     MqDeadline => super::mq_deadline::MqDeadline,
     Kyber => super::kyber::Kyber,
+    Bfq2008 => super::bfq_2008::Bfq2008,
 }
 
 /// The description of the scheduler called `name`.

@@ -232,6 +232,11 @@ impl Rig {
         self.check();
     }
 
+    /// The process will ask for nothing more.
+    pub fn exit(&mut self, process: ProcessId) {
+        self.scheduler.process_exited(&queue!(self), process);
+    }
+
     /// Time goes on, timers fire when they are due. True if one said that there is more to
     /// dispatch.
     pub fn advance(&mut self, span: Nanos) -> bool {

@@ -78,9 +78,10 @@ impl Wf2q {
     /// Whether the idle class was out of sight for too long and has somebody waiting. Looking
     /// counts as serving.
     fn idle_class_is_due(&mut self, group: u32, now: Nanos) -> bool {
+        let Some(timeout) = self.idle_class_timeout else { return false };
         let tick = self.ticks.at(now);
         let group = &mut self.groups[group as usize];
-        if group.idle_class_served.is_some_and(|served| tick <= served + self.idle_class_timeout) {
+        if group.idle_class_served.is_some_and(|served| tick <= served + timeout) {
             return false;
         }
         group.idle_class_served = Some(tick);

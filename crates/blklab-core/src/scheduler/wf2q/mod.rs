@@ -96,7 +96,8 @@ pub struct Wf2q {
     entities: Vec<Entity>,
     groups: Vec<Group>,
     ticks: Ticks,
-    idle_class_timeout: u64,
+    /// Ticks; `None`: the idle class waits for as long as it takes.
+    idle_class_timeout: Option<u64>,
     in_service: u32,
     /// Busy queues per class, and those of them with raised weight.
     busy: [u32; CLASSES],
@@ -120,7 +121,7 @@ impl Wf2q {
             entities: Vec::new(),
             groups: vec![Group::new(NIL, Some(0))],
             ticks,
-            idle_class_timeout: ticks.span(IDLE_CLASS_TIMEOUT),
+            idle_class_timeout: Some(ticks.span(IDLE_CLASS_TIMEOUT)),
             in_service: NIL,
             busy: [0; CLASSES],
             raised_busy: 0,
@@ -130,6 +131,12 @@ impl Wf2q {
             freed: Vec::new(),
             vacant: Vec::new(),
         }
+    }
+
+    /// The idle class is served only while nobody else has anything, however long that is: as
+    /// it was before the timeout came.
+    pub fn with_strict_classes(self) -> Wf2q {
+        Wf2q { idle_class_timeout: None, ..self }
     }
 
     /// Take in those of the run's groups that are not here yet; queues may then be added to
