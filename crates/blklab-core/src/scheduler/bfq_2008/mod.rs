@@ -30,7 +30,7 @@
 //!
 //! Later versions added low latency, preemption, merging of queues that read side by side and
 //! injection, judged slowness by the disk's rate and gave timed-out queues a charge for their
-//! time: that is [`bfq`](super::registry). Nothing of that is here.
+//! time: that is `bfq`. Nothing of that is here.
 //!
 //! Three traits of the patch are kept though they look like slips, since published results were
 //! made with them:
@@ -148,7 +148,7 @@ impl Scheduler for Bfq2008 {
     fn new(settings: &Settings, limits: &QueueLimits, tasks: &Tasks) -> Self {
         let tuned = Tuned::new(settings, limits);
         let requests = limits.nr_requests as usize;
-        let mut wf2q = Wf2q::new(limits.ticks).with_strict_classes();
+        let mut wf2q = Wf2q::new(limits.ticks).as_in_2008();
         wf2q.know_groups(tasks.cgroups());
         Bfq2008 {
             max_budget: if tuned.max_budget > 0 { tuned.max_budget } else { DEFAULT_MAX_BUDGET },

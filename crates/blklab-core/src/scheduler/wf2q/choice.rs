@@ -11,7 +11,7 @@ impl Wf2q {
     /// (`bfq_update_next_in_service`).
     pub(super) fn update_next(&mut self, group: u32, changed: u32, expiration: bool, now: Nanos) -> bool {
         let old = self.groups[group as usize].next;
-        let next = if changed != NIL && changed != old {
+        let next = if changed != NIL && changed != old && !self.always_searches {
             // Without a search: only the one that changed can be better than before.
             if old == NIL || self.goes_before(group, changed, old) { changed } else { NIL }
         } else {

@@ -34,6 +34,8 @@ mod choice;
 mod counters;
 mod entity;
 mod queueing;
+#[cfg(test)]
+mod promises;
 mod tree;
 
 use crate::request::PrioClass;
@@ -98,6 +100,7 @@ pub struct Wf2q {
     ticks: Ticks,
     /// Ticks; `None`: the idle class waits for as long as it takes.
     idle_class_timeout: Option<u64>,
+    always_searches: bool,
     in_service: u32,
     /// Busy queues per class, and those of them with raised weight.
     busy: [u32; CLASSES],
@@ -122,6 +125,7 @@ impl Wf2q {
             groups: vec![Group::new(NIL, Some(0))],
             ticks,
             idle_class_timeout: Some(ticks.span(IDLE_CLASS_TIMEOUT)),
+            always_searches: false,
             in_service: NIL,
             busy: [0; CLASSES],
             raised_busy: 0,
@@ -133,10 +137,10 @@ impl Wf2q {
         }
     }
 
-    /// The idle class is served only while nobody else has anything, however long that is: as
-    /// it was before the timeout came.
-    pub fn with_strict_classes(self) -> Wf2q {
-        Wf2q { idle_class_timeout: None, ..self }
+    /// As in the patch of 2008: the idle class is served only while nobody else has anything,
+    /// however long that is, and every choice is searched for anew.
+    pub fn as_in_2008(self) -> Wf2q {
+        Wf2q { idle_class_timeout: None, always_searches: true, ..self }
     }
 
     /// Take in those of the run's groups that are not here yet; queues may then be added to
