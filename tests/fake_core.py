@@ -35,7 +35,7 @@ def schedulers() -> str:
             {
                 "name": name,
                 "summary": f"summary of {name}",
-                "follows": "Linux 6.12",
+                "follows": "Linux 7.3",
                 "tunables": [tunable | {"help": "requests per batch"}]
                 if name == "mq-deadline"
                 else [],
@@ -100,6 +100,7 @@ def simulate(
     host: Mapping[str, int],
     ignore_unsupported: bool,
     cancel: CancelToken | None,
+    window: tuple[int, int, int] | None,
 ) -> plausible.MadeRun:
     parse_job(job_text, job_path, env, ignore_unsupported)
     speed = _SCHEDULERS[scheduler.partition(":")[0]]

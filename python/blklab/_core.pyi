@@ -7,6 +7,9 @@ def schedulers() -> str:
     """[{"name", "summary", "follows", "tunables": [{"name", "unit", "default", "min", "max",
     "help"}]}]"""
 
+def decision_kinds() -> list[str]:
+    """The kinds of decisions that schedulers note, in the order of their numbers."""
+
 def environment() -> str:
     """{"queue": [...], "page cache": [...], "host": [...]}: tables as those of schedulers."""
 
@@ -76,6 +79,8 @@ def simulate(
     host: Mapping[str, int],
     ignore_unsupported: bool,
     cancel: CancelToken | None,
+    window: tuple[int, int, int] | None,
 ) -> Run:
-    """Run to the end without the GIL. ValueError for bad input, KeyboardInterrupt when
-    cancelled, RuntimeError when the run cannot go on."""
+    """Run to the end without the GIL. `window`: begin and end in ns, and how many requests at
+    most, of what the columns ``detail`` and ``decisions`` keep. ValueError for bad input,
+    KeyboardInterrupt when cancelled, RuntimeError when the run cannot go on."""

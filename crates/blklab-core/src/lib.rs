@@ -3,6 +3,7 @@
 //! Pure Rust: no I/O, no real clock, no global state.
 
 pub mod block;
+pub mod decisions;
 pub mod disk;
 pub mod engine;
 pub mod host;

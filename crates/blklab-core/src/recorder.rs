@@ -1,6 +1,7 @@
 //! Time series and disk traces of bounded size, whatever the run's length.
 
-use crate::request::{Op, Request};
+use crate::decisions::code;
+use crate::request::Request;
 use crate::result::{DiskTrace, Series};
 use crate::units::Nanos;
 
@@ -170,13 +171,25 @@ struct Traced {
     completed: Nanos,
 }
 
+/// A stretch of a run that is to be kept request by request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// Its begin.
+    pub from: Nanos,
+    /// Its end.
+    pub until: Nanos,
+    /// Most requests to be kept.
+    pub requests: usize,
+}
+
 /// Gathers the two traces of what the disk did.
 ///
 /// The overview keeps every n-th command, n doubling whenever it is full, so that it
 /// covers the run evenly. The detail keeps every command of one stretch; a new stretch
 /// is begun whenever the run has lasted twice as long as at the last beginning, and
 /// takes the place of the old one once it holds as much, so that it shows the run
-/// under way rather than its start.
+/// under way rather than its start. Of a [`Window`] the detail keeps every command that was
+/// queued or with the disk in it.
 #[derive(Debug)]
 pub struct TraceRecorder {
     seen: u64,
@@ -186,6 +199,9 @@ pub struct TraceRecorder {
     detail: Vec<Traced>,
     next_detail: Vec<Traced>,
     next_begin: Nanos,
+    window: Option<Window>,
+    /// Commands of the window that did not fit.
+    left_out: u64,
 }
 
 impl Default for TraceRecorder {
@@ -197,11 +213,23 @@ impl Default for TraceRecorder {
             detail: Vec::new(),
             next_detail: Vec::new(),
             next_begin: Nanos::from_millis(250),
+            window: None,
+            left_out: 0,
         }
     }
 }
 
 impl TraceRecorder {
+    /// One whose detail is of `window`.
+    pub fn of(window: Window) -> TraceRecorder {
+        TraceRecorder { window: Some(window), next_begin: Nanos::ZERO, ..TraceRecorder::default() }
+    }
+
+    /// Commands of the window that were too many to be kept.
+    pub fn left_out(&self) -> u64 {
+        self.left_out
+    }
+
     /// The disk has ended `request`.
     #[inline]
     pub fn completed(&mut self, request: &Request, at: Nanos) {
@@ -232,6 +260,14 @@ impl TraceRecorder {
     #[inline(never)]
     fn add_to_detail(&mut self, request: &Request, at: Nanos) {
         let traced = Traced { request: *request, completed: at };
+        if let Some(window) = self.window {
+            let within = at >= window.from && request.inserted <= window.until;
+            match within && self.detail.len() < window.requests {
+                true => self.detail.push(traced),
+                false => self.left_out += u64::from(within),
+            }
+            return;
+        }
         if self.detail.len() < TRACE_ROWS {
             self.detail.push(traced);
             return;
@@ -259,12 +295,7 @@ fn columns(mut rows: Vec<Traced>) -> DiskTrace {
         completed_ns: column(|row| row.completed.0 as i64),
         sector: column(|row| row.request.sector.0 as i64),
         sectors: column(|row| i64::from(row.request.sectors)),
-        op: column(|row| match row.request.op {
-            Op::Read => 0,
-            Op::Write => 1,
-            Op::Flush => 2,
-            Op::Discard => 3,
-        }),
+        op: column(|row| code(row.request.op)),
         process: column(|row| match row.request.process {
             crate::request::ProcessId::KERNEL => -1,
             process => i64::from(process.0),
@@ -300,6 +331,24 @@ mod tests {
             let milli: i64 = series.in_flight_milli.iter().sum();
             let rounding = series.in_flight_milli.len() as u64 * interval_ns / 1000;
             prop_assert!((milli as u64 * interval_ns / 1000).abs_diff(area) <= rounding + 1);
+        }
+
+        #[test]
+        fn a_window_has_the_commands_that_were_under_way_in_it_and_counts_the_rest(
+            from in 0..100u64, length in 0..100u64, requests in 1..50usize
+        ) {
+            let until = from + length;
+            let mut recorder = TraceRecorder::of(Window { from: Nanos(from), until: Nanos(until), requests });
+            let commands = || (0..200).map(|n| (n, n + 2, n + 7));
+            for (inserted, issued, completed) in commands() {
+                let request = Request { inserted: Nanos(inserted), issued: Nanos(issued), ..Request::default() };
+                recorder.completed(&request, Nanos(completed));
+            }
+            let within = commands().filter(|(inserted, _, completed)| *completed >= from && *inserted <= until);
+            let expected: Vec<_> = within.map(|(inserted, ..)| inserted as i64).collect();
+            let kept = expected.len().min(requests);
+            prop_assert_eq!(recorder.left_out() as usize, expected.len() - kept);
+            prop_assert_eq!(recorder.finish().2.queued_ns, &expected[..kept]);
         }
 
         #[test]

@@ -5,6 +5,8 @@
 
 use serde::Serialize;
 
+use crate::decisions::Decisions;
+
 /// Everything one run of one job file on one disk under one scheduler has measured.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct RunResult {
@@ -27,6 +29,14 @@ pub struct RunResult {
     /// What the disk did, every command of one stretch of the run.
     #[serde(skip)]
     pub detail: DiskTrace,
+    /// Commands of the window asked for that `detail` had no room for.
+    pub detail_left_out: u64,
+    /// Decisions of the window that `decisions` had no room for; `None` if nobody noted any:
+    /// no window was asked for, or the scheduler decides nothing.
+    pub decisions_left_out: Option<u64>,
+    /// What the scheduler decided in the window.
+    #[serde(skip)]
+    pub decisions: Decisions,
 }
 
 /// One fio process ("job" in fio's output).
@@ -254,6 +264,8 @@ impl RunResult {
             let rows = columns!(trace, "", queued_ns, issued_ns, completed_ns, sector, sectors, op, process);
             all.extend(rows.map(|(name, column)| (format!("{prefix}{name}"), column)));
         }
+        let rows = columns!(self.decisions, "decisions", at_ns, process, kind, a, b);
+        all.extend(rows.map(|(name, column)| (name.to_owned(), column)));
         for (index, job) in self.jobs.iter().enumerate() {
             let histograms = [
                 ("read.clat_hist", &job.read.clat_hist),

@@ -1,6 +1,6 @@
 //! The kernel's coarse clock: jiffies, and timers that fire on them.
 //!
-//! Follows `kernel/time/timer.c` of Linux 6.12: a timer set at jiffy `j` to go off after `n`
+//! Follows `kernel/time/timer.c` of Linux 7.3: a timer set at jiffy `j` to go off after `n`
 //! fires at `j + n + 1`, since `j` may be almost over; one that is far away fires later, for
 //! it waits in a coarser level of the wheel (`calc_index`).
 

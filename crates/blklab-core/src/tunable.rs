@@ -72,6 +72,8 @@ pub struct Settings {
     owner: &'static str,
     table: &'static [Tunable],
     values: Vec<i64>,
+    /// Which were set, be it to their default.
+    chosen: Vec<bool>,
 }
 
 /// Why a setting is refused.
@@ -124,7 +126,8 @@ pub enum SettingError {
 impl Settings {
     /// Every tunable at its default.
     pub fn defaults(owner: &'static str, table: &'static [Tunable]) -> Settings {
-        Settings { owner, table, values: table.iter().map(|t| t.default).collect() }
+        let values = table.iter().map(|t| t.default).collect();
+        Settings { owner, table, values, chosen: vec![false; table.len()] }
     }
 
     /// Whose they are.
@@ -159,6 +162,7 @@ impl Settings {
             return Err(SettingError::OutOfRange { owner, name, found, min, max, unit });
         }
         self.values[index] = found;
+        self.chosen[index] = true;
         Ok(())
     }
 
@@ -167,8 +171,21 @@ impl Settings {
     /// # Panics
     /// If the table has no such name: a mistake in the scheduler's file.
     pub fn get(&self, name: &str) -> i64 {
+        self.values[self.index(name)]
+    }
+
+    /// The same if it was set, for tunables whose default depends on the disk.
+    ///
+    /// # Panics
+    /// As [`Settings::get`].
+    pub fn chosen(&self, name: &str) -> Option<i64> {
+        let index = self.index(name);
+        self.chosen[index].then(|| self.values[index])
+    }
+
+    fn index(&self, name: &str) -> usize {
         let index = self.table.iter().position(|t| t.name == name);
-        self.values[index.unwrap_or_else(|| panic!("no tunable '{name}' in the table"))]
+        index.unwrap_or_else(|| panic!("no tunable '{name}' in the table"))
     }
 
     /// Names and values, in the table's order.

@@ -13,6 +13,8 @@ const SCHEDULERS: &[&str] = &[
     "mq-deadline",
     "mq-deadline:fifo_batch=1,front_merges=0",
     "kyber",
+    "cfq",
+    "cfq:slice_idle=0,low_latency=0,quantum=32",
     "bfq-2008",
     "bfq-2008:quantum=32,slice_idle=0",
     "none:nr_requests=4",

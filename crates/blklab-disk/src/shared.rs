@@ -56,6 +56,9 @@ impl Descriptors {
     }
 }
 
+/// What one page table maps: 512 pages of 4 KiB.
+const PAGE_TABLE_REACH: usize = 2 << 20;
+
 /// One buffer per request, into which the driver copies what is written and out of which it
 /// copies what is read. Takes memory only where it was touched.
 #[derive(Debug)]
@@ -73,7 +76,19 @@ impl Buffers {
         // SAFETY: a new mapping at an address of the kernel's choice.
         let address =
             unsafe { mmap_anonymous(ptr::null_mut(), total, ProtFlags::READ | ProtFlags::WRITE, flags)? };
-        Ok(Buffers { mapping: Mapping { address, bytes: total }, each })
+        let buffers = Buffers { mapping: Mapping { address, bytes: total }, each };
+        buffers.make_page_tables();
+        Ok(buffers)
+    }
+
+    /// Linux begins to give out tags at a random one: in a guest with little memory it would be
+    /// chance which buffers share a page table, so how many tables there are and what is left.
+    fn make_page_tables(&self) {
+        for offset in (0..self.mapping.bytes).step_by(PAGE_TABLE_REACH) {
+            // SAFETY: within the mapping, initialised by the kernel with zeros. Reading makes the
+            // table and maps the page of zeros that all share.
+            unsafe { self.mapping.address.cast::<u8>().add(offset).read_volatile() };
+        }
     }
 
     /// The address of a buffer, for the driver.

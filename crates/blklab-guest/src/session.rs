@@ -10,6 +10,7 @@ use blklab_disk::log::{self, Log};
 use blklab_disk::queue::clock;
 use blklab_disk::store::DataKind;
 use blklab_disk::{Report, Server};
+use rustix::fs::{Mode, OFlags};
 use rustix::mount::{UnmountFlags, unmount};
 use serde::Serialize;
 
@@ -18,6 +19,7 @@ use crate::config::{self, Config, FileSystem, FileSystemKind, Program, Run};
 use crate::job::Job;
 use crate::mounts;
 use crate::program::{self, Ended};
+use crate::ticks;
 use crate::trace::{Trace, Traced};
 
 /// A kernel that has just started rounds timers up to its tick (10 ms in user-mode Linux);
@@ -29,6 +31,9 @@ const TIMERS_SETTLE: Duration = Duration::from_millis(50);
 /// 128 is the length of the ring's cache of such commands). A scheduler's `nr_requests` is
 /// the same from 128 tags on; `none` can hand over no more than this.
 const QUEUE_DEPTH_MAX: u32 = 128;
+
+/// Any disk's logical blocks divide this.
+const BLOCK_BYTES: usize = 4096;
 
 /// `result.json`.
 #[derive(Debug, Default, Serialize)]
@@ -161,6 +166,7 @@ fn work(
     if let Some(file_system) = &config.file_system {
         make_file_system(directory, file_system, device)?;
     }
+    wake_workers(device)?;
     block.set_scheduler(&config.scheduler)?;
     outcome.rounded = block.set("queue", &config.queue)?;
     outcome.rounded.extend(block.set("queue/iosched", &config.iosched)?);
@@ -178,6 +184,8 @@ fn work(
     };
     let trace = config.trace.map(|format| Trace::begin(format, device, directory)).transpose()?;
     let before = block.counters()?;
+    // A run begins with a tick, as in the simulator: what is counted in ticks is then the same.
+    ticks::wait_for_next();
     let epoch = clock();
     server.restart_model(epoch);
     match &mut work {
@@ -191,6 +199,19 @@ fn work(
         Work::Job(job) => Some(job),
         Work::Program(_) => None,
     })
+}
+
+/// Read a block under the scheduler that the disk came with. Before `kblockd`'s only worker
+/// runs its first work, it has another one created, and until that is there nothing is dispatched:
+/// the first requests of all processes would meet in the scheduler, which later ones never do.
+fn wake_workers(device: &Path) -> Result<(), String> {
+    let failed = |error: rustix::io::Errno| format!("{}: {error}", device.display());
+    let flags = OFlags::RDONLY | OFlags::DIRECT | OFlags::CLOEXEC;
+    let disk = rustix::fs::open(device, flags, Mode::empty()).map_err(failed)?;
+    let mut room = vec![0; 2 * BLOCK_BYTES];
+    let aligned = room.as_ptr().align_offset(BLOCK_BYTES);
+    rustix::io::pread(&disk, &mut room[aligned..aligned + BLOCK_BYTES], 0).map_err(failed)?;
+    Ok(())
 }
 
 fn run_program(program: &Program, directory: &Path) -> Result<Ended, String> {

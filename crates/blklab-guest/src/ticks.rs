@@ -1,6 +1,7 @@
 //! The kernel's tick, and what becomes of a time that is kept in ticks.
 
-use rustix::time::{ClockId, clock_getres};
+use blklab_disk::queue::clock;
+use rustix::time::{ClockId, Timespec, clock_getres};
 
 const NS_PER_MS: i64 = 1_000_000;
 
@@ -8,6 +9,18 @@ const NS_PER_MS: i64 = 1_000_000;
 pub fn tick_ns() -> i64 {
     let resolution = clock_getres(ClockId::MonotonicCoarse);
     resolution.tv_sec * 1_000_000_000 + resolution.tv_nsec
+}
+
+/// Sleep until the next tick. Linux has them at whole multiples of their length on the
+/// monotonic clock (`tick_init_jiffy_update()`).
+pub fn wait_for_next() {
+    let tick = tick_ns().cast_unsigned();
+    let next = (clock().0 / tick + 1) * tick;
+    let time = Timespec { tv_sec: (next / 1_000_000_000) as i64, tv_nsec: (next % 1_000_000_000) as _ };
+    while clock().0 < next {
+        // Interrupted: look at the clock again.
+        let _ = rustix::thread::clock_nanosleep_absolute(ClockId::Monotonic, &time);
+    }
 }
 
 /// Whether `found` is `asked`, both in ms, rounded up to whole ticks: what a tunable shows that
@@ -46,6 +59,14 @@ mod tests {
         assert!(is_rounded("11", "13", 3_333_333));
         assert!(!is_rounded("11", "11", 3_333_333));
         assert!(!is_rounded("11", "16", 3_333_333));
+    }
+
+    #[test]
+    fn the_next_tick_is_less_than_one_away() {
+        let before = clock().0;
+        wait_for_next();
+        let tick = tick_ns().cast_unsigned();
+        assert!(clock().0 / tick > before / tick);
     }
 
     #[test]

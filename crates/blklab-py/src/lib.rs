@@ -18,8 +18,10 @@ use blklab_core::disk::DiskModel;
 use blklab_core::engine::{self, RunError, Setup, Watch};
 use blklab_core::host::{self, Host};
 use blklab_core::pagecache::MemoryConfig;
+use blklab_core::recorder::Window;
 use blklab_core::result::RunResult;
 use blklab_core::scheduler::spec::SchedulerSpec;
+use blklab_core::units::Nanos;
 use blklab_core::workload::{jobfile, plan};
 use pyo3::exceptions::{PyKeyError, PyKeyboardInterrupt, PyRuntimeError, PyValueError};
 use pyo3::panic::PanicException;
@@ -43,6 +45,12 @@ fn version() -> &'static str {
 #[pyfunction]
 fn schedulers() -> String {
     describe::schedulers().to_string()
+}
+
+/// The kinds of decisions that schedulers note, in the order of their numbers.
+#[pyfunction]
+fn decision_kinds() -> Vec<&'static str> {
+    blklab_core::decisions::KINDS.to_vec()
 }
 
 /// The tunables of queue, page cache and host.
@@ -213,12 +221,15 @@ const SIGNALS_EVERY: Duration = Duration::from_millis(50);
 
 /// Run it in a thread of its own, so that this one, which may be Python's main thread, can
 /// look after signals meanwhile.
-fn run_watched(setup: Setup<'_>, watch: &Watch) -> PyResult<RunResult> {
+fn run_watched(setup: Setup<'_>, window: Option<Window>, watch: &Watch) -> PyResult<RunResult> {
     let (running, ended) = mpsc::channel::<()>();
     let (outcome, signals) = thread::scope(|scope| {
         let run = scope.spawn(move || {
             let _hangs_up_at_the_end = running;
-            engine::run(setup, watch)
+            match window {
+                None => engine::run(setup, watch),
+                Some(window) => engine::run_and_keep(setup, window, watch),
+            }
         });
         let mut signals = Ok(());
         while signals.is_ok() && ended.recv_timeout(SIGNALS_EVERY) == Err(RecvTimeoutError::Timeout) {
@@ -252,6 +263,7 @@ fn simulate(
     host: BTreeMap<String, i64>,
     ignore_unsupported: bool,
     cancel: Option<&CancelToken>,
+    window: Option<(u64, u64, usize)>,
 ) -> PyResult<Run> {
     let ((host, _), (memory, memory_settings)) = surroundings(host)?;
     let file = job_file(job_text, job_path, env, ignore_unsupported, &host, &memory)?;
@@ -269,7 +281,9 @@ fn simulate(
             memory: &memory_settings,
             seed,
         };
-        run_watched(setup, &watch).map(|result| Run::new(&result))
+        let window =
+            window.map(|(from, until, requests)| Window { from: Nanos(from), until: Nanos(until), requests });
+        run_watched(setup, window, &watch).map(|result| Run::new(&result))
     })
 }
 
@@ -281,6 +295,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("PanicException", module.py().get_type::<PanicException>())?;
     module.add_function(wrap_pyfunction!(version, module)?)?;
     module.add_function(wrap_pyfunction!(schedulers, module)?)?;
+    module.add_function(wrap_pyfunction!(decision_kinds, module)?)?;
     module.add_function(wrap_pyfunction!(environment, module)?)?;
     module.add_function(wrap_pyfunction!(check_scheduler, module)?)?;
     module.add_function(wrap_pyfunction!(check_host, module)?)?;

@@ -176,6 +176,9 @@ def boot(
         *(f"mem={memory_mib}M", "con=null", "con0=fd:0,fd:1", "console=tty0", "quiet"),
         # Faster than ptrace where the host allows it; older kernels do not know the word.
         *("seccomp=auto", f"uml_dir={private}", "umid=guest", "null_blk.nr_devices=0"),
+        # Where programs are mapped decides how many page tables they take, that how much memory
+        # may be dirty: the same run is the same to the page only without the dice.
+        "norandmaps",
         *_TIME_TRAVEL[time_travel],
         *options,
         *(f"init={init[0]}", f"blklab.run={run_dir}"),

@@ -29,6 +29,16 @@ class Disk:
 
 
 @dataclass(frozen=True)
+class Window:
+    """A stretch of a run of which every request and decision is to be kept."""
+
+    from_ns: int = 0
+    until_ns: int = 2**63 - 1
+    requests: int = 1000
+    """Most that are kept; so many decisions as go with them."""
+
+
+@dataclass(frozen=True)
 class Experiment:
     """One job file on one disk under one scheduler, with one seed."""
 
@@ -40,6 +50,8 @@ class Experiment:
     host: Mapping[str, int] = field(default_factory=dict)
     """Costs and sizes of the modelled host; empty for the defaults."""
     ignore_unsupported: bool = False
+    window: Window | None = None
+    """What the result's ``detail`` and ``decisions`` are of."""
 
 
 class Rig(Protocol):

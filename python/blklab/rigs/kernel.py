@@ -176,6 +176,7 @@ class KernelRig:
                     "text": _flat(job),
                     "seed": experiment.seed,
                     "driver": self._driver,
+                    "window": experiment.window and asdict(experiment.window),
                 }
             },
         }

@@ -41,7 +41,7 @@ class SimRig:
 
     def run(self, experiment: Experiment) -> Result:
         """Simulate without the GIL; see :class:`blklab.rigs.Rig`."""
-        job, disk = experiment.job, experiment.disk
+        job, disk, window = experiment.job, experiment.disk, experiment.window
         try:
             run = _core.simulate(
                 job.text,
@@ -55,6 +55,7 @@ class SimRig:
                 dict(experiment.host),
                 experiment.ignore_unsupported,
                 self._cancel,
+                None if window is None else (window.from_ns, window.until_ns, window.requests),
             )
         except OverflowError as error:
             raise InputError(_TOO_LARGE) from error
@@ -87,6 +88,11 @@ def schedulers() -> list[dict[str, Any]]:
     """Name, summary, source and tunables of every scheduler."""
     table: list[dict[str, Any]] = json.loads(_core.schedulers())
     return table
+
+
+def decision_kinds() -> list[str]:
+    """Every kind of decision that a scheduler notes, in the order of their numbers."""
+    return _core.decision_kinds()
 
 
 def _without_kernel(spec: str) -> str:

@@ -1,6 +1,6 @@
 //! The block layer: bios in, requests through plug and scheduler, commands out.
 //!
-//! Follows `blk-mq.c`, `blk-merge.c` and `blk-flush.c` of Linux 6.12: a bio first tries
+//! Follows `blk-mq.c`, `blk-merge.c` and `blk-flush.c` of Linux 7.3: a bio first tries
 //! to grow the request plugged last, then one that waits in the scheduler; otherwise it
 //! needs a tag, and where there is none its process sleeps. Single-queue schedulers
 //! (noop, deadline) get the block layer of 4.12: a pool of `nr_requests` for synchronous and
@@ -39,9 +39,10 @@ mod tests;
 
 use crate::disk::{AnyDisk, Completion, Disk};
 use crate::host::Host;
-use crate::recorder::{SeriesRecorder, TraceRecorder};
+use crate::recorder::{SeriesRecorder, TraceRecorder, Window};
 use crate::request::{Bio, BioChain, Op, ProcessId, Request, RequestId, RequestSlab};
 use crate::result::DiskCounters;
+use crate::scheduler::journal::{Journal, Note};
 use crate::scheduler::{AnyScheduler, Generation, InsertAt, QueueLimits, Tasks};
 use crate::units::Nanos;
 
@@ -68,6 +69,10 @@ struct BioNode {
     owner: u64,
     next: u32,
 }
+
+/// Decisions kept of a window for each of its requests: a fair scheduler that idles takes some
+/// four for a request of its own.
+const DECISIONS_PER_REQUEST: usize = 8;
 
 /// Requests in use and with the disk, of one hardware queue.
 #[derive(Clone, Copy, Debug, Default)]
@@ -409,6 +414,19 @@ impl Block {
     /// Requests that are neither waiting nor with the disk have ended.
     pub fn is_idle(&self) -> bool {
         self.requests.is_empty() && self.flushes.waiting.is_empty()
+    }
+
+    /// Keep every request of `window` and what the scheduler decides in it.
+    pub fn keep(&mut self, window: Window) {
+        self.trace = TraceRecorder::of(window);
+        if let Some(journal) = self.scheduler.journal() {
+            journal.keep_until(window.from, window.until, DECISIONS_PER_REQUEST * window.requests);
+        }
+    }
+
+    /// What the scheduler has noted, and how many notes did not fit; `None` if it notes nothing.
+    pub fn decisions(&mut self) -> Option<(Vec<Note>, u64)> {
+        self.scheduler.journal().filter(|journal| journal.is_kept()).map(Journal::take)
     }
 
     /// End the run at `now` and give what was measured.

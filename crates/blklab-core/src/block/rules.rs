@@ -1,7 +1,7 @@
 //! In what the block layer of 4.12 and blk-mq differ, beside their limits.
 //!
 //! Read from `blk-core.c`, `elevator.c` and `scsi_lib.c` of the last 4.x kernels that had the
-//! single-queue layer, and from `blk-mq.c` of 6.12; the facts stand in
+//! single-queue layer, and from `blk-mq.c` of 7.3; the facts stand in
 //! `docs/internals/blk-mq-facts.md`.
 
 use crate::scheduler::{Generation, Info};

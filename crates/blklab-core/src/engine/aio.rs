@@ -132,12 +132,16 @@ impl Pool {
     }
 }
 
-/// In `trace`, what threads did becomes their process's. `pools`: per process.
-pub fn attribute(trace: &mut DiskTrace, pools: &[Pool]) {
-    let processes = pools.len() as i64;
-    let owner_of = |owner: usize| pools[owner].threads.iter().map(move |_| owner as i64);
-    let owners: Vec<i64> = (0..pools.len()).flat_map(owner_of).collect();
-    for process in trace.process.iter_mut().filter(|process| **process >= processes) {
-        *process = owners[(*process - processes) as usize];
+/// Of every process of the plan and, behind them, every thread: the index of the process that
+/// it belongs to. `pools`: per process.
+pub fn owners(pools: &[Pool]) -> Vec<i64> {
+    let of_threads = |owner: usize| pools[owner].threads.iter().map(move |_| owner as i64);
+    (0..pools.len() as i64).chain((0..pools.len()).flat_map(of_threads)).collect()
+}
+
+/// In `trace`, what threads did becomes their process's. `owners`: see [`owners`].
+pub fn attribute(trace: &mut DiskTrace, owners: &[i64]) {
+    for process in trace.process.iter_mut().filter(|process| **process >= 0) {
+        *process = owners[*process as usize];
     }
 }

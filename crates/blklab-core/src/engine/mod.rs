@@ -19,13 +19,15 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use thiserror::Error;
 
 use crate::block::{Block, queue_limits};
+use crate::decisions::Decisions;
 use crate::disk::{AnyDisk, Disk};
 use crate::host::{Cpus, Host};
 use crate::pagecache::{MemoryConfig, PAGE_BYTES, PageCache};
+use crate::recorder::Window;
 use crate::request::ProcessId;
 use crate::result::RunResult;
 use crate::scheduler::spec::SchedulerSpec;
-use crate::scheduler::{AnyScheduler, CgroupId, Task, Tasks};
+use crate::scheduler::{AnyScheduler, Task, Tasks};
 use crate::tunable::Settings;
 use crate::units::{Bytes, Nanos, Sector};
 use crate::workload::plan::{FileKind, FilePlan, Plan, ProcessSpec};
@@ -83,8 +85,19 @@ pub enum RunError {
 /// # Errors
 /// See [`RunError`].
 pub fn run(setup: Setup<'_>, watch: &Watch) -> Result<RunResult, RunError> {
-    watch.end_ns.store(setup.plan.ends_by().map_or(0, |end| end.0), Ordering::Relaxed);
-    let mut engine = Engine::new(setup);
+    let mut engine = Engine::new(setup, watch);
+    engine.run_processes(watch)?;
+    Ok(engine.finish())
+}
+
+/// Run it, and keep every request and decision of `window`: `detail` and `decisions` of the
+/// result.
+///
+/// # Errors
+/// See [`RunError`].
+pub fn run_and_keep(setup: Setup<'_>, window: Window, watch: &Watch) -> Result<RunResult, RunError> {
+    let mut engine = Engine::new(setup, watch);
+    engine.world.block.keep(window);
     engine.run_processes(watch)?;
     Ok(engine.finish())
 }
@@ -102,7 +115,8 @@ struct Engine {
 }
 
 impl Engine {
-    fn new(setup: Setup<'_>) -> Engine {
+    fn new(setup: Setup<'_>, watch: &Watch) -> Engine {
+        watch.end_ns.store(setup.plan.ends_by().map_or(0, |end| end.0), Ordering::Relaxed);
         let Setup { plan, disk, scheduler, host, memory, seed } = setup;
         let limits = queue_limits(disk.limits(), scheduler.info, &host, &scheduler.queue);
         let tasks = tasks(plan);
@@ -264,7 +278,7 @@ impl Engine {
         self.start_processes();
     }
 
-    fn finish(self) -> RunResult {
+    fn finish(mut self) -> RunResult {
         let (processes, threads) = self.processes.split_at(self.started.len());
         let mut jobs: Vec<_> = processes.iter().map(Process::result).collect();
         for thread in threads {
@@ -273,13 +287,17 @@ impl Engine {
             jobs[owner].system_ns += system.0;
             jobs[owner].context_switches += sleeps;
         }
+        let owners = aio::owners(&self.world.aio);
+        let owner = |process: ProcessId| owners.get(process.0 as usize).copied().unwrap_or(-1);
+        let (notes, decisions_left_out) = self.world.block.decisions().unzip();
         let disk_busy = self.world.disk.busy();
         let (mut disk, series, trace) = self.world.block.finish(self.world.now);
         disk.disk_busy_ns = disk_busy.0;
         let (series, interval) = series.finish();
+        let detail_left_out = trace.left_out();
         let (mut overview, overview_stride, mut detail) = trace.finish();
-        aio::attribute(&mut overview, &self.world.aio);
-        aio::attribute(&mut detail, &self.world.aio);
+        aio::attribute(&mut overview, &owners);
+        aio::attribute(&mut detail, &owners);
         RunResult {
             duration_ns: self.world.now.0,
             jobs,
@@ -289,15 +307,18 @@ impl Engine {
             series,
             overview,
             detail,
+            detail_left_out,
+            decisions_left_out,
+            decisions: Decisions::new(&notes.unwrap_or_default(), owner),
         }
     }
 }
 
 /// The processes as schedulers see them, the threads of POSIX AIO behind all others.
 fn tasks(plan: &Plan) -> Tasks {
-    let task = |spec: &ProcessSpec| Task { prio: spec.job.priorities.base, cgroup: CgroupId::ROOT };
+    let task = |spec: &ProcessSpec| Task { prio: spec.job.priorities.base, cgroup: spec.cgroup };
     let threads = plan.processes.iter().flat_map(|spec| iter::repeat_n(task(spec), aio::threads(spec)));
-    let cgroups = Tasks::default().cgroups().to_vec();
+    let cgroups = plan.cgroups.iter().map(|cgroup| cgroup.group.clone()).collect();
     Tasks::new(plan.processes.iter().map(task).chain(threads).collect(), cgroups)
 }
 
@@ -318,6 +339,7 @@ mod tests {
 
     use super::*;
     use crate::disk::DiskModel;
+    use crate::request::PrioClass;
     use crate::workload::jobfile::{self, Bare};
     use crate::workload::plan;
 
@@ -339,7 +361,7 @@ mod tests {
             memory: &MemoryConfig::settings(),
             seed: 1,
         };
-        let mut engine = Engine::new(setup);
+        let mut engine = Engine::new(setup, &Watch::default());
         engine.run_processes(&Watch::default()).expect("it runs to its end");
         let dirty = engine.world.cache.counts();
         let sectors = |file: &PlacedFile| file.start.0..file.start.0 + file.size.sectors();
@@ -370,6 +392,24 @@ mod tests {
             let job = format!("[a]\nrw={rw}\nbs={bs}\nsize=8m\nioengine={engine}\n{how}\n");
             prop_assert_eq!(volatile_sectors(&job, disk, scheduler), 0);
         }
+    }
+
+    #[test]
+    fn schedulers_know_each_process_and_thread_by_its_cgroup_and_priority() {
+        let job = "[global]\nsize=1m\n[a]\ncgroup=x\ncgroup_weight=300\nprio=2\n[b]\nnumjobs=2\n\
+            [c]\ncgroup=x/y\nioengine=posixaio\nnrfiles=2\nprioclass=3\n";
+        let file = jobfile::parse(job, "test.fio", &mut { MACHINE }, Default::default()).expect("a good job");
+        let tasks = tasks(&plan::plan(&file, Bytes(1 << 30), 1).expect("it fits"));
+        let weights: Vec<_> = tasks.cgroups().iter().map(|group| group.weight).collect();
+        assert_eq!(weights, [100, 300, 100]);
+        let of = |process: u32| {
+            let task = tasks.get(ProcessId(process));
+            (task.cgroup.0, task.prio.class, task.prio.level)
+        };
+        assert_eq!(of(0), (1, PrioClass::BestEffort, 2));
+        assert_eq!([of(1), of(2)], [(0, PrioClass::None, 0); 2]);
+        // The process, and behind all processes its two threads.
+        assert_eq!([of(3), of(4), of(5)], [(2, PrioClass::Idle, 0); 3]);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Processes that sleep until there is a request for them.
 //!
-//! With blk-mq that is a tag, and who is woken follows `lib/sbitmap.c` of Linux 6.12: eight
+//! With blk-mq that is a tag, and who is woken follows `lib/sbitmap.c` of Linux 7.3: eight
 //! wait queues, filled in turn and emptied in turn, each first come first served. As the two
 //! turns need not begin at the same queue, a later sleeper may be woken before an earlier one.
 //! They are woken in batches, once as many requests are free again as a batch holds; nobody

@@ -1,6 +1,6 @@
 //! Buffered I/O: a model of Linux's page cache, without a clock and without a disk.
 //!
-//! Follows Linux 6.12: `mm/filemap.c` (what a read or a write does), `mm/readahead.c`
+//! Follows Linux 7.3: `mm/filemap.c` (what a read or a write does), `mm/readahead.c`
 //! ([`readahead`](self::ReadAhead)), `mm/page-writeback.c` (dirty limits and the pauses
 //! of writers), `fs/fs-writeback.c` (the flusher). The caller owns time, processes and the
 //! block layer; the cache says what has to be read or written, who has to wait and for
@@ -9,7 +9,7 @@
 //! Pages are 4 KiB and go through the cache a bitmap word at a time, so that a hit costs a
 //! few nanoseconds whatever its length.
 //!
-//! Left out: large folios (ext4 in 6.12 has none), memory mappings, several disks behind
+//! Left out: large folios (ext4 has them since 6.16), memory mappings, several disks behind
 //! one cache, cgroups, metadata (inodes, journal), holes, truncation, and the exact LRU:
 //! reclaim is a clock with the kernel's rule that a page read twice outlives one read once.
 //! Whatever is said to be a file may as well be a whole disk.

@@ -1,4 +1,4 @@
-//! On-demand read-ahead, as in Linux 6.12's `mm/readahead.c`.
+//! On-demand read-ahead, as in Linux 7.3's `mm/readahead.c`.
 //!
 //! Every open file remembers the latest window it read ahead: `size` pages from `start`,
 //! of which the last `async_size` lie behind a marked page. A read that misses starts a

@@ -8,7 +8,7 @@
 //! limit, and 0 at the limit. A writer that has dirtied so many pages sleeps until its rate
 //! allows them; at the limit it is blocked.
 //!
-//! After Linux 6.12's `mm/page-writeback.c`, in its integers and its ticks. Left out: the
+//! After Linux 7.3's `mm/page-writeback.c`, in its integers and its ticks. Left out: the
 //! shares of several disks (one disk has the whole limit, also before its first write),
 //! cgroups, strict limits, real-time tasks' extra quarter, pages dirtied by exited tasks.
 //! The kernel's per-CPU check that many young tasks do not overrun the limit together is

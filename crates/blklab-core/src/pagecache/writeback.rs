@@ -1,6 +1,6 @@
 //! The flusher: which dirty pages are written when nobody has asked for it.
 //!
-//! After Linux 6.12's `fs/fs-writeback.c` and `writeback_iter`. Files with dirty pages
+//! After Linux 7.3's `fs/fs-writeback.c` and `writeback_iter`. Files with dirty pages
 //! stand in a queue by the time they became dirty. The flusher runs *in the background*
 //! while more than the background threshold is dirty, over all files; *periodically*, over
 //! files that have been dirty for longer than `dirty_expire_centisecs`; and over everything

@@ -28,12 +28,13 @@
 //! merged requests of different priority; here they stay apart, which matters only for
 //! processes that share files and differ in priority.
 
+use super::journal::{Decision, Journal};
 use super::lanes::Lanes;
 use super::lists::{Links, List};
 use super::{
     Generation, Info, InsertAt, Merge, Queue, QueueLimits, Scheduler, Settings, Tasks, Tunable, Unit,
 };
-use crate::request::{Bio, Op, RequestId};
+use crate::request::{Bio, Op, ProcessId, RequestId};
 use crate::units::{Nanos, Sector};
 
 const READ: usize = 0;
@@ -95,6 +96,28 @@ pub(super) fn span(settings: &Settings, name: &str) -> Nanos {
     Nanos::from_millis(settings.get(name) as u64)
 }
 
+/// For the journal: the last batch of `last` requests is over, a new one begins with `id`.
+/// `reads` wait; the oldest of the batch's direction has `expired`.
+pub(super) fn note_batch(
+    journal: &mut Journal,
+    queue: &Queue<'_>,
+    last: u32,
+    id: RequestId,
+    reads: bool,
+    expired: bool,
+) {
+    let request = &queue.requests[id];
+    let op = if request.op.is_write() { Op::Write } else { Op::Read };
+    if last > 0 {
+        journal.note(queue.now, ProcessId::KERNEL, Decision::BatchEnd { requests: last });
+    }
+    let starved = reads && op.is_write();
+    journal.note(queue.now, ProcessId::KERNEL, Decision::BatchStart { op, starved });
+    if expired {
+        journal.note(queue.now, request.process, Decision::Expired);
+    }
+}
+
 /// The state of deadline.
 pub struct Deadline {
     expire: [Nanos; 2],
@@ -112,11 +135,12 @@ pub struct Deadline {
     next_direction: usize,
     batching: u32,
     starved: u32,
+    journal: Journal,
 }
 
 impl Deadline {
     /// The request that the rules in this file's header name.
-    fn choose(&mut self, now: Nanos) -> Option<RequestId> {
+    fn choose(&mut self, queue: &Queue<'_>) -> Option<RequestId> {
         if let Some(next) = self.next
             && self.batching < self.fifo_batch
         {
@@ -136,10 +160,14 @@ impl Deadline {
         if direction == WRITE {
             self.starved = 0;
         }
+        let expired = self.lanes.has_expired(direction, queue.now);
+        let goes_on = self.next.filter(|_| self.next_direction == direction && !expired);
+        let id = goes_on.or_else(|| self.lanes.oldest(direction))?;
+        if self.journal.is_kept() {
+            note_batch(&mut self.journal, queue, self.batching, id, reads, expired);
+        }
         self.batching = 0;
-        self.next
-            .filter(|_| self.next_direction == direction && !self.lanes.has_expired(direction, now))
-            .or_else(|| self.lanes.oldest(direction))
+        Some(id)
     }
 
     /// `id` stops waiting: the batch must not go on there.
@@ -177,6 +205,7 @@ impl Scheduler for Deadline {
             next_direction: READ,
             batching: 0,
             starved: 0,
+            journal: Journal::default(),
         }
     }
 
@@ -225,7 +254,7 @@ impl Scheduler for Deadline {
             self.at_head -= 1;
             return Some(id);
         }
-        let id = self.choose(queue.now)?;
+        let id = self.choose(queue)?;
         self.batching += 1;
         self.next = Some(id);
         self.next_direction = direction(queue.requests[id].op);
@@ -238,6 +267,10 @@ impl Scheduler for Deadline {
     #[inline]
     fn has_work(&self, _: u16) -> bool {
         self.waiting() > 0
+    }
+
+    fn journal(&mut self) -> Option<&mut Journal> {
+        Some(&mut self.journal)
     }
 
     #[inline]

@@ -1,5 +1,6 @@
 //! What deadline and mq-deadline do, and what each of their tunables changes.
 
+use super::journal::Decision;
 use super::testing::{Rig, Submitted, bio, bio_of, limits};
 use super::{Merge, QueueLimits};
 use crate::request::Op::{Discard, Read, Write};
@@ -241,4 +242,42 @@ fn all_hardware_queues_draw_from_one_state() {
         let id = rig.dispatch(0).expect("whatever queue it is bound to");
         assert_eq!((rig.requests[id].sector, rig.requests[id].hw_queue), (Sector(10), 1), "{name}");
     }
+}
+
+#[test]
+fn batches_starved_writes_and_expired_requests_are_noted() {
+    const QUEUE: ProcessId = ProcessId::KERNEL;
+    for name in BOTH {
+        let mut rig = Rig::new(name, &[("fifo_batch", 1), ("writes_starved", 1), ("read_expire", 10)]);
+        rig.keep_journal();
+        rig.submit(bio(Read, 50));
+        serve(&mut rig, 1);
+        assert_eq!(rig.decisions(), [(QUEUE, Decision::BatchStart { op: Read, starved: false })], "{name}");
+        for sector in [100, 200] {
+            rig.submit(Bio { process: ProcessId(3), ..bio(Read, sector) });
+        }
+        rig.submit(bio(Write, 900));
+        rig.advance(Nanos::from_millis(20));
+        serve(&mut rig, 3);
+        let batch = |op, starved| {
+            let end = (QUEUE, Decision::BatchEnd { requests: 1 });
+            [end, (QUEUE, Decision::BatchStart { op, starved })]
+        };
+        let expired = [(ProcessId(3), Decision::Expired)];
+        let expected =
+            [&batch(Read, false)[..], &expired, &batch(Write, true), &batch(Read, false), &expired].concat();
+        assert_eq!(rig.decisions(), expected, "{name}");
+    }
+}
+
+#[test]
+fn a_request_that_goes_because_of_its_age_is_noted() {
+    let mut rig = Rig::new("mq-deadline", &[("prio_aging_expire", 1000)]);
+    rig.keep_journal();
+    rig.submit(Bio { process: ProcessId(4), ..bio_of(PrioClass::Idle, Read, 100) });
+    rig.submit(bio_of(PrioClass::RealTime, Read, 900));
+    rig.advance(Nanos::from_secs(1));
+    serve(&mut rig, 2);
+    let aged: Vec<_> = rig.decisions().into_iter().filter(|(_, what)| *what == Decision::Aged).collect();
+    assert_eq!(aged, [(ProcessId(4), Decision::Aged)]);
 }

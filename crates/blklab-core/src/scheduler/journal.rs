@@ -2,7 +2,8 @@
 //!
 //! Off unless a run asks for it; then a note is one comparison.
 
-use crate::request::ProcessId;
+use super::CgroupId;
+use crate::request::{Op, PrioClass, ProcessId};
 use crate::units::Nanos;
 
 /// Why a process's turn ended.
@@ -20,6 +21,8 @@ pub enum EndReason {
     Preempted,
     /// The queue was merged with another, or its process ended.
     Released,
+    /// Another process goes on close to where it stopped.
+    HandedOver,
 }
 
 /// Why idling for a process ended.
@@ -42,6 +45,17 @@ pub enum Raising {
     SoftRealTime,
 }
 
+/// A kind of load, as cfq tells them apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Workload {
+    /// Requests that nobody waits for.
+    Async,
+    /// Processes that nobody idles for: seeky, or slow to come back.
+    SyncNoIdle,
+    /// Processes that are worth idling for.
+    Sync,
+}
+
 /// What a scheduler decided for a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
@@ -49,6 +63,11 @@ pub enum Decision {
     SliceStart {
         /// Sectors that it may ask for.
         budget: u32,
+        /// Time that it may take.
+        slice: Nanos,
+    },
+    /// Its first request has ended: from now on its turn takes so long.
+    SliceTimed {
         /// Time that it may take.
         slice: Nanos,
     },
@@ -99,6 +118,48 @@ pub enum Decision {
     LargeBurst,
     /// A request of it waited longer than its limit and goes first.
     Expired,
+    /// A request of it waited so long that it goes before those of a higher priority class.
+    Aged,
+    /// Requests of one direction go, one behind the other.
+    BatchStart {
+        /// Reads, or everything else.
+        op: Op,
+        /// Writes, although reads wait: they were passed over often enough.
+        starved: bool,
+    },
+    /// The next batch begins.
+    BatchEnd {
+        /// How many went.
+        requests: u32,
+    },
+    /// No more requests of this kind go until some have ended.
+    HeldBack {
+        /// Of which kind.
+        op: Op,
+        /// So many may be with the disk at once.
+        depth: u32,
+    },
+    /// They may go again.
+    LetGo {
+        /// Of which kind.
+        op: Op,
+    },
+    /// Another number of requests of this kind may be with the disk at once.
+    DepthChanged {
+        /// Of which kind.
+        op: Op,
+        /// How many.
+        depth: u32,
+    },
+    /// Another cgroup, class or kind of load is served, beginning with it.
+    WorkloadChosen {
+        /// The group.
+        cgroup: CgroupId,
+        /// The class.
+        class: PrioClass,
+        /// The kind of load; of no meaning for the idle class, which is not divided.
+        workload: Workload,
+    },
 }
 
 /// One decision.
@@ -119,14 +180,19 @@ pub struct Journal {
     /// Notes that fit; 0: nobody wants any.
     limit: usize,
     from: Nanos,
+    until: Nanos,
     left_out: u64,
 }
 
 impl Journal {
     /// Keep what is decided from `from` on, up to `limit` notes.
     pub fn keep(&mut self, from: Nanos, limit: usize) {
-        self.from = from;
-        self.limit = limit;
+        self.keep_until(from, Nanos::NEVER, limit);
+    }
+
+    /// Keep what is decided from `from` to `until`, up to `limit` notes.
+    pub fn keep_until(&mut self, from: Nanos, until: Nanos, limit: usize) {
+        (self.from, self.until, self.limit) = (from, until, limit);
     }
 
     /// Somebody reads what is noted.
@@ -145,7 +211,7 @@ impl Journal {
 
     #[cold]
     fn write(&mut self, note: Note) {
-        if note.at < self.from {
+        if note.at < self.from || note.at > self.until {
             return;
         }
         if self.notes.len() < self.limit {
@@ -170,9 +236,14 @@ mod tests {
         let mut journal = Journal::default();
         let at = |journal: &mut Journal, ns| journal.note(Nanos(ns), ProcessId(1), Decision::QueueSplit);
         at(&mut journal, 1);
+        let kept = |journal: &mut Journal| {
+            (2..9).for_each(|ns| at(journal, ns));
+            let (notes, left_out) = journal.take();
+            (notes.iter().map(|note| note.at.0).collect::<Vec<_>>(), left_out)
+        };
         journal.keep(Nanos(5), 2);
-        (2..9).for_each(|ns| at(&mut journal, ns));
-        let (notes, left_out) = journal.take();
-        assert_eq!((notes.iter().map(|note| note.at.0).collect::<Vec<_>>(), left_out), (vec![5, 6], 2));
+        assert_eq!(kept(&mut journal), (vec![5, 6], 2));
+        journal.keep_until(Nanos(5), Nanos(7), 2);
+        assert_eq!(kept(&mut journal), (vec![5, 6], 1));
     }
 }

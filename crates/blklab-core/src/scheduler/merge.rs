@@ -1,6 +1,6 @@
 //! How waiting requests are found that a bio or another request may be merged with.
 //!
-//! Follows Linux 6.12 (`elv_merge`, `elv_attempt_insert_merge`, `blk_bio_list_merge`);
+//! Follows Linux 7.3 (`elv_merge`, `elv_attempt_insert_merge`, `blk_bio_list_merge`);
 //! 4.12 did the same. Back merges come from a hash of the sectors at which waiting
 //! requests end, after a cache of one: the request that last grew, or the first to come
 //! when there was none. Front merges are the scheduler's own business. A request that
@@ -128,9 +128,15 @@ impl MergeIndex {
         self.last = Some(id);
     }
 
+    /// The request that last grew, or the first to come when there was none.
+    #[inline]
+    pub fn last(&self) -> Option<RequestId> {
+        self.last
+    }
+
     /// The request that joined the chain last of those that end at `end`.
     #[inline]
-    fn ending_at(&self, end: Sector) -> Option<RequestId> {
+    pub fn ending_at(&self, end: Sector) -> Option<RequestId> {
         let mut at = self.chains[self.chain(end)];
         while at != NIL {
             let slot = &self.slots[at as usize];
@@ -143,7 +149,7 @@ impl MergeIndex {
     }
 
     /// The merge, unless it makes the request too large: then that request is done for.
-    fn unless_full(&mut self, queue: &Queue<'_>, bio: &Bio, merge: Merge) -> Option<Merge> {
+    pub fn unless_full(&mut self, queue: &Queue<'_>, bio: &Bio, merge: Merge) -> Option<Merge> {
         let (Merge::Back(id) | Merge::Front(id)) = merge;
         if queue.requests[id].sectors + bio.sectors <= queue.limits.max_sectors {
             return Some(merge);

@@ -1,6 +1,6 @@
 //! `mq-deadline`: deadline for multi-queue block devices, with priorities.
 //!
-//! Follows Linux 6.12 (`block/mq-deadline.c` of the 6.12 stable series).
+//! Follows Linux 7.3 (`block/mq-deadline.c`).
 //!
 //! Read [`deadline`](super::deadline) first: batches upwards across the disk, reads before
 //! writes, a deadline for each request. What differs:
@@ -16,8 +16,9 @@
 //! * **Position, not pointer**: a batch goes on at the first request at or above where the
 //!   last one of that level and direction began, so that late arrivals are taken along.
 //! * **`async_depth`**: of a queue's `nr_requests`, how many writes and asynchronous
-//!   requests may use. Early 6.12 took three quarters; the stable series takes all, so that
-//!   nothing is held back unless somebody sets it. Synchronous reads are never limited.
+//!   requests may use; in 7.3 a setting of the queue, before that of the scheduler. Up to
+//!   6.12 it was three quarters; now it is all, so that nothing is held back unless somebody
+//!   sets it. Synchronous reads are never limited.
 //! * One state for all hardware queues: dispatching for one may return a request bound to
 //!   another, and the block layer sorts that out.
 //!
@@ -28,7 +29,10 @@
 //! Left out: zoned disks (since 6.10 the block layer's business anyway) and jiffies
 //! (deadlines are exact instead of rounded to a tick of 1 to 10 ms).
 
-use super::deadline::{FIFO_BATCH, FRONT_MERGES, READ_EXPIRE, WRITE_EXPIRE, WRITES_STARVED, direction, span};
+use super::deadline::{
+    FIFO_BATCH, FRONT_MERGES, READ_EXPIRE, WRITE_EXPIRE, WRITES_STARVED, direction, note_batch, span,
+};
+use super::journal::{Decision, Journal};
 use super::lanes::Lanes;
 use super::lists::{Links, List};
 use super::{
@@ -79,22 +83,24 @@ pub struct MqDeadline {
     last_direction: usize,
     batching: u32,
     starved: u32,
+    journal: Journal,
 }
 
 impl MqDeadline {
     /// The best request of a level that began to wait at or before `latest_start` (which
     /// is negative early in a run). Changes the batch even when it returns nothing.
-    fn choose(&mut self, level: usize, now: Nanos, latest_start: i64) -> Option<RequestId> {
+    fn choose(&mut self, queue: &Queue<'_>, level: usize, latest_start: i64) -> Option<RequestId> {
         let on_from_here = |s: &Self, dir| s.lanes.at_or_above(lane(level, dir), s.latest[lane(level, dir)]);
 
         let next = on_from_here(self, self.last_direction).filter(|_| self.batching < self.fifo_batch);
+        let last_batch = self.batching;
         let (id, direction) = match next {
             Some(id) => (id, self.last_direction),
             None => {
                 let direction = self.choose_direction(level)?;
                 let lane = lane(level, direction);
                 let id = match on_from_here(self, direction) {
-                    Some(id) if !self.lanes.has_expired(lane, now) => id,
+                    Some(id) if !self.lanes.has_expired(lane, queue.now) => id,
                     _ => self.lanes.oldest(lane)?,
                 };
                 self.last_direction = direction;
@@ -105,6 +111,11 @@ impl MqDeadline {
         let began = self.lanes.expires(id).0 as i64 - self.expire[direction].0 as i64;
         if began > latest_start {
             return None;
+        }
+        if next.is_none() && self.journal.is_kept() {
+            let starved = !self.lanes.is_empty(lane(level, READ));
+            let expired = self.lanes.has_expired(lane(level, direction), queue.now);
+            note_batch(&mut self.journal, queue, last_batch, id, starved, expired);
         }
         self.batching += 1;
         self.lanes.remove(id);
@@ -128,22 +139,24 @@ impl MqDeadline {
     }
 
     /// A lower level's request that has waited for `prio_aging_expire`.
-    fn choose_aged(&mut self, now: Nanos) -> Option<RequestId> {
+    fn choose_aged(&mut self, queue: &Queue<'_>) -> Option<RequestId> {
         let busy_levels = self.queued.iter().filter(|&&queued| queued > 0).count();
         if busy_levels < 2 {
             return None;
         }
-        let latest_start = now.0 as i64 - self.prio_aging_expire.0 as i64;
-        (1..LEVELS).find_map(|level| self.choose(level, now, latest_start))
+        let latest_start = queue.now.0 as i64 - self.prio_aging_expire.0 as i64;
+        let id = (1..LEVELS).find_map(|level| self.choose(queue, level, latest_start))?;
+        self.journal.note(queue.now, queue.requests[id].process, Decision::Aged);
+        Some(id)
     }
 
     /// The highest level with requests, waiting or with the disk, has its say.
-    fn choose_by_level(&mut self, now: Nanos) -> Option<RequestId> {
+    fn choose_by_level(&mut self, queue: &Queue<'_>) -> Option<RequestId> {
         for level in 0..LEVELS {
             if self.queued[level] == 0 {
                 continue;
             }
-            return self.choose(level, now, now.0 as i64);
+            return self.choose(queue, level, queue.now.0 as i64);
         }
         None
     }
@@ -154,7 +167,7 @@ impl Scheduler for MqDeadline {
         name: "mq-deadline",
         generation: Generation::MultiQueue,
         summary: "batches in sector order, reads before writes, a deadline for each, three priority levels",
-        follows: "Linux 6.12 stable, mq-deadline.c; without zones, deadlines exact instead of rounded to ticks",
+        follows: "Linux 7.3, mq-deadline.c; without zones, deadlines exact instead of rounded to ticks",
         // fio with libaio on a loop device, Linux 6.18: 323k IOPS against 423k under none.
         lock_ns: 730,
         tunables: &[
@@ -205,6 +218,7 @@ impl Scheduler for MqDeadline {
             last_direction: WRITE,
             batching: 0,
             starved: 0,
+            journal: Journal::default(),
         }
     }
 
@@ -264,7 +278,7 @@ impl Scheduler for MqDeadline {
                 self.at_head -= 1;
                 id
             }
-            None => self.choose_aged(queue.now).or_else(|| self.choose_by_level(queue.now))?,
+            None => self.choose_aged(queue).or_else(|| self.choose_by_level(queue))?,
         };
         let request = &queue.requests[id];
         self.latest[lane(level(request.prio.class), direction(request.op))] = request.sector;
@@ -288,6 +302,10 @@ impl Scheduler for MqDeadline {
     #[inline]
     fn has_work(&self, _: u16) -> bool {
         self.waiting() > 0
+    }
+
+    fn journal(&mut self) -> Option<&mut Journal> {
+        Some(&mut self.journal)
     }
 
     #[inline]

@@ -1,6 +1,6 @@
 //! `none`: requests go to the disk in the order in which they came.
 //!
-//! Follows Linux 6.12 (`blk-mq.c` with no elevator). There is hardly anything to schedule:
+//! Follows Linux 7.3 (`blk-mq.c` with no elevator). There is hardly anything to schedule:
 //! without an elevator a request is only made when it has one of the disk's own tags, so
 //! it goes straight to the driver, and whoever finds no tag sleeps until one is free. The
 //! order among those sleepers, and the merging that matters (in the submitter's plug), are
@@ -30,7 +30,7 @@ impl Scheduler for NoScheduler {
         name: "none",
         generation: Generation::MultiQueue,
         summary: "no scheduling: requests go to the disk in order of arrival (multi-queue)",
-        follows: "Linux 6.12, blk-mq without an elevator",
+        follows: "Linux 7.3, blk-mq without an elevator",
         // No lock is shared: software queues belong to one CPU each.
         lock_ns: 0,
         tunables: &[],

@@ -8,6 +8,8 @@ use crate::units::{Nanos, Sector};
 macro_rules! schedulers {
     ($($variant:ident => $type:ty),+ $(,)?) => {
         /// Any of the schedulers, chosen by name.
+        // One lives for a whole run: a box would only add a step to each call.
+        #[allow(clippy::large_enum_variant)]
         pub enum AnyScheduler {
             $(#[allow(missing_docs)] $variant($type)),+
         }
@@ -45,6 +47,8 @@ schedulers! {
     Deadline => super::deadline::Deadline,
     MqDeadline => super::mq_deadline::MqDeadline,
     Kyber => super::kyber::Kyber,
+    Cfq => super::cfq::Cfq,
+    Bfq => super::bfq::Bfq,
     Bfq2008 => super::bfq_2008::Bfq2008,
 }
 

@@ -22,6 +22,20 @@ impl Sorted {
         Sorted { entries: Vec::with_capacity(requests), hint: Cell::new(0) }
     }
 
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// The lowest request of all.
+    pub fn first(&self) -> Option<RequestId> {
+        self.entries.first().map(|entry| entry.1)
+    }
+
     /// Index of the first request at or above `sector`.
     #[inline]
     fn first_from(&self, sector: Sector) -> usize {

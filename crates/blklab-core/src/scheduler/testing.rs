@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use super::journal::Decision;
 use super::{AnyScheduler, InsertAt, Merge, Queue, QueueLimits, Tasks, registry};
 use crate::request::{Bio, BioChain, IoPrio, Op, PrioClass, ProcessId, Request, RequestId, RequestSlab};
 use crate::ticks::Ticks;
@@ -232,11 +233,6 @@ impl Rig {
         self.check();
     }
 
-    /// The process will ask for nothing more.
-    pub fn exit(&mut self, process: ProcessId) {
-        self.scheduler.process_exited(&queue!(self), process);
-    }
-
     /// Time goes on, timers fire when they are due. True if one said that there is more to
     /// dispatch.
     pub fn advance(&mut self, span: Nanos) -> bool {
@@ -253,6 +249,18 @@ impl Rig {
     /// How many requests may be in use for `process` to get one more.
     pub fn depth_limit(&self, process: ProcessId, op: Op, sync: bool) -> u32 {
         self.scheduler.depth_limit(&queue!(self), process, op, sync)
+    }
+
+    /// Note what the scheduler decides from now on.
+    pub fn keep_journal(&mut self) {
+        self.scheduler.journal().expect("it decides something").keep(self.now, 10_000);
+    }
+
+    /// What it has decided since it was last asked, and for whom.
+    pub fn decisions(&mut self) -> Vec<(ProcessId, Decision)> {
+        let (notes, left_out) = self.scheduler.journal().expect("it decides something").take();
+        assert_eq!(left_out, 0, "the journal was too small");
+        notes.into_iter().map(|note| (note.process, note.decision)).collect()
     }
 
     fn check(&self) {

@@ -5,6 +5,7 @@
 //! whom; [`pattern::Pattern`] then yields one I/O after another. The language and what
 //! it means follow fio 3.33.
 
+pub mod cgroups;
 pub mod distribution;
 pub mod error;
 pub mod jobfile;

@@ -12,11 +12,13 @@ use std::sync::Arc;
 use rand_core::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
+use super::cgroups::{CgroupPlan, Cgroups};
 use super::error::{JobError, Problem};
 use super::jobfile::JobFile;
 use super::random;
 use super::spec::{BlockSizes, Direction, Extent, FileSet, JobSpec};
 use crate::request::ProcessId;
+use crate::scheduler::CgroupId;
 use crate::units::{Bytes, Nanos, Sector};
 
 /// Processes in one job file, at most: fio's `REAL_MAX_JOBS`.
@@ -82,6 +84,8 @@ pub struct ProcessSpec {
     pub job: Arc<JobSpec>,
     /// Number among the clones, from 0.
     pub clone: u32,
+    /// Its cgroup: its place in [`Plan::cgroups`].
+    pub cgroup: CgroupId,
     /// When it starts.
     pub start: Start,
     /// Its files, in the order of the options.
@@ -99,6 +103,8 @@ pub struct Plan {
     pub files: Vec<FilePlan>,
     /// Processes, in the order of the job file.
     pub processes: Vec<ProcessSpec>,
+    /// Cgroups, each behind the one around it; the first is the root.
+    pub cgroups: Vec<CgroupPlan>,
 }
 
 /// Files begin at multiples of this many sectors (1 MiB), as partitions do.
@@ -157,6 +163,7 @@ pub fn plan(file: &JobFile, capacity: Bytes, seed: u64) -> Result<Plan, JobError
         plan: Plan::default(),
         by_path: BTreeMap::new(),
         regular_bytes: 0,
+        cgroups: Cgroups::default(),
         depth_total: 0,
         mapped_blocks: 0,
         barrier: 0,
@@ -165,7 +172,7 @@ pub fn plan(file: &JobFile, capacity: Bytes, seed: u64) -> Result<Plan, JobError
     for job in &file.jobs {
         planner.add(job)?;
     }
-    Ok(planner.plan)
+    Ok(Plan { cgroups: planner.cgroups.finish(), ..planner.plan })
 }
 
 struct Planner<'a> {
@@ -175,6 +182,7 @@ struct Planner<'a> {
     plan: Plan,
     by_path: BTreeMap<String, u32>,
     regular_bytes: u64,
+    cgroups: Cgroups,
     depth_total: u64,
     mapped_blocks: u64,
     barrier: u32,
@@ -210,6 +218,10 @@ impl Planner<'_> {
                 None => return self.refuse(job, format!("wait_for={name}: no job before it has that name")),
             },
         };
+        let cgroup = match self.cgroups.enter(job) {
+            Ok(cgroup) => cgroup,
+            Err(what) => return self.refuse(job, what),
+        };
         for clone in 0..job.clones {
             let id = ProcessId(first + clone);
             let mut rng = Xoshiro256PlusPlus::seed_from_u64(random::stream_seed(
@@ -235,7 +247,16 @@ impl Planner<'_> {
                 _ => None,
             };
             let job = Arc::clone(job);
-            self.plan.processes.push(ProcessSpec { id, job, clone, start, regions, pass_bytes, io_bytes });
+            self.plan.processes.push(ProcessSpec {
+                id,
+                job,
+                clone,
+                cgroup,
+                start,
+                regions,
+                pass_bytes,
+                io_bytes,
+            });
         }
         self.by_name.insert(job.name.clone(), first..first + job.clones);
         Ok(())

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use blklab_core::disk::DiskModel;
-use blklab_core::engine::{self, Setup, Watch};
+use blklab_core::engine::{self, RunError, Setup, Watch};
 use blklab_core::host::Host;
 use blklab_core::pagecache::MemoryConfig;
+use blklab_core::recorder::Window;
 use blklab_core::result::RunResult;
 use blklab_core::scheduler::spec::SchedulerSpec;
 use blklab_core::workload::jobfile::{self, Bare};
@@ -48,12 +49,23 @@ impl<'a> Experiment<'a> {
     }
 
     /// CPU work that takes no time.
+    #[allow(dead_code)] // Not every test file that includes this asks.
     pub fn free_host(mut self) -> Self {
         self.host = Host::FREE;
         self
     }
 
     pub fn run(&self) -> RunResult {
+        self.run_by(|setup| engine::run(setup, &Watch::default()))
+    }
+
+    /// The same, with every request and decision of `window`.
+    #[allow(dead_code)] // Not every test file that includes this asks.
+    pub fn run_and_keep(&self, window: Window) -> RunResult {
+        self.run_by(|setup| engine::run_and_keep(setup, window, &Watch::default()))
+    }
+
+    fn run_by(&self, run: impl Fn(Setup<'_>) -> Result<RunResult, RunError>) -> RunResult {
         let model = disk(self.disk);
         let file = jobfile::parse(self.job, "test.fio", &mut { MACHINE }, Default::default())
             .unwrap_or_else(|error| panic!("{error}"));
@@ -72,6 +84,6 @@ impl<'a> Experiment<'a> {
             memory: &memory,
             seed: self.seed,
         };
-        engine::run(setup, &Watch::default()).unwrap_or_else(|error| panic!("{error}"))
+        run(setup).unwrap_or_else(|error| panic!("{error}"))
     }
 }

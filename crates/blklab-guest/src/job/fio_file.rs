@@ -22,6 +22,8 @@ const WRITTEN_OUT: &[&str] = &[
     "numjobs",
     "startdelay",
     "group_reporting",
+    "cgroup",
+    "cgroup_weight",
 ];
 
 /// Options that hold for the first clone only: the others belong to its group.
@@ -38,12 +40,13 @@ const OFFSETS: &[&str] = &["offset", "offset_increment", "offset_align"];
 pub fn write(plan: &Plan, devices: &[String], seed: u64) -> String {
     let mut text = String::new();
     for process in &plan.processes {
-        section(&mut text, process, devices, seed);
+        let cgroup = &plan.cgroups[usize::from(process.cgroup.0)].path;
+        section(&mut text, process, cgroup, devices, seed);
     }
     text
 }
 
-fn section(text: &mut String, process: &ProcessSpec, devices: &[String], seed: u64) {
+fn section(text: &mut String, process: &ProcessSpec, cgroup: &str, devices: &[String], seed: u64) {
     let job = &process.job;
     let named = |name: &str| options::find(name).map_or_else(|| name.to_owned(), |row| row.name.to_owned());
     let given: Vec<_> = job.given.iter().map(|(name, value)| (named(name), value)).collect();
@@ -66,6 +69,9 @@ fn section(text: &mut String, process: &ProcessSpec, devices: &[String], seed: u
     line("filename", &files.join(":"));
     if offset_by_clone {
         line("offset", &process.regions.first().map_or(0, |region| region.start).to_string());
+    }
+    if !cgroup.is_empty() {
+        line("cgroup", cgroup);
     }
     if process.start.not_before.0 > 0 {
         line("startdelay", &format!("{}us", process.start.not_before.0 / 1_000));
@@ -110,6 +116,13 @@ mod tests {
              [b]\nstonewall\nsize=8m\nfilename=/dev/ublkb0p2:/dev/ublkb0p3\nrandseed=7\nrandrepeat=0\n\
              [b]\nsize=8m\nfilename=/dev/ublkb0p4:/dev/ublkb0p5\nrandseed=7\nrandrepeat=0\n"
         );
+    }
+
+    #[test]
+    fn a_cgroup_is_named_and_its_weight_left_to_us() {
+        let text = written("[a]\ncgroup=/x/\ncgroup_weight=200\nsize=8m\n");
+        let last = "filename=/dev/ublkb0p1\ncgroup=x\nrandseed=7\nrandrepeat=0\n";
+        assert_eq!(text, format!("[a]\nsize=8m\n{last}"));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! A fio job file, run in the guest as the simulator would run it: the same files at the
 //! same places of the same disk, the same processes, the same result.
 
+mod cgroups;
 mod fio_file;
 mod fio_result;
 mod native;
@@ -10,6 +11,7 @@ mod watch;
 use std::fs;
 use std::path::Path;
 
+use blklab_core::recorder::{TraceRecorder, Window};
 use blklab_core::result::{DiskCounters, RunResult};
 use blklab_core::units::{Nanos, Sector};
 use blklab_core::workload::jobfile::{self, Bare, JobFile};
@@ -33,6 +35,20 @@ pub struct JobConfig {
     pub seed: u64,
     /// Who issues the I/O.
     pub driver: Driver,
+    /// A stretch of the run that is to be kept request by request.
+    pub window: Option<WindowConfig>,
+}
+
+/// A stretch of the run: ns from its begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WindowConfig {
+    /// Its begin.
+    pub from_ns: u64,
+    /// Its end.
+    pub until_ns: u64,
+    /// Most requests to be kept.
+    pub requests: usize,
 }
 
 /// Who issues the I/O.
@@ -53,6 +69,7 @@ pub struct Job {
     capacity: Sector,
     /// Where the native driver finds the plan's files.
     places: Vec<native::Place>,
+    window: Option<Window>,
     /// For the block layer's events.
     ready: Option<Ready>,
     /// What the driver has measured, and what the events told.
@@ -72,6 +89,7 @@ impl Job {
     ) -> Result<Job, String> {
         let file = read(&config.text)?;
         let plan = plan::plan(&file, capacity.to_bytes(), config.seed).map_err(|error| error.to_string())?;
+        cgroups::make(&plan)?;
         match config.driver {
             Driver::Fio => {
                 let devices = partitions::make(device, &plan, capacity)?;
@@ -87,7 +105,12 @@ impl Job {
         };
         let (driver, seed) = (config.driver, config.seed);
         let ready = Some(Ready::new(device)?);
-        Ok(Job { plan, driver, seed, capacity, places, ready, result: RunResult::default() })
+        let window = config.window.map(|window| Window {
+            from: Nanos(window.from_ns),
+            until: Nanos(window.until_ns),
+            requests: window.requests,
+        });
+        Ok(Job { plan, driver, seed, capacity, places, window, ready, result: RunResult::default() })
     }
 
     /// Run it to its end. Its time zero is `epoch` of the clock.
@@ -96,7 +119,8 @@ impl Job {
     /// One line: fio failed, or what it wrote is not to be understood; I/O failed.
     pub fn run(&mut self, directory: &Path, epoch: Nanos) -> Result<(), String> {
         let owners = Owners::new(&self.plan, self.capacity);
-        let watch = Watch::new(epoch, owners, self.driver == Driver::Fio && self.is_direct());
+        let trace = self.window.map_or_else(TraceRecorder::default, TraceRecorder::of);
+        let watch = Watch::new(epoch, owners, trace, self.driver == Driver::Fio && self.is_direct());
         let relay = self.ready.take().ok_or("a job runs once")?.start(watch)?;
         self.result = match self.driver {
             Driver::Fio => self.run_fio(directory)?,
@@ -130,6 +154,7 @@ impl Job {
         };
         (result.series, result.series_interval_ns) = (series, interval.0);
         (result.overview, result.overview_stride, result.detail) = watched.commands;
+        result.detail_left_out = watched.left_out;
         result.disk.in_flight_ns = watched.depth.in_flight_ns;
         result.disk.service_ns = watched.depth.service_ns;
         result.disk.depth_max = watched.depth.max;

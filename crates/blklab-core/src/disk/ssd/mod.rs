@@ -187,13 +187,8 @@ impl Ssd {
     /// Dies have ended jobs: end who waited for them, let in who waited for room.
     fn pump(&mut self, now: u64) {
         self.catch_up(now);
-        let oldest = self.dies.iter().filter_map(Die::oldest).min().unwrap_or(u64::MAX);
-        while let Some(waiter) = self.waiters.front().copied() {
-            if waiter.order >= oldest {
-                break;
-            }
-            self.waiters.pop_front();
-            self.end(now + waiter.extra_ns, waiter.tag);
+        if !self.waiters.is_empty() {
+            self.end_waiters(now);
         }
         while let Some(write) = self.waiting.front().copied() {
             if !self.has_room(now, write.sector, write.sectors) {
@@ -203,6 +198,18 @@ impl Ssd {
             self.take_in(now, write);
         }
         self.schedule();
+    }
+
+    /// End the flushes and write-throughs whose writes are all on flash.
+    fn end_waiters(&mut self, now: u64) {
+        let oldest = self.dies.iter().filter_map(Die::oldest).min().unwrap_or(u64::MAX);
+        while let Some(waiter) = self.waiters.front().copied() {
+            if waiter.order >= oldest {
+                break;
+            }
+            self.waiters.pop_front();
+            self.end(now + waiter.extra_ns, waiter.tag);
+        }
     }
 
     fn submit_flush(&mut self, now: u64, tag: Tag) {

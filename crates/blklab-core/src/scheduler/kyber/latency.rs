@@ -1,6 +1,6 @@
 //! Kyber's feedback: latency histograms, and the depths that follow from them.
 //!
-//! Follows Linux 6.12 (`kyber_timer_fn`, `calculate_percentile`). A latency counts as so many
+//! Follows Linux 7.3 (`kyber_timer_fn`, `calculate_percentile`). A latency counts as so many
 //! quarters of its domain's target: four good buckets, four bad ones, the last open.
 //!
 //! * Congestion: the 90th percentile of the time *in the disk* is bad in some domain.

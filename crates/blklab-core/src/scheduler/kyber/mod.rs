@@ -1,6 +1,6 @@
 //! `kyber`: keep latencies at a target by letting fewer requests through.
 //!
-//! Follows Linux 6.12 (`block/kyber-iosched.c`).
+//! Follows Linux 7.3 (`block/kyber-iosched.c`).
 //!
 //! Fast flash disks need no sorting; what hurts there is a queue inside the disk that is
 //! so full of writes that a read waits behind all of them. Kyber therefore does not order
@@ -33,6 +33,7 @@ mod tokens;
 
 use std::collections::VecDeque;
 
+use super::journal::{Decision, Journal};
 use super::lists::{Links, List};
 use super::merge::find_in_list;
 use super::{
@@ -45,6 +46,9 @@ use tokens::Tokens;
 
 /// Domains: reads, writes, discards, others.
 const DOMAINS: usize = 4;
+
+/// Their operations.
+const OPS: [Op; DOMAINS] = [Op::Read, Op::Write, Op::Discard, Op::Flush];
 
 /// Most tokens of each domain.
 const DEPTHS: [u32; DOMAINS] = [256, 128, 64, 16];
@@ -108,6 +112,9 @@ pub struct Kyber {
     judge: Judge,
     timer: Nanos,
     waiting: usize,
+    journal: Journal,
+    /// For the journal: domains that were held back and have not gone on.
+    held_back: [bool; DOMAINS],
 }
 
 impl Kyber {
@@ -119,10 +126,19 @@ impl Kyber {
 
     /// A request of the hardware queue's current domain, if there are one and a token.
     #[inline]
-    fn dispatch_current(&mut self, hw_queue: u16) -> Option<RequestId> {
+    fn dispatch_current(&mut self, now: Nanos, hw_queue: u16) -> Option<RequestId> {
         let queue = &mut self.hw_queues[usize::from(hw_queue)];
         let domain = queue.current;
-        if !queue.has(domain) || !self.pools[domain].take(hw_queue) {
+        if !queue.has(domain) {
+            return None;
+        }
+        let may_go = self.pools[domain].take(hw_queue);
+        if self.journal.is_kept() && std::mem::replace(&mut self.held_back[domain], !may_go) == may_go {
+            let (op, depth) = (OPS[domain], self.pools[domain].depth());
+            let decision = if may_go { Decision::LetGo { op } } else { Decision::HeldBack { op, depth } };
+            self.journal.note(now, ProcessId::KERNEL, decision);
+        }
+        if !may_go {
             return None;
         }
         let flushed = &mut queue.flushed[domain];
@@ -155,7 +171,7 @@ impl Scheduler for Kyber {
         name: "kyber",
         generation: Generation::MultiQueue,
         summary: "admits fewer writes or reads to the disk when latencies miss their targets",
-        follows: "Linux 6.12, kyber-iosched.c; a pool that shrinks takes effect at once",
+        follows: "Linux 7.3, kyber-iosched.c; a pool that shrinks takes effect at once",
         // fio with libaio on a loop device, Linux 6.18: 310k IOPS against 423k under none.
         lock_ns: 860,
         tunables: &[
@@ -192,6 +208,8 @@ impl Scheduler for Kyber {
             judge: Judge::new([target("read_lat_nsec"), target("write_lat_nsec"), DISCARD_TARGET]),
             timer: Nanos::NEVER,
             waiting: 0,
+            journal: Journal::default(),
+            held_back: [false; DOMAINS],
         }
     }
 
@@ -231,10 +249,10 @@ impl Scheduler for Kyber {
     }
 
     #[inline]
-    fn dispatch(&mut self, _: &Queue<'_>, hw_queue: u16) -> Option<RequestId> {
-        let queue = &self.hw_queues[usize::from(hw_queue)];
-        if queue.batching < BATCHES[queue.current]
-            && let Some(id) = self.dispatch_current(hw_queue)
+    fn dispatch(&mut self, queue: &Queue<'_>, hw_queue: u16) -> Option<RequestId> {
+        let round = &self.hw_queues[usize::from(hw_queue)];
+        if round.batching < BATCHES[round.current]
+            && let Some(id) = self.dispatch_current(queue.now, hw_queue)
         {
             return Some(id);
         }
@@ -242,9 +260,9 @@ impl Scheduler for Kyber {
         // the same one again.
         self.hw_queues[usize::from(hw_queue)].batching = 0;
         (0..DOMAINS).find_map(|_| {
-            let queue = &mut self.hw_queues[usize::from(hw_queue)];
-            queue.current = (queue.current + 1) % DOMAINS;
-            self.dispatch_current(hw_queue)
+            let round = &mut self.hw_queues[usize::from(hw_queue)];
+            round.current = (round.current + 1) % DOMAINS;
+            self.dispatch_current(queue.now, hw_queue)
         })
     }
 
@@ -287,6 +305,10 @@ impl Scheduler for Kyber {
         for (domain, (pool, depth)) in self.pools.iter_mut().zip(wanted).enumerate() {
             let depth = depth.clamp(1, DEPTHS[domain]);
             more |= depth > pool.depth() && pool.is_awaited();
+            if depth != pool.depth() {
+                let decision = Decision::DepthChanged { op: OPS[domain], depth };
+                self.journal.note(queue.now, ProcessId::KERNEL, decision);
+            }
             pool.resize(depth);
         }
         more
@@ -295,6 +317,10 @@ impl Scheduler for Kyber {
     #[inline]
     fn has_work(&self, hw_queue: u16) -> bool {
         (0..DOMAINS).any(|domain| self.hw_queues[usize::from(hw_queue)].has(domain))
+    }
+
+    fn journal(&mut self) -> Option<&mut Journal> {
+        Some(&mut self.journal)
     }
 
     #[inline]

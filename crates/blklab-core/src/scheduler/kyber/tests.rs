@@ -1,6 +1,7 @@
 //! What kyber does with requests; its judgement is tested where it stands.
 
 use super::super::AnyScheduler;
+use super::super::journal::Decision;
 use super::super::testing::{Rig, Submitted, bio, limits};
 use super::super::{Merge, QueueLimits};
 use crate::request::Op::{self, Discard, Read, Write};
@@ -222,4 +223,25 @@ fn the_timer_runs_100_ms_after_a_completion_and_not_before_the_next() {
     assert_eq!(rig.scheduler.next_timer(), Nanos::from_millis(101));
     rig.advance(Nanos::from_millis(60));
     assert_eq!(rig.scheduler.next_timer(), Nanos::NEVER);
+}
+
+#[test]
+fn what_is_held_back_let_go_and_given_another_depth_is_noted() {
+    let mut rig = Rig::new("kyber", &[]);
+    rig.keep_journal();
+    let decided = |rig: &mut Rig| rig.decisions().into_iter().map(|(_, what)| what).collect::<Vec<_>>();
+    fill(&mut rig, Write, 130);
+    rig.dispatch_all();
+    rig.dispatch_all();
+    assert_eq!(decided(&mut rig), [Decision::HeldBack { op: Write, depth: 128 }]);
+    (0..8).for_each(|_| drop(rig.complete(0)));
+    rig.dispatch_all();
+    assert_eq!(decided(&mut rig), [Decision::LetGo { op: Write }]);
+    rig.complete_all();
+    serve_slowly(&mut rig, Write, 500, Nanos::from_micros(100));
+    serve_slowly(&mut rig, Read, 500, Nanos::from_millis(5));
+    rig.advance(Nanos::from_millis(200));
+    let last = decided(&mut rig).pop();
+    assert_eq!(last, Some(Decision::DepthChanged { op: Write, depth: depth(&rig, Write) }));
+    assert!(depth(&rig, Write) < 128);
 }

@@ -1,6 +1,6 @@
 //! A domain's pool of tokens and the hardware queues that wait for one.
 //!
-//! Follows Linux 6.12 (`sbitmap_queue`, `kyber_get_domain_token`): a queue that found no
+//! Follows Linux 7.3 (`sbitmap_queue`, `kyber_get_domain_token`): a queue that found no
 //! token waits; waiters are woken not for each token that comes back but for every
 //! eighth of the pool (at most 8), and then all together.
 

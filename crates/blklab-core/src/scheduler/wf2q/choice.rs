@@ -93,6 +93,9 @@ impl Wf2q {
     pub(super) fn descend(&mut self, now: Nanos) -> u32 {
         let mut group = 0;
         let leaf = loop {
+            if self.always_searches {
+                self.groups[group as usize].next = self.lookup_next(group, false, now);
+            }
             let id = self.groups[group as usize].next;
             assert!(id != NIL, "a group on the way to a busy queue has somebody next");
             self.groups[group as usize].in_service = id;

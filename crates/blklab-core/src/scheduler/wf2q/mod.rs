@@ -33,9 +33,9 @@
 mod choice;
 mod counters;
 mod entity;
-mod queueing;
 #[cfg(test)]
 mod promises;
+mod queueing;
 mod tree;
 
 use crate::request::PrioClass;

@@ -20,6 +20,7 @@ struct Run {
     wf2q: Wf2q,
     queues: Vec<(LeafId, u64)>,
     now: Nanos,
+    first_version: bool,
 }
 
 fn groups(weights: &[u16]) -> Vec<Cgroup> {
@@ -36,7 +37,7 @@ impl Run {
             wf2q = wf2q.as_in_2008();
         }
         wf2q.know_groups(cgroups);
-        let mut run = Run { wf2q, queues: Vec::new(), now: Nanos::ZERO };
+        let mut run = Run { wf2q, queues: Vec::new(), now: Nanos::ZERO, first_version };
         for (place, &(group, class, weight)) in queues.iter().enumerate() {
             run.queues.push((run.wf2q.add_leaf(CgroupId(group), class, weight), 0));
             run.comes(place, 1000);
@@ -56,11 +57,14 @@ impl Run {
         let leaf = self.wf2q.next(self.now).expect("there is one with requests");
         let (group, class) = (self.wf2q.group(leaf), self.wf2q.class(leaf));
         let vtime = self.wf2q.vtime(group, class);
-        prop_assert!(!tree::later(self.wf2q.start(leaf), vtime), "only who would have begun goes");
+        // Today's kernel lets somebody go on a jump of virtual time that it then does not make.
+        let eligible = !tree::later(self.wf2q.start(leaf), vtime);
+        prop_assert!(eligible || !self.first_version, "only who would have begun goes");
         self.wf2q.reset_service(leaf);
         self.wf2q.reset_service_above(leaf);
         let sectors = (self.wf2q.budget(leaf) * percent / 100).max(1) as u32;
         self.wf2q.served(leaf, sectors);
+        self.now += Nanos::from_millis(10);
         let after = self.wf2q.vtime(group, class);
         prop_assert!(tree::later(after, vtime), "virtual time goes on with service");
         let place = self.queues.iter().position(|queue| queue.0 == leaf).expect("one of them");
@@ -73,7 +77,6 @@ impl Run {
             self.wf2q.remove_busy(leaf, false, true, self.now);
         }
         self.wf2q.end_service();
-        self.now += Nanos::from_millis(10);
         Ok(place)
     }
 
@@ -196,8 +199,8 @@ proptest! {
         for _ in 0..200 {
             let now = run.now;
             if run.turn(100, 1000, true)? == weights.len() {
-                // A turn takes 10 ms, and begins when the one before it ends.
-                prop_assert!(now.saturating_sub(last) <= Nanos::from_millis(230));
+                // The time is seen to be over when a turn of 10 ms ends.
+                prop_assert!(now.saturating_sub(last) <= Nanos::from_millis(220), "{now:?} after {last:?}");
                 last = now;
             }
         }

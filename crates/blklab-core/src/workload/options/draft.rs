@@ -261,6 +261,7 @@ fn fio_defaults() -> JobSpec {
         rate: Rate::default(),
         durability: Durability::default(),
         priorities: Priorities::default(),
+        membership: Membership::default(),
         timing: Timing {
             start_delay: (Nanos::ZERO, Nanos::ZERO),
             runtime: None,

@@ -1,5 +1,6 @@
 //! Engine, depth, pace, durability, priority, start and end.
 
+use super::super::cgroups::{self, NAME_BYTES_MAX, WEIGHT_RANGE};
 use super::super::spec::{Engine, ExitWhat, RateProcess, SyncMode, ThinkAfter};
 use super::super::value::TimeUnit::{Micros, Seconds};
 use super::access::lay;
@@ -128,6 +129,22 @@ pub(super) const OPTIONS: &[JobOption] = &[
         "",
         "I/O priority level, 0 highest; best effort if there is no prioclass",
     ),
+    JobOption::new(
+        "cgroup",
+        Takes::Text(set_cgroup),
+        "",
+        "the cgroup that the job's processes are in; a/b is within a, which a job before it is in",
+    ),
+    JobOption::new(
+        "cgroup_weight",
+        Takes::Count(WEIGHT_RANGE.0 as u64, WEIGHT_RANGE.1 as u64, |d, n| {
+            d.spec.membership.weight = Some(n as u16);
+        }),
+        "",
+        "weight of that cgroup beside its siblings; 100 if no job gives one. Schedulers without cgroups overlook it",
+    ),
+    JobOption::new("cgroup_nodelete", Takes::Bool(ignore::flag), "0", "keep the cgroup when the jobs have ended")
+        .no_effect("nothing is left of a run's machine"),
     JobOption::new(
         "thinktime",
         Takes::Time(Micros, |d, t| d.spec.think.time = t),
@@ -306,5 +323,11 @@ fn set_engine(draft: &mut Draft, word: &str, _: Option<&str>) -> Result<(), Refu
         draft.spec.queueing.engine = *engine;
         draft.engine_left_out = false;
     }
+    Ok(())
+}
+
+fn set_cgroup(draft: &mut Draft, name: &str) -> Result<(), Refusal> {
+    let expected = || format!("a name such as a, or a/b for one within a, of at most {NAME_BYTES_MAX} bytes");
+    draft.spec.membership.cgroup = Some(cgroups::path(name).ok_or_else(|| Refusal::Expected(expected()))?);
     Ok(())
 }

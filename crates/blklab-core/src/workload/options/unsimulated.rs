@@ -13,7 +13,6 @@ const NO_ZONES: &str = "zones are not modelled";
 const NO_EXEC: &str = "no commands are run";
 const NO_ADAPT: &str = "the depth is fixed; compare several depths instead";
 const NO_STEADY: &str = "use ramp_time and runtime";
-const NO_CGROUP: &str = "cgroups are not modelled; use prio and prioclass";
 const NO_FLOW: &str = "jobs do not wait for each other; use rate or rate_iops";
 const NO_MIN: &str = "no job is ended for being slow";
 
@@ -73,9 +72,6 @@ pub(super) const OPTIONS: &[JobOption] = &[
     not("steadystate", "end when figures are steady", NO_STEADY).alias(&["ss"]),
     not("steadystate_duration", "window of steadystate", NO_STEADY).alias(&["ss_dur"]),
     not("steadystate_ramp_time", "start of steadystate", NO_STEADY).alias(&["ss_ramp"]),
-    not("cgroup", "cgroup of the job", NO_CGROUP),
-    not("cgroup_weight", "weight of the cgroup", NO_CGROUP),
-    not("cgroup_nodelete", "keep the cgroup", NO_CGROUP),
     not("flow", "weight of the job in a flow", NO_FLOW),
     not("flow_id", "number of the flow", NO_FLOW),
     not("flow_sleep", "pause of a job that is ahead", NO_FLOW),

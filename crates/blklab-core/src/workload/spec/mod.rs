@@ -16,7 +16,7 @@ pub use access::{Access, BlockSizes, Distribution, Rw, Sequencer, Zone};
 pub use direction::{Direction, PerDirection};
 pub use files::{Extent, FileService, FileSet};
 pub use pace::{Engine, Queueing, Rate, RateLimit, RateProcess, Think, ThinkAfter};
-pub use run::{Durability, ExitWhat, Priorities, SyncMode, Timing};
+pub use run::{Durability, ExitWhat, Membership, Priorities, SyncMode, Timing};
 
 /// `fadvise_hint`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -81,6 +81,8 @@ pub struct JobSpec {
     pub durability: Durability,
     /// Priorities.
     pub priorities: Priorities,
+    /// Cgroup.
+    pub membership: Membership,
     /// Start and end.
     pub timing: Timing,
     /// `invalidate`: the files' cached pages are dropped before each pass.

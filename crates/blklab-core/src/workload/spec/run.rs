@@ -1,4 +1,4 @@
-//! Durability, priorities, start and end.
+//! Durability, priorities, cgroup, start and end.
 
 use super::PerDirection;
 use crate::request::IoPrio;
@@ -40,6 +40,15 @@ pub struct Priorities {
     pub raised_percent: PerDirection<u32>,
     /// `cmdprio_class` (real time if not given) and `cmdprio`.
     pub raised: PerDirection<IoPrio>,
+}
+
+/// The cgroup of a job's processes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Membership {
+    /// `cgroup`: its path below the root, which it is if there is none.
+    pub cgroup: Option<String>,
+    /// `cgroup_weight`.
+    pub weight: Option<u16>,
 }
 
 /// `exit_what`: whom `exitall` takes along.

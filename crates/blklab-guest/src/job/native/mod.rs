@@ -38,7 +38,7 @@ use blklab_disk::queue::clock;
 pub use files::Place;
 use process::Process;
 
-use super::partitions;
+use super::{cgroups, partitions};
 
 /// What the processes share.
 struct Run<'a> {

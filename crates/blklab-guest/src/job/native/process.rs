@@ -67,6 +67,7 @@ impl<'a> Process<'a> {
     pub fn new(spec: &'a ProcessSpec, run: &'a Run<'a>) -> io::Result<Process<'a>> {
         run.wait_to_start(spec);
         let job = &spec.job;
+        cgroups::enter(run.plan, spec)?;
         sys::set_priority(job.priorities.base)?;
         // Sleeps may take 50 us longer otherwise, so that they can end with others'.
         rustix::thread::set_current_timer_slack(NonZeroU64::new(1))?;

@@ -52,13 +52,16 @@ pub struct Watched {
     pub interval: Nanos,
     /// What the disk did, thinned out; every how many-th; every command of one stretch.
     pub commands: (DiskTrace, u64, DiskTrace),
+    /// Commands that were to be kept and did not fit.
+    pub left_out: u64,
     /// The queue over the whole run.
     pub depth: Depth,
 }
 
 impl Watch {
-    /// Times count from `epoch` of the clock. With `direct` every bio is a process's I/O.
-    pub fn new(epoch: Nanos, owners: Owners, direct: bool) -> Watch {
+    /// Times count from `epoch` of the clock; `trace` keeps what the disk did. With `direct`
+    /// every bio is a process's I/O.
+    pub fn new(epoch: Nanos, owners: Owners, trace: TraceRecorder, direct: bool) -> Watch {
         Watch {
             epoch,
             owners,
@@ -67,7 +70,7 @@ impl Watch {
             bios: direct.then(Bios::default),
             changed: Nanos::ZERO,
             series: SeriesRecorder::default(),
-            trace: TraceRecorder::default(),
+            trace,
             depth: Depth::default(),
         }
     }
@@ -106,7 +109,8 @@ impl Watch {
     /// Everything seen.
     pub fn finish(self) -> Watched {
         let (series, interval) = self.series.finish();
-        Watched { series, interval, commands: self.trace.finish(), depth: self.depth }
+        let left_out = self.trace.left_out();
+        Watched { series, interval, left_out, commands: self.trace.finish(), depth: self.depth }
     }
 }
 
@@ -132,7 +136,7 @@ mod tests {
     /// Events in ms, letters as of blkparse, of requests of a direct job on the whole disk.
     fn watched(events: &[(u64, char, char, u64, u32)]) -> Watched {
         let owners = Owners::new(&plan("[a]\nsize=1m\n[b]\nsize=1m\n"), Sector(1 << 21));
-        let mut watch = Watch::new(Nanos(100), owners, true);
+        let mut watch = Watch::new(Nanos(100), owners, TraceRecorder::default(), true);
         for &(at, letter, op, sector, sectors) in events {
             watch.take(&written(100 + at * MS, letter, op, sector, sectors)).expect("records");
         }

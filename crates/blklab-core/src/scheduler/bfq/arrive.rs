@@ -1,0 +1,232 @@
+//! A request arrives at its queue.
+
+use super::Bfq;
+use super::queue::QueueId;
+use super::seek::is_seeky;
+use super::slots::Stage;
+use crate::request::RequestId;
+use crate::scheduler::journal::{Decision, EndReason, IdleEnd};
+
+/// A request smaller than that may be waited with, for the next to be merged with it.
+const SMALL_SECTORS: u32 = 32;
+/// The inject limit is learnt anew after so long without having been lowered.
+const RESET_INJECT_MS: u64 = 1000;
+/// It is measured so often at most after it was lowered.
+const MEASURE_INJECT_MS: u64 = 10;
+/// A queue whose think time changes has its limit reset so often at most.
+const RESET_BY_THINKING_MS: u64 = 100;
+/// After so long without I/O a queue does not belong to its burst any more.
+const LEAVE_BURST_MS: u64 = 10_000;
+/// Time over which it is judged whether a queue always has something to do.
+const IO_BOUND_WINDOW_NS: u64 = 200_000_000;
+
+impl Bfq {
+    /// `__bfq_insert_request`; the request has been assigned to its queue.
+    pub(super) fn insert_sorted(&mut self, id: RequestId) {
+        let from = self.slots[id].queue;
+        let q = self.follow_merge(id, from);
+        self.slots[id].queue = q;
+        self.update_thinktime(q);
+        self.update_short_ttime(q);
+        self.update_seeks(q, id);
+        self.add_request(q, id);
+        self.enqueued(q, id);
+    }
+
+    fn update_thinktime(&mut self, q: QueueId) {
+        let queue = &mut self.queues[q.index()];
+        if queue.dispatched == 0 && !queue.busy {
+            queue.learnt.ttime.sample(self.clock.now, self.tuning.slice_idle_ns);
+        }
+    }
+
+    /// Is it worth waiting for the queue (`bfq_update_has_short_ttime`)?
+    fn update_short_ttime(&mut self, q: QueueId) {
+        let queue = &mut self.queues[q.index()];
+        let slice_idle = self.tuning.slice_idle_ns;
+        if !queue.sync || queue.is_idle_class() || slice_idle == 0 {
+            return;
+        }
+        // Too soon after a split to know.
+        if !self.clock.is_past(queue.split_time + self.spans.min_idle) {
+            return;
+        }
+        let short = !queue.learnt.ttime.is_long(slice_idle);
+        let changed = std::mem::replace(&mut queue.learnt.has_short_ttime, short) != short;
+        let long_ago = queue.learnt.decrease_time + self.tuning.ticks_of_ms(RESET_BY_THINKING_MS);
+        if changed && queue.learnt.last_serv_time_ns == 0 && (self.clock.is_reached(long_ago) || !short) {
+            self.reset_inject_limit(q);
+        }
+    }
+
+    fn update_seeks(&mut self, q: QueueId, id: RequestId) {
+        let (disk, slot) = (self.disk_kind(), &self.slots[id]);
+        let queue = &mut self.queues[q.index()];
+        let seek = is_seeky(disk, queue.last_request_end, slot.sector, slot.sectors);
+        queue.seeks.push(seek);
+        self.end_soft_rt_of_seeker(q);
+    }
+
+    /// `bfq_add_request`.
+    fn add_request(&mut self, q: QueueId, id: RequestId) {
+        let (sync, sector, task) = (self.slots[id].sync, self.slots[id].sector, self.slots[id].task);
+        let old_coeff = self.queues[q.index()].raising.coeff;
+        self.queues[q.index()].queued[usize::from(sync)] += 1;
+        self.waiting_sorted += 1;
+        if self.queues[q.index()].sync {
+            if self.tasks[task.index()].requests <= 1 {
+                self.first_of_process(q);
+            }
+            self.update_io_bound(q);
+        }
+        let previous = self.queues[q.index()].next;
+        let next = self.choose(previous, Some(id), self.last_position);
+        let fifo_time = self.clock.now + self.tuning.fifo_expire_ns[usize::from(sync)];
+        let slot = &mut self.slots[id];
+        slot.stage = Stage::Waits;
+        slot.fifo_time = fifo_time;
+        let queue = &mut self.queues[q.index()];
+        queue.sorted.insert(sector, id);
+        self.links.push_back(&mut queue.fifo, id);
+        queue.next = next;
+        if !self.flash_with_queueing && previous != next {
+            self.move_in_positions(q);
+        }
+        let mut interactive = false;
+        if self.queues[q.index()].busy {
+            if self.tuning.low_latency && old_coeff == 1 && !sync && self.async_pause_is_over(q) {
+                self.raise_async(q);
+            }
+            if previous != next {
+                self.budget_for_next(q);
+            }
+        } else {
+            interactive = self.becomes_busy(q, task);
+        }
+        let raising = &mut self.queues[q.index()].raising;
+        if self.tuning.low_latency && (old_coeff == 1 || raising.coeff == 1 || interactive) {
+            raising.last_start_finish = self.clock.jiffies;
+        }
+    }
+
+    /// The process has no other request under way: its pace can be measured.
+    fn first_of_process(&mut self, q: QueueId) {
+        self.check_waker(q);
+        let ticks = |ms| self.tuning.ticks_of_ms(ms);
+        let (reset, measure) = (ticks(RESET_INJECT_MS), ticks(MEASURE_INJECT_MS));
+        if self.clock.is_reached(self.queues[q.index()].learnt.decrease_time + reset) {
+            self.reset_inject_limit(q);
+        }
+        let learnt = &self.queues[q.index()].learnt;
+        let disk_is_idle = self.in_driver == 0;
+        if self.in_service == Some(q)
+            && (disk_is_idle || learnt.last_serv_time_ns > 0 && self.injected)
+            && self.clock.is_reached(learnt.decrease_time + measure)
+        {
+            self.last_empty_occupied = self.clock.now;
+            self.wait_dispatch = true;
+            if disk_is_idle {
+                self.injected = false;
+            }
+        }
+    }
+
+    /// Does the queue always have something to do (`bfq_update_io_intensity`)?
+    fn update_io_bound(&mut self, q: QueueId) {
+        let now = self.clock.now;
+        let queue = &mut self.queues[q.index()];
+        let no_requests = queue.is_empty() && queue.dispatched == 0;
+        let just_created = queue.just_created;
+        let learnt = &mut queue.learnt;
+        let total = now - learnt.io_start_time;
+        if no_requests {
+            learnt.tot_idle_time =
+                learnt.tot_idle_time.wrapping_add(now.wrapping_sub(learnt.ttime.last_end_request));
+        }
+        if just_created {
+            return;
+        }
+        learnt.io_bound = learnt.tot_idle_time.wrapping_mul(5) <= total;
+        if total > IO_BOUND_WINDOW_NS {
+            learnt.io_start_time = now - (total >> 1);
+            learnt.tot_idle_time >>= 1;
+        }
+    }
+
+    /// The queue had nothing and gets its first request; true if it looks interactive
+    /// (`bfq_bfqq_handle_idle_busy_switch`).
+    fn becomes_busy(&mut self, q: QueueId, task: super::queue::TaskIndex) -> bool {
+        let queue = &self.queues[q.index()];
+        let idle_span = self.spans.min_idle;
+        let idle_for_long = queue.dispatched == 0 && self.clock.is_past(queue.budget_timeout + idle_span);
+        let in_time =
+            self.clock.now <= queue.learnt.ttime.last_end_request + u64::from(self.tuning.slice_idle_ns) * 3;
+        let own_or_stable = queue.owner.is_some() || self.tasks[task.index()].stably_merged;
+        let signs = self.signs(q, idle_for_long, own_or_stable);
+        let goes_on = self.budget_for_activation(q, in_time);
+
+        let queue = &self.queues[q.index()];
+        let very_long = queue.budget_timeout + self.tuning.ticks_of_ms(LEAVE_BURST_MS);
+        if !queue.just_created && idle_for_long && self.clock.is_past(very_long) {
+            self.leave_burst(q);
+            self.queues[q.index()].in_large_burst = false;
+        }
+        let jiffies = self.clock.jiffies;
+        let queue = &mut self.queues[q.index()];
+        queue.just_created = false;
+        if self.tuning.low_latency && self.clock.is_past(queue.split_time + idle_span) {
+            self.raise_on_arrival(q, signs);
+        }
+        let queue = &mut self.queues[q.index()];
+        queue.last_idle_bklogged = jiffies;
+        queue.service_from_backlogged = 0;
+        queue.softrt_update = false;
+        self.add_busy(q);
+        self.consider_preemption(q, goes_on);
+        signs.interactive
+    }
+
+    /// The queue in service gives way if `q` is to be served next and deserves that.
+    fn consider_preemption(&mut self, q: QueueId, goes_on: bool) {
+        let Some(current) = self.in_service else { return };
+        let coeff = |q: QueueId| self.queues[q.index()].raising.coeff;
+        let deserves = goes_on && coeff(q) >= coeff(current)
+            || self.is_higher(q, current)
+            || !self.better_to_idle(current);
+        if deserves && self.wf2q.next_may_preempt() {
+            let process = self.process_of(current);
+            self.note(q, Decision::Preempts { process });
+            self.expire(current, false, EndReason::Preempted);
+        }
+    }
+
+    /// Of a higher class or weight (`bfq_bfqq_higher_class_or_weight`).
+    fn is_higher(&self, q: QueueId, current: QueueId) -> bool {
+        if self.queues[q.index()].class < self.queues[current.index()].class {
+            return true;
+        }
+        let same_group = self.group(q) == self.group(current);
+        let weight = |q| if same_group { self.wf2q.weight(q) } else { self.group_weight_or_own(q) };
+        weight(q) > weight(current)
+    }
+
+    /// `bfq_rq_enqueued`: the disk may have waited for this request.
+    fn enqueued(&mut self, q: QueueId, id: RequestId) {
+        let slot = self.slots[id];
+        let queue = &mut self.queues[q.index()];
+        queue.last_request_end = slot.end();
+        if self.in_service != Some(q) || !queue.wait_request {
+            return;
+        }
+        let alone_and_small = queue.queued[usize::from(slot.sync)] == 1 && slot.sectors < SMALL_SECTORS;
+        let timeout = self.budget_time_is_over(q);
+        // More may come that it can be merged with.
+        if alone_and_small && self.idling_boosts_throughput(q) && !timeout {
+            return;
+        }
+        self.stop_idling(q, IdleEnd::Request);
+        if timeout {
+            self.expire(q, false, EndReason::TimeOut);
+        }
+    }
+}

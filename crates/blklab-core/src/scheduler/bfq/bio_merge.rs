@@ -1,0 +1,82 @@
+//! Bios that could grow a waiting request: only one of the same queue, and looking for one may
+//! show that two queues should be one.
+
+use super::Bfq;
+use super::queue::{QueueId, TaskIndex};
+use super::tasks::task_index;
+use crate::request::{Bio, RequestId};
+use crate::scheduler::{Merge, Queue, mergeable, same_kind};
+
+/// Who brings the bio.
+struct Bringer {
+    task: TaskIndex,
+    queue: QueueId,
+}
+
+impl Bfq {
+    /// The request last merged into, at either end; one that ends where the bio begins; one of
+    /// the same queue that begins where it ends (`elv_merge`).
+    pub(super) fn find_bio_merge(&mut self, queue: &Queue<'_>, bio: &Bio) -> Option<Merge> {
+        if !mergeable(bio.op, bio.fua) {
+            return None;
+        }
+        let task = task_index(bio.process);
+        let own = self.tasks.get(task.index())?.queues[usize::from(bio.sync)]?;
+        let mut bringer = Bringer { task, queue: own };
+        let (begin, end) = (bio.sector, bio.sector.offset(bio.sectors));
+        let fits = |id: RequestId| same_kind(&queue.requests[id], bio);
+        if let Some(id) = self.merges.last().filter(|&id| fits(id))
+            && self.allows(id, bio, &mut bringer)
+        {
+            let last = &queue.requests[id];
+            let merge = if last.end() == begin {
+                Some(Merge::Back(id))
+            } else if end == last.sector {
+                Some(Merge::Front(id))
+            } else {
+                None
+            };
+            if let Some(merge) = merge {
+                return self.take_merge(queue, bio, merge, &mut bringer);
+            }
+        }
+        if let Some(id) = self.merges.ending_at(begin).filter(|&id| fits(id))
+            && self.allows(id, bio, &mut bringer)
+        {
+            return self.take_merge(queue, bio, Merge::Back(id), &mut bringer);
+        }
+        let front = self.queues[bringer.queue.index()].sorted.starting_at(end);
+        let id = front.filter(|&id| !self.merges.is_full(id) && fits(id))?;
+        if self.allows(id, bio, &mut bringer) {
+            return self.take_merge(queue, bio, Merge::Front(id), &mut bringer);
+        }
+        None
+    }
+
+    /// The kernel asks twice; and the request must not grow too large.
+    fn take_merge(
+        &mut self,
+        queue: &Queue<'_>,
+        bio: &Bio,
+        merge: Merge,
+        bringer: &mut Bringer,
+    ) -> Option<Merge> {
+        let (Merge::Back(id) | Merge::Front(id)) = merge;
+        if !self.allows(id, bio, bringer) {
+            return None;
+        }
+        self.merges.unless_full(queue, bio, merge)
+    }
+
+    /// `bfq_allow_bio_merge`.
+    fn allows(&mut self, id: RequestId, bio: &Bio, bringer: &mut Bringer) -> bool {
+        if bio.sync && !self.slots[id].sync {
+            return false;
+        }
+        if let Some(into) = self.cooperator(bringer.queue, bio.sector, bringer.task) {
+            self.merge_up_to(bringer.task, bringer.queue, into);
+            bringer.queue = into;
+        }
+        bringer.queue == self.slots[id].queue
+    }
+}

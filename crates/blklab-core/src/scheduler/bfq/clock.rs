@@ -1,0 +1,52 @@
+//! The kernel's two clocks: nanoseconds and ticks.
+
+use super::queue::Jiffies;
+use crate::ticks::Ticks;
+use crate::units::Nanos;
+
+/// When the run begins the machine has been up for a minute: times that were never set, which
+/// the kernel leaves at zero, are long ago.
+pub(super) const BOOTED: Nanos = Nanos::from_secs(60);
+
+/// The time at this moment, in both.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Clock {
+    ticks: Ticks,
+    /// Nanoseconds.
+    pub now: u64,
+    /// Ticks.
+    pub jiffies: Jiffies,
+    /// The run's own time.
+    pub run: Nanos,
+    next_tick: u64,
+}
+
+impl Clock {
+    pub fn new(ticks: Ticks) -> Clock {
+        let mut clock = Clock { ticks, now: 0, jiffies: 0, run: Nanos::ZERO, next_tick: 0 };
+        clock.set(Nanos::ZERO);
+        clock
+    }
+
+    #[inline]
+    pub fn set(&mut self, now: Nanos) {
+        self.run = now;
+        self.now = now.0 + BOOTED.0;
+        if self.now >= self.next_tick {
+            self.jiffies = self.ticks.at(Nanos(self.now)) as Jiffies;
+            self.next_tick = (self.jiffies as u64 + 1) * (1_000_000_000 / self.ticks.hz());
+        }
+    }
+
+    /// `time_is_before_jiffies`.
+    #[inline]
+    pub fn is_past(&self, time: Jiffies) -> bool {
+        time < self.jiffies
+    }
+
+    /// `time_is_before_eq_jiffies`.
+    #[inline]
+    pub fn is_reached(&self, time: Jiffies) -> bool {
+        time <= self.jiffies
+    }
+}

@@ -1,0 +1,76 @@
+//! A request has ended.
+
+use super::Bfq;
+use super::queue::QueueId;
+use super::slots::Stage;
+use crate::request::RequestId;
+use crate::scheduler::journal::EndReason;
+
+impl Bfq {
+    /// The request, with the disk or not, belongs to no queue any more
+    /// (`bfq_finish_requeue_request`).
+    pub(super) fn finish(&mut self, id: RequestId) {
+        let slot = self.slots[id];
+        let q = slot.queue;
+        if slot.stage == Stage::Started {
+            if self.waited == Some(id) {
+                self.update_inject_limit(q);
+            }
+            self.completed_request(q);
+        }
+        self.slots[id].stage = Stage::Gone;
+        self.wf2q.request_freed(q);
+        self.tasks[slot.task.index()].requests -= 1;
+        self.free_if_unused(q);
+    }
+
+    /// `bfq_completed_request`.
+    fn completed_request(&mut self, q: QueueId) {
+        self.watch_queueing();
+        self.in_driver -= 1;
+        let jiffies = self.clock.jiffies;
+        let now = self.clock.now;
+        let queue = &mut self.queues[q.index()];
+        queue.dispatched -= 1;
+        if queue.dispatched == 0 && !queue.busy {
+            queue.budget_timeout = jiffies;
+            self.wf2q.uncount_pending(q);
+            self.wf2q.uncount_weight(q);
+        }
+        let queue = &mut self.queues[q.index()];
+        queue.learnt.ttime.last_end_request = now;
+        self.last_completed = (!queue.coop).then_some(q);
+        if self.peak_rate.completed(now) {
+            self.update_max_budget();
+        }
+        self.start_soft_rt(q);
+        if self.in_service == Some(q) {
+            if self.must_idle(q) {
+                if self.queues[q.index()].dispatched == 0 {
+                    self.start_idling(q);
+                }
+                return;
+            }
+            let queue = &self.queues[q.index()];
+            if self.may_expire_for_timeout(q) {
+                self.expire(q, false, EndReason::TimeOut);
+            } else if queue.is_empty() && (queue.dispatched == 0 || !self.better_to_idle(q)) {
+                self.expire(q, false, EndReason::NoMoreRequests);
+            }
+        }
+        if self.in_driver == 0 {
+            self.schedule_dispatch();
+        }
+    }
+
+    /// The last request of an idle queue has ended: from now on it is known when the next may
+    /// come for it to count as soft real-time.
+    fn start_soft_rt(&mut self, q: QueueId) {
+        let queue = &self.queues[q.index()];
+        let interactive = queue.raising.coeff == super::raising::INTERACTIVE;
+        if queue.softrt_update && queue.dispatched == 0 && queue.is_empty() && !interactive {
+            let start = self.soft_rt_next_start(q);
+            self.queues[q.index()].soft_rt_next_start = start;
+        }
+    }
+}

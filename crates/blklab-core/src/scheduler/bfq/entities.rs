@@ -1,0 +1,103 @@
+//! The queues as entities of B-WF2Q+ ([`wf2q`](crate::scheduler::wf2q)).
+
+use super::Bfq;
+use super::queue::QueueId;
+use crate::scheduler::journal::{Decision, Journal};
+
+impl Bfq {
+    #[inline]
+    pub(super) fn total_busy(&self) -> u32 {
+        self.wf2q.busy_total()
+    }
+
+    #[inline]
+    pub(super) fn budget(&self, q: QueueId) -> i32 {
+        self.wf2q.budget(q)
+    }
+
+    #[inline]
+    pub(super) fn set_budget(&mut self, q: QueueId, sectors: i32) {
+        self.wf2q.set_budget(q, sectors);
+    }
+
+    #[inline]
+    pub(super) fn service(&self, q: QueueId) -> i32 {
+        self.wf2q.service(q)
+    }
+
+    #[inline]
+    pub(super) fn reset_service(&mut self, q: QueueId) {
+        self.wf2q.reset_service(q);
+    }
+
+    pub(super) fn group(&self, q: QueueId) -> u32 {
+        self.wf2q.group(q).0.into()
+    }
+
+    /// The weight that counts against a queue of another group.
+    pub(super) fn group_weight_or_own(&self, q: QueueId) -> u32 {
+        self.wf2q.group_weight(self.wf2q.group(q)).unwrap_or_else(|| self.wf2q.weight(q))
+    }
+
+    pub(super) fn requeue(&mut self, q: QueueId, expiration: bool) {
+        self.wf2q.requeue(q, expiration, self.clock.run);
+    }
+
+    /// The queue gets its first request.
+    pub(super) fn add_busy(&mut self, q: QueueId) {
+        let queue = &mut self.queues[q.index()];
+        queue.busy = true;
+        let non_blocking_wait = std::mem::take(&mut queue.non_blocking_wait);
+        self.wf2q.add_busy(q, queue.dispatched > 0, non_blocking_wait, self.clock.run);
+        self.first_of_its_wakers(q);
+    }
+
+    /// The queue has no request more.
+    pub(super) fn remove_busy(&mut self, q: QueueId, expiration: bool) {
+        let queue = &mut self.queues[q.index()];
+        queue.busy = false;
+        self.wf2q.remove_busy(q, queue.dispatched > 0, expiration, self.clock.run);
+    }
+
+    /// So many sectors are charged to the queue (`bfq_bfqq_served`).
+    pub(super) fn serve(&mut self, q: QueueId, sectors: i32) {
+        let sectors = sectors.max(0) as u32;
+        let queue = &mut self.queues[q.index()];
+        if queue.service_from_backlogged == 0 {
+            queue.first_io_time = self.clock.jiffies;
+        }
+        if queue.is_raised() {
+            queue.raising.service += u64::from(sectors);
+        }
+        queue.service_from_backlogged += u64::from(sectors);
+        self.wf2q.served(q, sectors);
+    }
+
+    /// Release the queue if no process, no request and no planned merge needs it.
+    pub(super) fn free_if_unused(&mut self, q: QueueId) {
+        let queue = &self.queues[q.index()];
+        if queue.process_refs == 0 && queue.stable_refs == 0 && self.wf2q.allocated(q) == 0 && queue.used {
+            self.wf2q.release(q);
+        }
+        self.reap();
+    }
+
+    /// Forget the queues that B-WF2Q+ has forgotten (`bfq_put_queue`).
+    #[inline]
+    pub(super) fn reap(&mut self) {
+        while let Some(q) = self.wf2q.pop_freed() {
+            self.burst_member_gone(q);
+            self.forget_waker(q);
+            self.queues[q.index()].used = false;
+        }
+    }
+
+    /// Write down a decision, if somebody reads it.
+    #[inline]
+    pub(super) fn note(&mut self, q: QueueId, decision: Decision) {
+        if self.journal.is_kept() {
+            let process = self.process_of(q);
+            Journal::note(&mut self.journal, self.clock.run, process, decision);
+        }
+    }
+}

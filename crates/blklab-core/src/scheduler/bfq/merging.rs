@@ -1,0 +1,244 @@
+//! Queues that are one: of processes that read one file side by side (cooperators, as the
+//! workers of a virtual machine), or that were made together and do the same (stable merge).
+//! Served apart, each would move the head away from the other. A merged queue that turns out to
+//! seek is split again (`tasks.rs`).
+
+use super::Bfq;
+use super::queue::{LONG_AGO, QueueId, Raising, TaskIndex};
+use super::raising::INTERACTIVE;
+use super::seek::is_close;
+use super::tasks::Saved;
+use crate::request::RequestId;
+use crate::scheduler::journal::Decision;
+use crate::units::Sector;
+
+/// Queues made within that time of each other may be merged for good.
+const STABLE_MS: u64 = 600;
+/// Where idling may help, that is decided only so long after a queue was made or split.
+const LATE_STABLE_MS: u64 = 600;
+
+impl Bfq {
+    /// The queue that `q` is to be merged into now that its process does I/O at `sector`, by the
+    /// looks of it (`bfq_setup_cooperator`).
+    pub(super) fn cooperator(&mut self, q: QueueId, sector: Sector, task: TaskIndex) -> Option<QueueId> {
+        if self.queues[q.index()].merge_into.is_some() {
+            return Some(self.end_of_chain(q));
+        }
+        if self.flash_with_queueing {
+            return None;
+        }
+        if let Some(stable) = self.due_stable_merge(q, task) {
+            return self.set_up_stable_merge(q, stable, task);
+        }
+        if self.is_too_late_to_merge(q) || self.total_busy() == 1 {
+            return None;
+        }
+        if let Some(current) = self.in_service.filter(|&current| current != q)
+            && is_close(sector, self.in_service_end)
+            && self.group(q) == self.group(current)
+            && self.may_cooperate(q, current)
+            && let Some(into) = self.set_up_merge(q, current)
+        {
+            return Some(into);
+        }
+        let close = self.find_close(q, sector).filter(|&other| other != q)?;
+        if self.may_cooperate(q, close) { self.set_up_merge(q, close) } else { None }
+    }
+
+    fn end_of_chain(&self, mut q: QueueId) -> QueueId {
+        while let Some(next) = self.queues[q.index()].merge_into {
+            q = next;
+        }
+        q
+    }
+
+    /// `bfq_may_be_close_cooperator`.
+    fn may_cooperate(&self, q: QueueId, other: QueueId) -> bool {
+        let (a, b) = (&self.queues[q.index()], &self.queues[other.index()]);
+        !self.is_too_late_to_merge(other)
+            && !a.is_idle_class()
+            && a.class == b.class
+            && !a.seeks.seeky()
+            && !b.seeks.seeky()
+            && a.sync
+            && b.sync
+    }
+
+    /// `q` will be merged into `other`, or into what that is to be merged into
+    /// (`bfq_setup_merge`).
+    fn set_up_merge(&mut self, q: QueueId, other: QueueId) -> Option<QueueId> {
+        if self.queues[other.index()].process_refs == 0 {
+            return None;
+        }
+        let mut into = other;
+        while let Some(next) = self.queues[into.index()].merge_into {
+            if next == q {
+                return None;
+            }
+            into = next;
+        }
+        let refs = self.queues[q.index()].process_refs;
+        let alive = refs > 0 && self.queues[into.index()].process_refs > 0;
+        if !alive || self.group(q) != self.group(into) {
+            return None;
+        }
+        self.queues[q.index()].merge_into = Some(into);
+        // Those who come along hold the new queue from now on.
+        self.queues[into.index()].process_refs += refs;
+        Some(into)
+    }
+
+    fn due_stable_merge(&self, q: QueueId, task: TaskIndex) -> Option<QueueId> {
+        let stable = self.tasks[task.index()].stable_merge?;
+        let queue = &self.queues[q.index()];
+        let late = self.tuning.ticks_of_ms(LATE_STABLE_MS);
+        let due = queue.sync
+            && !queue.just_created
+            && self.clock.is_past(queue.split_time + late)
+            && self.clock.is_past(queue.creation_time + late);
+        due.then_some(stable)
+    }
+
+    fn set_up_stable_merge(&mut self, q: QueueId, stable: QueueId, task: TaskIndex) -> Option<QueueId> {
+        self.tasks[task.index()].stable_merge = None;
+        let refs = self.queues[q.index()].process_refs.min(self.queues[stable.index()].process_refs);
+        let into =
+            if self.idling_boosts_throughput(q) || refs == 0 { None } else { self.set_up_merge(q, stable) };
+        if let Some(into) = into {
+            self.merged_for_good(task, into);
+        }
+        self.put_stable_ref(stable);
+        into
+    }
+
+    fn merged_for_good(&mut self, task: TaskIndex, into: QueueId) {
+        self.tasks[task.index()].stably_merged = true;
+        if let Some(owner) = self.queues[into.index()].owner {
+            self.tasks[owner.index()].stably_merged = true;
+        }
+    }
+
+    pub(super) fn put_stable_ref(&mut self, q: QueueId) {
+        self.queues[q.index()].stable_refs -= 1;
+        self.free_if_unused(q);
+    }
+
+    /// A new queue of a process: shortly after another was made it is merged with that one, at
+    /// once on flash that queues commands, else perhaps later (`bfq_do_or_sched_stable_merge`).
+    pub(super) fn consider_stable_merge(&mut self, q: QueueId, task: TaskIndex) -> QueueId {
+        let group = self.group(q) as usize;
+        let made = self.queues[q.index()].creation_time;
+        let Some(last) = self.last_created[group].filter(|&last| {
+            let other = &self.queues[last.index()];
+            let queue = &self.queues[q.index()];
+            other.creation_time + self.tuning.ticks_of_ms(STABLE_MS) >= made
+                && other.ioprio == queue.ioprio
+                && other.class == queue.class
+        }) else {
+            self.last_created[group] = Some(q);
+            return q;
+        };
+        if self.queues[last.index()].creation_time + self.burst.interval < made {
+            return q;
+        }
+        if !self.flash_with_queueing {
+            self.queues[last.index()].stable_refs += 1;
+            self.tasks[task.index()].stable_merge = Some(last);
+            return q;
+        }
+        let Some(into) = self.set_up_merge(q, last) else { return q };
+        self.merged_for_good(task, into);
+        self.queues[q.index()].owner = Some(task);
+        self.merge_queues(task, q)
+    }
+
+    /// A request has come whose queue is to be merged: the request, and its process, move
+    /// on to the other queue.
+    pub(super) fn follow_merge(&mut self, id: RequestId, q: QueueId) -> QueueId {
+        let (sector, task) = (self.slots[id].sector, self.slots[id].task);
+        let Some(into) = self.cooperator(q, sector, task) else { return q };
+        self.wf2q.request_allocated(into);
+        self.wf2q.request_freed(q);
+        if self.tasks[task.index()].queues[1] == Some(q) {
+            self.merge_up_to(task, q, into);
+        }
+        self.queues[q.index()].just_created = false;
+        self.free_if_unused(q);
+        into
+    }
+
+    /// Merge along the chain from `q` to `into`.
+    pub(super) fn merge_up_to(&mut self, task: TaskIndex, mut q: QueueId, into: QueueId) {
+        while q != into {
+            q = self.merge_queues(task, q);
+        }
+    }
+
+    /// The process of `q` issues into the queue that it is to be merged into from now on
+    /// (`bfq_merge_bfqqs`).
+    fn merge_queues(&mut self, task: TaskIndex, q: QueueId) -> QueueId {
+        let into = self.queues[q.index()].merge_into.expect("a merge was set up");
+        self.save_state(q);
+        self.save_state(into);
+        let with = self.process_of(into);
+        self.note(q, Decision::QueuesMerged { with });
+        let io_bound = std::mem::take(&mut self.queues[q.index()].learnt.io_bound);
+        self.queues[into.index()].learnt.io_bound |= io_bound;
+        let waker = self.queues[q.index()].waker.queue;
+        if let Some(waker) = waker
+            && self.queues[into.index()].waker.queue.is_none()
+            && waker != into
+        {
+            self.queues[into.index()].waker.tentative = None;
+            self.link_to_waker(into, waker);
+        }
+        self.hand_over_raising(q, into);
+        self.set_task_queue(task, true, Some(into));
+        let shared = &mut self.queues[into.index()];
+        shared.coop = true;
+        shared.owner = None;
+        self.queues[q.index()].owner = None;
+        self.replace_last_created(q, Some(into));
+        self.release_process_ref(q);
+        into
+    }
+
+    fn hand_over_raising(&mut self, q: QueueId, into: QueueId) {
+        let from = self.queues[q.index()].raising;
+        if from.coeff == 1 {
+            return;
+        }
+        let shared = &mut self.queues[into.index()];
+        if shared.raising.coeff == 1 {
+            shared.raising = Raising { service: shared.raising.service, ..from };
+            self.set_coeff(into, from.coeff);
+            self.wf2q.mark_changed(into);
+        }
+        self.set_coeff(q, 1);
+        self.wf2q.mark_changed(q);
+    }
+
+    /// What the owner of `q` will get back after a split (`bfq_bfqq_save_state`).
+    fn save_state(&mut self, q: QueueId) {
+        let queue = &self.queues[q.index()];
+        let Some(owner) = queue.owner else { return };
+        let mut raising = queue.raising;
+        if queue.just_created && !queue.in_large_burst && self.tuning.low_latency {
+            // It would have been raised if it had not been merged at once.
+            raising = Raising {
+                coeff: INTERACTIVE,
+                cur_max_time: self.wr_duration(),
+                last_start_finish: self.clock.jiffies,
+                start_at_switch_to_srt: LONG_AGO,
+                service: self.tasks[owner.index()].saved.raising.service,
+            };
+        }
+        self.tasks[owner.index()].saved = Saved {
+            learnt: queue.learnt,
+            in_large_burst: queue.in_large_burst,
+            was_in_burst_list: queue.in_burst_list,
+            weight: self.wf2q.orig_weight(q),
+            raising,
+        };
+    }
+}

@@ -1,0 +1,376 @@
+//! `bfq`: budget fair queueing.
+//!
+//! Follows Linux 7.3 (`block/bfq-iosched.c`, `bfq-wf2q.c`, `bfq-cgroup.c`).
+//!
+//! Each process has a queue, and one queue at a time has the disk: until it has used up its
+//! *budget*, a number of sectors, or its time, or has nothing more to ask for. Who comes next, and
+//! with what share of the sectors, is decided by B-WF2Q+ ([`wf2q`](super::wf2q)) from the
+//! weights of processes (by I/O priority) and cgroups. Shares are of sectors and not of time, so
+//! that a process gets its share whatever the others do to the disk's throughput; but who seeks
+//! or dawdles is charged for the time that it holds the disk (`budget.rs`).
+//!
+//! * **Next request** of a queue: the nearest to the head, upwards (`choose.rs`).
+//! * **Budgets** grow for who uses them up and shrink for who does not (`budget.rs`), bounded by
+//!   what the disk moves at its peak rate in `timeout_sync` (`peak_rate.rs`).
+//! * **Idling**: an empty queue keeps the disk for `slice_idle`, where that brings throughput or
+//!   keeps shares (`idling.rs`); meanwhile requests of others may be *injected*
+//!   (`injection.rs`, `wakers.rs`).
+//! * **Low latency**: who looks interactive or soft real-time is weighted up (`raising.rs`), unless
+//!   it came in a burst (`burst.rs`).
+//! * **Merging of queues** that read side by side or were made together, and splits
+//!   (`positions.rs`, `merging.rs`, `tasks.rs`).
+//! * **Depth**: asynchronous requests, writes, and processes beyond their share get fewer of the
+//!   queue's requests (`depth.rs`).
+//!
+//! With several hardware queues there is still one state and one order for all.
+//!
+//! Left out:
+//! * disks with several actuators: no disk here has them;
+//! * `REQ_META`: requests here do not say that they are a file system's metadata, which the kernel
+//!   serves before data of the same queue;
+//! * processes that change priority or cgroup during a run, and cgroups that come and go;
+//! * the fallback queue for when memory is out;
+//! * nice values: a process without an I/O priority counts as best effort, level 4;
+//! * times that a plug remembers: all requests that are handed over at once count as having
+//!   come at that time, and the first of a new process as having followed no other. The kernel takes
+//!   the time of a new queue's first plugged request for negative idling, so that a process which
+//!   begins with several requests counts as not I/O-bound until it pauses;
+//! * which tag a request has: limits are by number of requests in use.
+
+mod arrive;
+mod bio_merge;
+mod budget;
+mod burst;
+mod choose;
+mod clock;
+mod complete;
+mod depth;
+mod entities;
+mod idling;
+mod injection;
+mod merging;
+mod peak_rate;
+mod positions;
+mod queue;
+mod raising;
+mod seek;
+mod serve;
+mod slots;
+mod tasks;
+mod tunables;
+mod wakers;
+
+use super::journal::Journal;
+use super::lists::{Links, List};
+use super::merge::MergeIndex;
+use super::wf2q::Wf2q;
+use super::{Generation, Info, InsertAt, Merge, Queue, QueueLimits, Scheduler, Settings, Tasks, can_join};
+use crate::request::{Bio, Op, ProcessId, RequestId};
+use crate::units::{Nanos, Sector};
+use burst::Burst;
+use clock::Clock;
+use depth::Depths;
+use idling::QueueingWatch;
+use peak_rate::PeakRate;
+use positions::Positions;
+use queue::{BfqQueue, Jiffies, QueueId};
+use raising::Spans;
+use seek::DiskKind;
+use slots::{Slots, Stage};
+use tasks::{ASYNC_QUEUES, Task};
+use tunables::{TUNABLES, Tuning};
+
+/// The state of BFQ.
+pub struct Bfq {
+    tuning: Tuning,
+    spans: Spans,
+    depths: Depths,
+    clock: Clock,
+    journal: Journal,
+
+    wf2q: Wf2q,
+    /// By the number of their entity.
+    queues: Vec<BfqQueue>,
+    tasks: Vec<Task>,
+    /// Of each group, [`ASYNC_QUEUES`].
+    async_queues: Vec<Option<QueueId>>,
+    /// By group: the queue made last, and where next requests are.
+    last_created: Vec<Option<QueueId>>,
+    positions: Vec<Positions>,
+
+    slots: Slots,
+    links: Links,
+    merges: MergeIndex,
+    /// Inserted at the head: goes before all others.
+    head: List,
+    at_head: usize,
+    /// Requests in queues, and with the disk.
+    waiting_sorted: u32,
+    in_driver: u32,
+    /// Hardware queues, and the next of them to be told to go on.
+    hw_queues: u16,
+    to_wake: u16,
+
+    in_service: Option<QueueId>,
+    /// Where the last request of the queue in service ended; 0: it had none.
+    in_service_end: Sector,
+    last_position: Sector,
+    last_budget_start: u64,
+    last_idling_start: u64,
+    last_idling_start_jiffies: Jiffies,
+    /// The disk waits until then.
+    idle_until: Nanos,
+
+    max_budget: i32,
+    /// In eighths, weighted.
+    budgets_assigned: u32,
+    peak_rate: PeakRate,
+    queueing: QueueingWatch,
+    /// Not rotational, and queues commands (`nonrot_with_queueing`).
+    flash_with_queueing: bool,
+    burst: Burst,
+    /// Whose request ended last, unless that queue is shared.
+    last_completed: Option<QueueId>,
+    /// The next request of the queue in service is to be watched; the one that is.
+    wait_dispatch: bool,
+    waited: Option<RequestId>,
+    last_empty_occupied: u64,
+    /// Requests of others were served since.
+    injected: bool,
+}
+
+impl Bfq {
+    fn disk_kind(&self) -> DiskKind {
+        DiskKind { rotational: self.tuning.rotational }
+    }
+
+    /// All hardware queues should run if anything waits (`bfq_schedule_dispatch`).
+    fn schedule_dispatch(&mut self) {
+        if self.waiting_sorted > 0 {
+            self.to_wake = 0;
+        }
+    }
+
+    /// A queue has the disk and has nothing to ask for: others' requests may have to wait.
+    pub fn keeps_the_disk_idle(&self) -> bool {
+        self.in_service.is_some_and(|q| self.queues[q.index()].is_empty())
+    }
+}
+
+impl Scheduler for Bfq {
+    const INFO: Info = Info {
+        name: "bfq",
+        generation: Generation::MultiQueue,
+        summary: "shares of sectors by weight, budgets, idling, and raised weights for who waits before a screen",
+        follows: "Linux 7.3, bfq-iosched.c; without actuators, REQ_META and changes of priority during a run",
+        // bfq's own figure: about 1.9 us of scheduling per request on a desktop CPU
+        // (Documentation/block/bfq-iosched.rst, "low latency" off).
+        lock_ns: 1900,
+        tunables: TUNABLES,
+    };
+
+    fn new(settings: &Settings, limits: &QueueLimits, tasks: &Tasks) -> Self {
+        let tuning = Tuning::new(settings, limits);
+        let requests = limits.nr_requests as usize;
+        let groups = tasks.cgroups().len();
+        let mut wf2q = Wf2q::new(limits.ticks);
+        wf2q.know_groups(tasks.cgroups());
+        let disk = DiskKind { rotational: tuning.rotational };
+        let mut bfq = Bfq {
+            spans: Spans::new(&tuning),
+            depths: Depths::new(limits.nr_requests),
+            clock: Clock::new(tuning.ticks),
+            journal: Journal::default(),
+            wf2q,
+            queues: Vec::new(),
+            tasks: Vec::new(),
+            async_queues: vec![None; groups * ASYNC_QUEUES],
+            last_created: vec![None; groups],
+            positions: (0..groups).map(|_| Positions::default()).collect(),
+            slots: Slots::with_capacity(requests),
+            links: Links::with_capacity(requests),
+            merges: MergeIndex::with_capacity(requests),
+            head: List::EMPTY,
+            at_head: 0,
+            waiting_sorted: 0,
+            in_driver: 0,
+            hw_queues: limits.hw_queues,
+            to_wake: u16::MAX,
+            in_service: None,
+            in_service_end: Sector(0),
+            last_position: Sector(0),
+            last_budget_start: 0,
+            last_idling_start: 0,
+            last_idling_start_jiffies: 0,
+            idle_until: Nanos::NEVER,
+            max_budget: budget::DEFAULT_MAX_BUDGET,
+            budgets_assigned: 0,
+            peak_rate: PeakRate::new(disk),
+            queueing: QueueingWatch::new(),
+            flash_with_queueing: !tuning.rotational,
+            burst: Burst::new(&tuning),
+            last_completed: None,
+            wait_dispatch: false,
+            waited: None,
+            last_empty_occupied: 0,
+            injected: false,
+            tuning,
+        };
+        if bfq.tuning.max_budget > 0 {
+            bfq.max_budget = bfq.tuning.max_budget;
+        } else if bfq.tuning.timeout_is_set {
+            bfq.update_max_budget();
+        }
+        bfq
+    }
+
+    #[inline]
+    fn find_merge(&mut self, queue: &Queue<'_>, bio: &Bio) -> Option<Merge> {
+        self.clock.set(queue.now);
+        self.find_bio_merge(queue, bio)
+    }
+
+    fn bio_merged(&mut self, queue: &Queue<'_>, merge: Merge, _: Sector) {
+        match merge {
+            Merge::Back(id) => {
+                self.slots[id].sectors = queue.requests[id].sectors;
+                self.merges.grown(id, queue.requests[id].end());
+            }
+            Merge::Front(id) => {
+                let request = &queue.requests[id];
+                let old = std::mem::replace(&mut self.slots[id].sector, request.sector);
+                self.slots[id].sectors = request.sectors;
+                // The kernel leaves its tree as it is, in which the order has not changed.
+                let sorted = &mut self.queues[self.slots[id].queue.index()].sorted;
+                sorted.remove(old, id);
+                sorted.insert(request.sector, id);
+                self.merges.grown_downwards(id);
+            }
+        }
+    }
+
+    fn neighbour(&self, queue: &Queue<'_>, id: RequestId, after: bool) -> Option<RequestId> {
+        let slot = &self.slots[id];
+        let sorted = &self.queues[slot.queue.index()].sorted;
+        let other = if after { sorted.above(slot.sector, id) } else { sorted.below(slot.sector, id) }?;
+        let (first, next) = if after { (id, other) } else { (other, id) };
+        let open = !self.merges.is_full(first) && !self.merges.is_full(next);
+        (open && can_join(queue, first, next)).then_some(other)
+    }
+
+    fn find_join(&mut self, queue: &Queue<'_>, id: RequestId) -> Option<RequestId> {
+        self.clock.set(queue.now);
+        self.assign(queue, id);
+        self.merges.find_join(queue, id)
+    }
+
+    /// `bfq_requests_merged`.
+    fn requests_merged(&mut self, queue: &Queue<'_>, kept: RequestId, gone: RequestId) {
+        self.clock.set(queue.now);
+        let (keeper, goner) = (self.slots[kept], self.slots[gone]);
+        let same_queue = keeper.queue == goner.queue;
+        let own = &mut self.queues[keeper.queue.index()];
+        let both_wait = keeper.stage == Stage::Waits && goner.stage == Stage::Waits;
+        if same_queue && both_wait && goner.fifo_time < keeper.fifo_time {
+            self.links.remove(&mut own.fifo, kept);
+            self.links.insert_after(&mut own.fifo, gone, kept);
+            self.slots[kept].fifo_time = goner.fifo_time;
+        }
+        if own.next == Some(gone) {
+            own.next = Some(kept);
+        }
+        if goner.stage == Stage::Waits {
+            self.remove_request(gone);
+        }
+        self.slots[kept].sectors += goner.sectors;
+        self.merges.grown(kept, queue.requests[gone].end());
+        self.finish(gone);
+    }
+
+    #[inline]
+    fn insert(&mut self, queue: &Queue<'_>, id: RequestId, at: InsertAt) {
+        self.clock.set(queue.now);
+        if self.slots.stage(id) == Stage::Started {
+            // It comes back from the driver.
+            self.finish(id);
+        }
+        self.assign(queue, id);
+        match at {
+            InsertAt::Head => {
+                self.slots[id].stage = Stage::AtHead;
+                self.links.push_front(&mut self.head, id);
+                self.at_head += 1;
+            }
+            InsertAt::Sorted => {
+                self.insert_sorted(id);
+                self.merges.insert(queue, id);
+            }
+        }
+        self.reap();
+    }
+
+    #[inline]
+    fn dispatch(&mut self, queue: &Queue<'_>, _: u16) -> Option<RequestId> {
+        self.clock.set(queue.now);
+        let id = self.next_request();
+        self.reap();
+        id
+    }
+
+    #[inline]
+    fn completed(&mut self, queue: &Queue<'_>, id: RequestId) {
+        self.clock.set(queue.now);
+        self.finish(id);
+    }
+
+    fn woken(&mut self) -> Option<u16> {
+        let next = self.to_wake;
+        if next >= self.hw_queues {
+            return None;
+        }
+        self.to_wake += 1;
+        Some(next)
+    }
+
+    fn depth_limit(&self, _: &Queue<'_>, process: ProcessId, op: Op, sync: bool) -> u32 {
+        self.limit_for(process, op, sync)
+    }
+
+    fn least_depth(&self) -> u32 {
+        1
+    }
+
+    #[inline]
+    fn next_timer(&self) -> Nanos {
+        self.idle_until
+    }
+
+    fn timer(&mut self, queue: &Queue<'_>) -> bool {
+        self.clock.set(queue.now);
+        self.idle_timer();
+        self.reap();
+        self.waiting_sorted > 0
+    }
+
+    #[inline]
+    fn has_work(&self, _: u16) -> bool {
+        self.waiting() > 0
+    }
+
+    #[inline]
+    fn waiting(&self) -> usize {
+        self.waiting_sorted as usize + self.at_head
+    }
+
+    fn process_exited(&mut self, queue: &Queue<'_>, process: ProcessId) {
+        self.clock.set(queue.now);
+        self.exit(process);
+    }
+
+    fn journal(&mut self) -> Option<&mut Journal> {
+        Some(&mut self.journal)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,261 @@
+//! Which queue is served, and until when.
+
+use super::Bfq;
+use super::peak_rate::Dispatch;
+use super::queue::{Jiffies, QueueId};
+use super::slots::Stage;
+use crate::request::RequestId;
+use crate::scheduler::journal::{Decision, EndReason, IdleEnd};
+use crate::units::{Nanos, Sector};
+
+impl Bfq {
+    /// The next request for the disk (`__bfq_dispatch_request`).
+    pub(super) fn next_request(&mut self) -> Option<RequestId> {
+        if let Some(id) = self.links.pop_front(&mut self.head) {
+            self.at_head -= 1;
+            let q = self.slots[id].queue;
+            self.queues[q.index()].dispatched += 1;
+            self.hand_over(id);
+            return Some(id);
+        }
+        if self.total_busy() == 0 || self.tuning.strict_guarantees && self.in_driver > 0 {
+            return None;
+        }
+        let q = self.select_queue()?;
+        let id = self.dispatch_from(q);
+        self.hand_over(id);
+        Some(id)
+    }
+
+    fn hand_over(&mut self, id: RequestId) {
+        self.in_driver += 1;
+        self.slots[id].stage = Stage::Started;
+    }
+
+    /// The queue in service, one whose requests are injected into its slice, or the next
+    /// (`bfq_select_queue`); none if the disk waits.
+    fn select_queue(&mut self) -> Option<QueueId> {
+        let mut current = self.in_service;
+        if let Some(q) = current
+            && self.may_expire_for_timeout(q)
+            && !self.must_idle(q)
+        {
+            self.expire(q, false, EndReason::TimeOut);
+            current = None;
+        }
+        loop {
+            let q = match current {
+                Some(q) => q,
+                None => self.begin_service()?,
+            };
+            let queue = &self.queues[q.index()];
+            let reason = match queue.next {
+                Some(next) if self.charge_for(next, q) <= self.budget_left(q) => {
+                    self.stop_idling(q, IdleEnd::Request);
+                    return Some(q);
+                }
+                Some(_) => EndReason::BudgetExhausted,
+                None if queue.wait_request || queue.dispatched != 0 && self.better_to_idle(q) => {
+                    return self.choose_instead(q);
+                }
+                None => EndReason::NoMoreRequests,
+            };
+            self.expire(q, false, reason);
+            current = None;
+        }
+    }
+
+    /// The next queue by B-WF2Q+ comes into service (`bfq_set_in_service_queue`).
+    fn begin_service(&mut self) -> Option<QueueId> {
+        let next = self.wf2q.next(self.clock.run);
+        self.in_service = next;
+        self.in_service_end = Sector(0);
+        let q = next?;
+        self.queues[q.index()].fifo_checked = false;
+        self.budgets_assigned = (self.budgets_assigned * 7 + 256) / 8;
+        self.do_not_count_waiting(q);
+        self.start_budget_timeout(q);
+        let slice = Nanos(
+            (self.queues[q.index()].budget_timeout - self.clock.jiffies).max(0) as u64
+                * (1_000_000_000 / self.tuning.ticks.hz()),
+        );
+        let budget = self.budget(q).max(0) as u32;
+        self.note(q, Decision::SliceStart { budget, slice });
+        Some(q)
+    }
+
+    /// A soft real-time queue that has waited for its turn since its last one stays raised
+    /// for that much longer.
+    fn do_not_count_waiting(&mut self, q: QueueId) {
+        let (jiffies, soft_rt) = (self.clock.jiffies, self.spans.soft_rt);
+        let queue = &mut self.queues[q.index()];
+        let since: Jiffies = queue.budget_timeout;
+        let raising = &mut queue.raising;
+        let raised_for_soft_rt = raising.coeff > 1 && raising.cur_max_time == soft_rt;
+        if raised_for_soft_rt && raising.last_start_finish < jiffies && since < jiffies {
+            if since > raising.last_start_finish {
+                raising.last_start_finish += jiffies - since;
+            } else {
+                raising.last_start_finish = jiffies;
+            }
+        }
+    }
+
+    /// The queue's next request leaves (`bfq_dispatch_rq_from_bfqq`).
+    fn dispatch_from(&mut self, q: QueueId) -> RequestId {
+        let id = self.queues[q.index()].next.expect("a selected queue has a request");
+        let charge = self.charge_for(id, q);
+        self.serve(q, charge);
+        let in_service = self.in_service == Some(q);
+        if in_service && std::mem::take(&mut self.wait_dispatch) {
+            self.waited = Some(id);
+        }
+        self.queues[q.index()].dispatched += 1;
+        self.observe_rate(q, id);
+        self.remove_request(id);
+        if in_service {
+            self.update_raising(q);
+            if self.total_busy() > 1 && self.queues[q.index()].is_idle_class() {
+                self.expire(q, false, EndReason::BudgetExhausted);
+            }
+        }
+        id
+    }
+
+    fn observe_rate(&mut self, q: QueueId, id: RequestId) {
+        let slot = self.slots[id];
+        let dispatch = Dispatch {
+            now: self.clock.now,
+            sector: slot.sector,
+            sectors: slot.sectors,
+            last_position: self.last_position,
+            in_driver: self.in_driver,
+        };
+        if self.peak_rate.dispatched(self.disk_kind(), dispatch) {
+            self.update_max_budget();
+        }
+        self.last_position = slot.end();
+        if self.in_service == Some(q) {
+            self.in_service_end = self.last_position;
+        }
+    }
+
+    /// A waiting request leaves its queue (`bfq_remove_request`).
+    pub(super) fn remove_request(&mut self, id: RequestId) {
+        let slot = self.slots[id];
+        let q = slot.queue;
+        if self.queues[q.index()].next == Some(id) {
+            let next = self.find_next(q, id);
+            self.queues[q.index()].next = next;
+            self.budget_for_next(q);
+        }
+        let queue = &mut self.queues[q.index()];
+        self.links.remove(&mut queue.fifo, id);
+        queue.sorted.remove(slot.sector, id);
+        queue.queued[usize::from(slot.sync)] -= 1;
+        self.waiting_sorted -= 1;
+        self.merges.remove(id);
+        if !queue.is_empty() {
+            if !self.flash_with_queueing {
+                self.move_in_positions(q);
+            }
+            return;
+        }
+        queue.next = None;
+        if queue.busy && self.in_service != Some(q) {
+            self.remove_busy(q, false);
+            self.set_budget(q, 0);
+            self.reset_service(q);
+        }
+        self.leave_positions(q);
+    }
+
+    /// The slice of the queue in service ends (`bfq_bfqq_expire`).
+    pub(super) fn expire(&mut self, q: QueueId, without_idling: bool, reason: EndReason) {
+        let (slow, time_ms) = self.slowness(q, without_idling);
+        let raised = self.queues[q.index()].is_raised();
+        if !raised && (slow || reason == EndReason::TimeOut && self.has_a_third_left(q)) {
+            self.charge_time(q, time_ms);
+        }
+        if self.tuning.low_latency {
+            self.remember_for_soft_rt(q);
+        }
+        self.injected = false;
+        self.wait_dispatch = false;
+        self.waited = None;
+        let service = self.service(q).max(0) as u32;
+        self.note(q, Decision::SliceEnd { reason, service });
+        self.recalculate_budget(q, reason);
+        if self.leave_service(q, reason) {
+            return;
+        }
+        let used_up = matches!(reason, EndReason::TimeOut | EndReason::BudgetExhausted);
+        if !self.queues[q.index()].busy && !used_up {
+            self.queues[q.index()].non_blocking_wait = true;
+        } else {
+            self.reset_service(q);
+        }
+        self.wf2q.reset_service_above(q);
+    }
+
+    fn remember_for_soft_rt(&mut self, q: QueueId) {
+        let jiffies = self.clock.jiffies;
+        let queue = &mut self.queues[q.index()];
+        if !queue.is_raised() {
+            queue.raising.last_start_finish = jiffies;
+        }
+        if queue.is_empty() {
+            if queue.dispatched == 0 {
+                let start = self.soft_rt_next_start(q);
+                self.queues[q.index()].soft_rt_next_start = start;
+            } else {
+                // To be told when its last request has ended.
+                queue.softrt_update = true;
+            }
+        }
+    }
+
+    /// `__bfq_bfqq_expire`; true if the queue is gone.
+    pub(super) fn leave_service(&mut self, q: QueueId, reason: EndReason) -> bool {
+        let queue = &mut self.queues[q.index()];
+        if queue.coop && queue.seeks.seeky() {
+            queue.split_coop = true;
+        }
+        let keeps = reason == EndReason::Preempted && self.idling_guarantees_service(q);
+        if self.queues[q.index()].is_empty() && !keeps {
+            if self.queues[q.index()].dispatched == 0 {
+                self.queues[q.index()].budget_timeout = self.clock.jiffies;
+            }
+            self.remove_busy(q, true);
+        } else {
+            self.requeue(q, true);
+            if !self.flash_with_queueing && !self.queues[q.index()].is_empty() {
+                self.move_in_positions(q);
+            }
+        }
+        let why = match reason {
+            EndReason::TooIdle | EndReason::TimeOut => IdleEnd::TimeOut,
+            _ => IdleEnd::GivenUp,
+        };
+        self.stop_idling(q, why);
+        self.in_service = None;
+        self.wf2q.end_service();
+        self.free_if_unused(q);
+        !self.queues[q.index()].used
+    }
+
+    /// The time of waiting for the queue in service is over (`bfq_idle_slice_timer`).
+    pub(super) fn idle_timer(&mut self) {
+        self.idle_until = Nanos::NEVER;
+        let Some(q) = self.in_service else { return };
+        let queue = &mut self.queues[q.index()];
+        queue.wait_request = false;
+        let nothing_came = queue.queued == [0; 2];
+        self.note(q, Decision::IdleEnd { why: IdleEnd::TimeOut });
+        if self.budget_time_is_over(q) {
+            self.expire(q, true, EndReason::TimeOut);
+        } else if nothing_came {
+            self.expire(q, true, EndReason::TooIdle);
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! What BFQ keeps of each request, by id.
+
+use super::queue::{QueueId, TaskIndex};
+use crate::request::{Request, RequestId};
+use crate::units::Sector;
+
+/// Where a request stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// Not here.
+    Gone,
+    /// Belongs to a queue, is in no list yet.
+    Assigned,
+    /// Sorted into its queue.
+    Waits,
+    /// In the dispatch list, before all queues.
+    AtHead,
+    /// With the disk.
+    Started,
+}
+
+/// One request.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Slot {
+    pub stage: Stage,
+    pub sync: bool,
+    pub sectors: u32,
+    pub sector: Sector,
+    pub queue: QueueId,
+    pub task: TaskIndex,
+    /// When it has waited for too long, in ns.
+    pub fifo_time: u64,
+}
+
+impl Slot {
+    pub fn end(&self) -> Sector {
+        self.sector.offset(self.sectors)
+    }
+}
+
+/// All of them.
+#[derive(Debug)]
+pub(super) struct Slots(Vec<Slot>);
+
+impl Slots {
+    pub fn with_capacity(requests: usize) -> Slots {
+        Slots(Vec::with_capacity(requests))
+    }
+
+    /// What is known of any request, also of one that has never been here.
+    #[inline]
+    pub fn stage(&self, id: RequestId) -> Stage {
+        self.0.get(id.index()).map_or(Stage::Gone, |slot| slot.stage)
+    }
+
+    /// The request belongs to a queue now.
+    #[inline]
+    pub fn assign(&mut self, id: RequestId, request: &Request, task: TaskIndex, queue: QueueId) {
+        let slot = Slot {
+            stage: Stage::Assigned,
+            sync: request.sync,
+            sectors: request.sectors,
+            sector: request.sector,
+            queue,
+            task,
+            fifo_time: 0,
+        };
+        if id.index() >= self.0.len() {
+            self.0.resize(id.index() + 1, Slot { stage: Stage::Gone, ..slot });
+        }
+        self.0[id.index()] = slot;
+    }
+}
+
+impl std::ops::Index<RequestId> for Slots {
+    type Output = Slot;
+    #[inline]
+    fn index(&self, id: RequestId) -> &Slot {
+        &self.0[id.index()]
+    }
+}
+
+impl std::ops::IndexMut<RequestId> for Slots {
+    #[inline]
+    fn index_mut(&mut self, id: RequestId) -> &mut Slot {
+        &mut self.0[id.index()]
+    }
+}

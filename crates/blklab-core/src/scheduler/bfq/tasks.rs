@@ -1,0 +1,298 @@
+//! Processes and their queues: which queue a request belongs to, splits, ends of processes.
+
+use super::Bfq;
+use super::queue::{BfqQueue, Learnt, QueueId, Raising, TaskIndex};
+use super::slots::Stage;
+use crate::request::{IoPrio, PrioClass, ProcessId, RequestId};
+use crate::scheduler::journal::{Decision, EndReason};
+use crate::scheduler::wf2q::{Class, weight_of_level};
+use crate::scheduler::{CgroupId, Queue};
+
+/// A process without a priority has the one that goes with nice 0.
+const DEFAULT_LEVEL: u8 = 4;
+const LEVELS: u8 = 8;
+const CLASSES: [Class; 3] = [Class::RealTime, Class::BestEffort, Class::Idle];
+/// Asynchronous queues of a group: eight levels of two classes, and one for the idle class.
+pub(super) const ASYNC_QUEUES: usize = 2 * LEVELS as usize + 1;
+
+/// What a process's queue had learnt before it was merged.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Saved {
+    pub learnt: Learnt,
+    pub in_large_burst: bool,
+    pub was_in_burst_list: bool,
+    pub weight: u32,
+    pub raising: Raising,
+}
+
+/// A process as BFQ knows it (`bfq_io_cq`).
+#[derive(Debug)]
+pub(super) struct Task {
+    /// Async and sync.
+    pub queues: [Option<QueueId>; 2],
+    /// Requests under way.
+    pub requests: u32,
+    pub prio: IoPrio,
+    pub cgroup: CgroupId,
+    pub saved: Saved,
+    /// The queue that its own may be merged into for good, later.
+    pub stable_merge: Option<QueueId>,
+    /// Has been.
+    pub stably_merged: bool,
+}
+
+impl Task {
+    fn new(prio: IoPrio, cgroup: CgroupId) -> Task {
+        let nothing = BfqQueue::vacant();
+        let saved = Saved {
+            learnt: nothing.learnt,
+            in_large_burst: false,
+            was_in_burst_list: false,
+            weight: 0,
+            raising: nothing.raising,
+        };
+        let (queues, requests) = ([None; 2], 0);
+        Task { queues, requests, prio, cgroup, saved, stable_merge: None, stably_merged: false }
+    }
+}
+
+/// Class as an index, and level: no class is best effort, the idle class has one level.
+fn class_and_level(prio: IoPrio) -> (u8, u8) {
+    match prio.class {
+        PrioClass::RealTime => (0, prio.level.min(LEVELS - 1)),
+        PrioClass::None => (1, DEFAULT_LEVEL),
+        PrioClass::BestEffort => (1, prio.level.min(LEVELS - 1)),
+        PrioClass::Idle => (2, LEVELS - 1),
+    }
+}
+
+/// The kernel's own thread comes first.
+pub(super) fn task_index(process: ProcessId) -> TaskIndex {
+    TaskIndex(process.0.wrapping_add(1))
+}
+
+impl Bfq {
+    /// The process of a queue, for the journal: the one that it was made for.
+    pub(super) fn process_of(&self, q: QueueId) -> ProcessId {
+        ProcessId(self.queues[q.index()].made_for.0.wrapping_sub(1))
+    }
+
+    fn know(&mut self, queue: &Queue<'_>, process: ProcessId) -> TaskIndex {
+        let task = task_index(process);
+        while self.tasks.len() <= task.index() {
+            let known = queue.tasks.get(ProcessId((self.tasks.len() as u32).wrapping_sub(1)));
+            self.tasks.push(Task::new(known.prio, known.cgroup));
+        }
+        task
+    }
+
+    /// A request has been made: which queue it belongs to (`bfq_init_rq`).
+    pub(super) fn assign(&mut self, queue: &Queue<'_>, id: RequestId) {
+        if self.slots.stage(id) != Stage::Gone {
+            return;
+        }
+        let request = &queue.requests[id];
+        let task = self.know(queue, request.process);
+        let q = self.queue_for(task, request.sync);
+        self.wf2q.request_allocated(q);
+        self.tasks[task.index()].requests += 1;
+        self.slots.assign(id, request, task, q);
+        let own = &mut self.queues[q.index()];
+        if own.merge_into.is_none() && own.process_refs == 1 {
+            own.owner = Some(task);
+        }
+        self.consider_burst(q);
+    }
+
+    /// The process's queue; a new one if it has none, or if it shares one that is to be split
+    /// (`bfq_get_bfqq_handle_split`).
+    fn queue_for(&mut self, task: TaskIndex, sync: bool) -> QueueId {
+        let Some(q) = self.tasks[task.index()].queues[usize::from(sync)] else {
+            return self.new_queue_of(task, sync, false);
+        };
+        let queue = &self.queues[q.index()];
+        if !queue.coop || !queue.split_coop || self.tasks[task.index()].stably_merged {
+            return q;
+        }
+        let waker = self.waker_after_split(q);
+        if self.queues[q.index()].in_large_burst {
+            self.tasks[task.index()].saved.in_large_burst = true;
+        }
+        self.note(q, Decision::QueueSplit);
+        let queue = &mut self.queues[q.index()];
+        if queue.process_refs == 1 && queue.merge_into.is_none() {
+            // The others have gone: it is this process's alone.
+            queue.coop = false;
+            queue.split_coop = false;
+            self.resume_state(q, task);
+            return q;
+        }
+        self.set_task_queue(task, true, None);
+        self.put_cooperators(q);
+        self.release_process_ref(q);
+        let q = self.new_queue_of(task, sync, true);
+        self.resume_state(q, task);
+        if let Some(waker) = waker {
+            self.link_to_waker(q, waker);
+        }
+        q
+    }
+
+    /// The waker that a process keeps when it leaves a shared queue (`bfq_waker_bfqq`).
+    fn waker_after_split(&self, q: QueueId) -> Option<QueueId> {
+        let waker = self.queues[q.index()].waker.queue?;
+        let mut at = self.queues[q.index()].merge_into;
+        while let Some(next) = at {
+            if next == waker {
+                return (self.queues[waker.index()].process_refs != 1).then_some(waker);
+            }
+            at = self.queues[next.index()].merge_into;
+        }
+        (self.queues[waker.index()].process_refs != 0).then_some(waker)
+    }
+
+    /// `__bfq_get_bfqq_handle_split` for a process without a queue.
+    fn new_queue_of(&mut self, task: TaskIndex, sync: bool, split: bool) -> QueueId {
+        let q = self.get_queue(task, sync, split);
+        self.set_task_queue(task, sync, Some(q));
+        if split && sync {
+            let Saved { in_large_burst, was_in_burst_list, .. } = self.tasks[task.index()].saved;
+            let in_burst = was_in_burst_list && self.burst.large || in_large_burst;
+            self.queues[q.index()].in_large_burst = in_burst;
+            if !in_burst && was_in_burst_list {
+                self.list_in_burst(q);
+            }
+            self.queues[q.index()].split_time = self.clock.jiffies;
+        }
+        q
+    }
+
+    /// `bfq_get_queue`: a new queue, or the group's asynchronous one of that priority.
+    fn get_queue(&mut self, task: TaskIndex, sync: bool, split: bool) -> QueueId {
+        let Task { prio, cgroup, .. } = self.tasks[task.index()];
+        let (class, level) = class_and_level(prio);
+        if sync {
+            let q = self.make_queue(task, true, class, level, cgroup);
+            self.queues[q.index()].process_refs = 1;
+            return if split { q } else { self.consider_stable_merge(q, task) };
+        }
+        let slot = match class {
+            2 => ASYNC_QUEUES - 1,
+            class => usize::from(class * LEVELS + level),
+        };
+        let at = usize::from(cgroup.0) * ASYNC_QUEUES + slot;
+        let q = match self.async_queues[at] {
+            Some(q) => q,
+            None => {
+                let q = self.make_queue(task, false, class, level, cgroup);
+                // The group holds it too.
+                self.queues[q.index()].process_refs = 1;
+                self.async_queues[at] = Some(q);
+                q
+            }
+        };
+        self.queues[q.index()].process_refs += 1;
+        q
+    }
+
+    fn make_queue(&mut self, task: TaskIndex, sync: bool, class: u8, level: u8, cgroup: CgroupId) -> QueueId {
+        let q = self.wf2q.add_leaf(cgroup, CLASSES[usize::from(class)], weight_of_level(level));
+        if q.index() >= self.queues.len() {
+            self.queues.resize_with(q.index() + 1, BfqQueue::vacant);
+        }
+        let max_budget = 2 * self.current_max_budget() / 3;
+        let queue = &mut self.queues[q.index()];
+        queue.begin(task, sync, self.clock.now, self.clock.jiffies);
+        queue.class = class;
+        queue.ioprio = level;
+        queue.max_budget = max_budget;
+        queue.learnt.has_short_ttime = sync && !queue.is_idle_class();
+        q
+    }
+
+    /// `bic_set_bfqq`.
+    pub(super) fn set_task_queue(&mut self, task: TaskIndex, sync: bool, q: Option<QueueId>) {
+        let old = std::mem::replace(&mut self.tasks[task.index()].queues[usize::from(sync)], q);
+        if let Some(old) = old
+            && self.queues[old.index()].owner == Some(task)
+        {
+            self.queues[old.index()].owner = None;
+        }
+        if let Some(q) = q
+            && self.tasks[task.index()].stable_merge == Some(q)
+        {
+            self.tasks[task.index()].stable_merge = None;
+            self.put_stable_ref(q);
+        }
+    }
+
+    /// `bfq_bfqq_resume_state`.
+    fn resume_state(&mut self, q: QueueId, task: TaskIndex) {
+        let saved = self.tasks[task.index()].saved;
+        let queue = &mut self.queues[q.index()];
+        queue.learnt = saved.learnt;
+        // Without low latency nothing was raised, and nothing is.
+        let coeff = if self.tuning.low_latency { saved.raising.coeff } else { queue.raising.coeff };
+        queue.raising = saved.raising;
+        self.set_coeff(q, coeff);
+        self.wf2q.set_weight(q, saved.weight);
+        self.check_resumed_raising(q);
+    }
+
+    /// The queue that was made last in its group is another one.
+    pub(super) fn replace_last_created(&mut self, q: QueueId, by: Option<QueueId>) {
+        let group = self.group(q) as usize;
+        if self.last_created[group] == Some(q) {
+            self.last_created[group] = by;
+        }
+    }
+
+    /// A process uses the queue no more (`bfq_release_process_ref`).
+    pub(super) fn release_process_ref(&mut self, q: QueueId) {
+        let queue = &self.queues[q.index()];
+        if queue.busy && queue.is_empty() && self.in_service != Some(q) {
+            self.remove_busy(q, false);
+        }
+        self.replace_last_created(q, None);
+        self.queues[q.index()].process_refs -= 1;
+        self.free_if_unused(q);
+    }
+
+    /// Nor those that it was to be merged into (`bfq_put_cooperator`).
+    fn put_cooperators(&mut self, q: QueueId) {
+        let mut at = self.queues[q.index()].merge_into;
+        while let Some(next) = at {
+            at = self.queues[next.index()].merge_into;
+            self.queues[next.index()].process_refs -= 1;
+            self.free_if_unused(next);
+        }
+    }
+
+    /// A process has ended (`bfq_exit_icq`).
+    pub(super) fn exit(&mut self, process: ProcessId) {
+        let task = task_index(process);
+        if task.index() >= self.tasks.len() {
+            return;
+        }
+        if let Some(stable) = self.tasks[task.index()].stable_merge.take() {
+            self.put_stable_ref(stable);
+        }
+        for sync in [true, false] {
+            if let Some(q) = self.tasks[task.index()].queues[usize::from(sync)] {
+                self.set_task_queue(task, sync, None);
+                self.exit_queue(q);
+            }
+        }
+    }
+
+    fn exit_queue(&mut self, q: QueueId) {
+        if self.in_service == Some(q) {
+            let service = self.service(q).max(0) as u32;
+            self.note(q, Decision::SliceEnd { reason: EndReason::Released, service });
+            self.leave_service(q, EndReason::TimeOut);
+            self.schedule_dispatch();
+        }
+        self.put_cooperators(q);
+        self.release_process_ref(q);
+    }
+}

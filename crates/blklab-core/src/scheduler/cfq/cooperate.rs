@@ -1,0 +1,146 @@
+//! Processes that read one area together share a queue, and get their own again when they do
+//! not any more.
+
+use super::Cfq;
+use super::state::{Class, QueueId};
+use crate::scheduler::journal::{Decision, EndReason};
+use crate::units::{Nanos, Sector};
+
+/// Two requests no further apart than this are close (`CFQQ_CLOSE_THR`).
+const CLOSE_SECTORS: u64 = 8 * 1024;
+
+impl Cfq {
+    /// `cfq_rq_close`
+    pub(super) fn is_close(&self, sector: Sector) -> bool {
+        sector.0.abs_diff(self.last_position) <= CLOSE_SECTORS
+    }
+
+    /// A queue of the same level whose next request is close to where the last one ended
+    /// (`cfqq_close`).
+    fn closest(&self, level: u8) -> Option<QueueId> {
+        let (below, above) =
+            self.positions.around(&self.position_sets[usize::from(level)], self.last_position);
+        if let Some(exact) = below.filter(|&q| self.positions.key(q) == self.last_position) {
+            return Some(exact as QueueId);
+        }
+        let next_of = |q: u32| {
+            let next = self.queues[q as QueueId].next.expect("who has a position has a request");
+            self.slots[next.index()].sector
+        };
+        let close = |q: &u32| self.is_close(next_of(*q));
+        let away = |&q: &u32| next_of(q).0.abs_diff(self.last_position);
+        below.into_iter().chain(above).filter(close).min_by_key(away).map(|q| q as QueueId)
+    }
+
+    /// A queue that goes on where this one, which has run empty, stopped
+    /// (`cfq_close_cooperator`).
+    pub(super) fn close_cooperator(&self, q: QueueId) -> Option<QueueId> {
+        let queue = &self.queues[q];
+        let alone = self.groups[queue.group].queues == 1;
+        if queue.class == Class::Idle || !queue.sync || queue.is_seeky() || alone {
+            return None;
+        }
+        self.closest(queue.level).filter(|&other| {
+            let other = &self.queues[other];
+            other.group == queue.group && other.sync && !other.is_seeky() && other.class == queue.class
+        })
+    }
+
+    /// The processes of one of the two queues shall move to the other, of fewer to more
+    /// (`cfq_setup_merge`). They do with their next requests.
+    pub(super) fn plan_merge(&mut self, q: QueueId, mut other: QueueId) {
+        if self.queues[other].holders == 0 {
+            return;
+        }
+        while let Some(further) = self.queues[other].merge_with {
+            if further == q {
+                return;
+            }
+            other = further;
+        }
+        let (own, others) = (self.queues[q].holders, self.queues[other].holders);
+        if own == 0 || others == 0 {
+            return;
+        }
+        let (from, to, moving) = if others >= own { (q, other, own) } else { (other, q, others) };
+        self.queues[from].merge_with = Some(to);
+        self.queues[to].holders += moving;
+    }
+
+    /// The process, whose queue is `q`, moves to where that is to be merged
+    /// (`cfq_merge_cfqqs`).
+    pub(super) fn move_to_merged(&mut self, context: usize, q: QueueId, to: QueueId) -> QueueId {
+        self.note_for(context, Decision::QueuesMerged { with: self.queues[to].process });
+        self.contexts[context].queues[1] = Some(to);
+        self.queues[to].flags.coop = true;
+        self.release(q);
+        to
+    }
+
+    /// The process leaves the shared queue `q`; the last one keeps it (`split_cfqq`).
+    pub(super) fn split(&mut self, context: usize, q: QueueId) -> Option<QueueId> {
+        self.note_for(context, Decision::QueueSplit);
+        if self.queues[q].holders == 1 {
+            let queue = &mut self.queues[q];
+            queue.process = Cfq::process_of(context);
+            queue.flags.coop = false;
+            queue.flags.split_coop = false;
+            return Some(q);
+        }
+        self.contexts[context].queues[1] = None;
+        self.release_merge_plan(q);
+        self.release(q);
+        None
+    }
+
+    /// One process less will move along the chain of planned merges (`cfq_put_cooperator`).
+    fn release_merge_plan(&mut self, q: QueueId) {
+        let mut next = self.queues[q].merge_with;
+        while let Some(to) = next {
+            next = self.queues[to].merge_with;
+            self.release(to);
+        }
+    }
+
+    /// A process uses the queue no more (`cfq_put_queue`).
+    pub(super) fn release(&mut self, q: QueueId) {
+        self.queues[q].holders -= 1;
+        self.free_if_unused(q);
+    }
+
+    /// Nobody uses the queue and none of its requests lives: it is no more.
+    pub(super) fn free_if_unused(&mut self, q: QueueId) {
+        if self.queues[q].holders > 0 || self.queues[q].requests > 0 {
+            return;
+        }
+        if self.active == Some(q) {
+            self.expire(false, EndReason::Released);
+            self.kick();
+        }
+        debug_assert!(!self.queues[q].on_rr, "only the active queue is busy without requests");
+        self.queues.remove(q);
+    }
+
+    /// The process has ended (`cfq_exit_icq`).
+    pub(super) fn leave(&mut self, context: usize) {
+        self.contexts[context].alive = false;
+        for kind in [0, 1] {
+            let Some(q) = self.contexts[context].queues[kind].take() else { continue };
+            if self.active == Some(q) {
+                self.expire(false, EndReason::Released);
+                self.kick();
+            }
+            self.release_merge_plan(q);
+            self.release(q);
+        }
+        self.contexts[context].known = false;
+    }
+
+    /// The block layer is to ask for requests although nothing ends
+    /// (`cfq_schedule_dispatch`).
+    fn kick(&mut self) {
+        if self.busy > 0 {
+            self.kick = Nanos(self.now as u64);
+        }
+    }
+}

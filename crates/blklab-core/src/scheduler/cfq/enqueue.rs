@@ -1,0 +1,74 @@
+//! A request comes, and perhaps takes the disk from somebody.
+
+use super::Cfq;
+use super::state::{Class, Kind, QueueId};
+use crate::request::{Request, RequestId};
+use crate::scheduler::journal::{Decision, EndReason};
+
+impl Cfq {
+    /// What a request that now waits in its queue changes (`cfq_rq_enqueued`).
+    pub(super) fn enqueued(&mut self, id: RequestId, request: &Request) {
+        let slot = self.slots[id.index()];
+        let q = slot.queue;
+        self.queued += 1;
+        self.learn_from(id, request);
+        self.update_idle_window(q, slot.context);
+        self.remember_position(q, request);
+        if self.active == Some(q) {
+            self.idled_for(q, request.sectors);
+        } else if self.should_preempt(q, request, slot.sync) {
+            self.preempt(q);
+        }
+    }
+
+    /// The queue, not the active one, takes the disk from that at once
+    /// (`cfq_should_preempt`).
+    fn should_preempt(&self, q: QueueId, request: &Request, sync: bool) -> bool {
+        let Some(active) = self.active else { return false };
+        let (new, old) = (&self.queues[q], &self.queues[active]);
+        if new.class == Class::Idle {
+            return false;
+        }
+        if old.class == Class::Idle {
+            return true;
+        }
+        let (new_rt, old_rt) = (new.class == Class::RealTime, old.class == Class::RealTime);
+        if old_rt && !new_rt {
+            return false;
+        }
+        if sync && !old.sync && !old.flags.must_dispatch {
+            return true;
+        }
+        // Between groups nobody preempts, except for those above.
+        if !self.is_within(old.group, new.group) {
+            return false;
+        }
+        if old.slice_used(self.now) || new_rt && !old_rt {
+            return true;
+        }
+        // All that do not get idled for are served as one.
+        let as_one = self.serving_kind == Kind::SyncNoIdle && new.kind() == Kind::SyncNoIdle;
+        if old.is_empty() && (as_one || !self.should_idle(active)) {
+            return true;
+        }
+        // As good as what is waited for.
+        self.active_context.is_some() && old.flags.wait_request && self.is_close(request.sector)
+    }
+
+    /// `cfq_preempt_queue`
+    fn preempt(&mut self, q: QueueId) {
+        let Some(active) = self.active else { return };
+        let old_kind = self.queues[active].kind();
+        self.note(q, Decision::Preempts { process: self.queues[active].process });
+        self.expire(true, EndReason::Preempted);
+        let queue = &self.queues[q];
+        // Another kind of load: what is left of the old one's turn does not come first.
+        if old_kind != queue.kind() {
+            self.groups[queue.group].saved = None;
+        }
+        self.schedule(q, true);
+        let queue = &mut self.queues[q];
+        queue.slice_end = 0;
+        queue.flags.slice_new = true;
+    }
+}

@@ -1,0 +1,378 @@
+//! `cfq`: completely fair queueing: every process gets slices of the disk's time.
+//!
+//! Follows the single-queue scheduler of Linux 4.12 (`block/cfq-iosched.c`, with cgroups on
+//! the default hierarchy and the legacy elevator core around it).
+//!
+//! Requests that a process waits for go into a queue of its own, those that nobody waits for
+//! into one queue for each priority. One queue at a time is *active*: it has the disk for a
+//! time slice, so that a sequential reader reads on undisturbed, and nobody gets more of the
+//! disk's time than its priority says (`slice_sync` or `slice_async`, a fifth more or less
+//! for each level above or below 4). If the active queue runs empty, the disk is kept
+//! *idle* for `slice_idle`: the process has its answer now and will ask again close by. That
+//! one short wait saves the long way to another process's data and back.
+//!
+//! Which queue is next is decided in four steps:
+//!
+//! 1. Cgroup: the one that has had least time for its weight.
+//! 2. Class: real time, then best effort; the idle class when there is nothing else.
+//! 3. Kind of load: *sync* (worth idling for), *sync-noidle* (seeky or slow to come back:
+//!    served one after the other as if they were one, with one wait at the end), *async*.
+//!    Each has a share of the round of `target_latency` by its number of queues.
+//! 4. Queue: the one that is due first: when it became busy or was last served, later for
+//!    low priorities, sooner for what was left of its slice.
+//!
+//! A new request may *preempt*: synchronous before asynchronous, real time before others,
+//! anybody while the disk only idles for somebody whom it is not worth idling for. Processes
+//! that read one area in turns share a queue until they part. How much is worth what is
+//! learnt: think times, how many of the last 32 requests were far from the one before,
+//! whether the disk takes commands in a queue. On flash that does, nobody is idled for, and
+//! groups share requests instead of time.
+//!
+//! Left out: metadata requests (`REQ_PRIO`), which go first in the kernel and of which the
+//! model has none; and what a process changes while it runs (`ionice`, moving to another
+//! cgroup, tunables), which a run cannot do. The kernel lets a process for which the disk
+//! idles have one request beyond `nr_requests`, here it waits for one like all others: that
+//! shows where readers keep more than 128 requests. All writes that somebody waits for count as
+//! direct I/O (`REQ_IDLE`); the kernel does not idle for fsync's, so that it goes on to
+//! another process up to `slice_idle` sooner after one. In the kernel a request that ends
+//! idling or preempts runs the queue while the rest of its plug is still to come, here the
+//! queue runs behind the plug: that shows where a process submits several requests at once.
+//! Of two queues that are both close enough to cooperate the nearer is taken, in the kernel
+//! the one that its tree happens to show first. 4.12 merged requests of different priority;
+//! here they stay apart.
+
+mod complete;
+mod contexts;
+mod cooperate;
+mod enqueue;
+mod estimate;
+mod groups;
+mod idle;
+mod requests;
+mod select;
+mod service;
+mod slice;
+mod state;
+mod tunables;
+
+#[cfg(test)]
+mod tests;
+
+use super::journal::{Decision, Journal, Workload};
+use super::lists::{Links, List};
+use super::merge::MergeIndex;
+use super::ordered::{Members, Set};
+use super::{
+    CgroupId, Generation, Info, InsertAt, Merge, Queue, QueueLimits, Scheduler, Settings, Tasks, can_join,
+};
+use crate::request::{Bio, PrioClass, ProcessId, RequestId};
+use crate::units::{Nanos, Sector};
+use slab::Slab;
+use state::{Class, Context, Group, Instant, Kind, ProcessQueue, QueueId, Slot, State};
+use tunables::{TUNABLES, Tuned};
+
+/// A request of one page may be about to grow.
+const PAGE_SECTORS: u32 = 4096 / 512;
+
+/// The state of cfq.
+pub struct Cfq {
+    tuned: Tuned,
+    limits: QueueLimits,
+    /// A jiffy.
+    tick: u64,
+    now: Instant,
+
+    slots: Vec<Slot>,
+    links: Links,
+    merges: MergeIndex,
+    /// Put back at the head: goes before all others and is no longer sorted or merged.
+    head: List,
+    waiting: usize,
+
+    queues: Slab<ProcessQueue>,
+    contexts: Vec<Context>,
+    groups: Vec<Group>,
+    /// Queues by when their turn is due, in the service trees of their groups.
+    service: Members<i64>,
+    /// Queues by where their next request lies, for each level.
+    positions: Members<u64>,
+    position_sets: [Set; 8],
+    /// Groups by the time that they have had for their weight.
+    group_members: Members<i64>,
+    group_set: Set,
+    min_vdisktime: i64,
+
+    serving_group: Option<usize>,
+    serving_class: Class,
+    serving_kind: Kind,
+    workload_expires: Instant,
+    active: Option<QueueId>,
+    /// Whose request the active queue sent first.
+    active_context: Option<usize>,
+
+    busy: u32,
+    busy_sync: u32,
+    /// Requests in queues.
+    queued: u32,
+    in_driver: u32,
+    /// Dispatched and not ended, asynchronous and synchronous.
+    in_flight: [u32; 2],
+    /// Where the last request that was dispatched ended.
+    last_position: u64,
+    last_delayed_sync: Instant,
+    hw_tag: Option<bool>,
+    hw_tag_depth: u32,
+    hw_tag_samples: u32,
+
+    idle_timer: Nanos,
+    kick: Nanos,
+
+    journal: Journal,
+    idle_noted: bool,
+    workload_noted: Option<(usize, Class, Kind)>,
+}
+
+impl Cfq {
+    fn is_idling(&self) -> bool {
+        self.idle_timer != Nanos::NEVER
+    }
+
+    #[inline]
+    fn at(&mut self, queue: &Queue<'_>) {
+        self.now = queue.now.0 as Instant;
+    }
+
+    fn note(&mut self, q: QueueId, decision: Decision) {
+        if self.journal.is_kept() {
+            self.journal.note(Nanos(self.now as u64), self.queues[q].process, decision);
+        }
+    }
+
+    fn note_for(&mut self, context: usize, decision: Decision) {
+        self.journal.note(Nanos(self.now as u64), Cfq::process_of(context), decision);
+    }
+
+    /// Another cgroup, class or kind of load is served now, beginning with this queue.
+    fn note_workload(&mut self, q: QueueId) {
+        if !self.journal.is_kept() {
+            return;
+        }
+        let queue = &self.queues[q];
+        let serving = (queue.group, self.serving_class, self.serving_kind);
+        if self.workload_noted.replace(serving) != Some(serving) {
+            let decision = Decision::WorkloadChosen {
+                cgroup: CgroupId(queue.group as u16),
+                class: match self.serving_class {
+                    Class::RealTime => PrioClass::RealTime,
+                    Class::BestEffort => PrioClass::BestEffort,
+                    Class::Idle => PrioClass::Idle,
+                },
+                workload: match self.serving_kind {
+                    Kind::Async => Workload::Async,
+                    Kind::SyncNoIdle => Workload::SyncNoIdle,
+                    Kind::Sync => Workload::Sync,
+                },
+            };
+            self.note(q, decision);
+        }
+    }
+}
+
+impl Scheduler for Cfq {
+    const INFO: Info = Info {
+        name: "cfq",
+        generation: Generation::SingleQueue,
+        summary: "time slices for each process by its priority, idling for its next request (single queue)",
+        follows: "Linux 4.12, cfq-iosched.c; no metadata requests, and fsync's writes are idled for",
+        // estimate: as deadline, and trees of queues.
+        lock_ns: 1_000,
+        tunables: TUNABLES,
+    };
+
+    fn new(settings: &Settings, limits: &QueueLimits, tasks: &Tasks) -> Self {
+        let requests = limits.nr_requests as usize;
+        Cfq {
+            tuned: Tuned::new(settings, limits),
+            limits: limits.clone(),
+            tick: 1_000_000_000 / limits.ticks.hz(),
+            now: 0,
+            slots: Vec::with_capacity(requests),
+            links: Links::with_capacity(requests),
+            merges: MergeIndex::with_capacity(requests),
+            head: List::EMPTY,
+            waiting: 0,
+            queues: Slab::new(),
+            contexts: Vec::new(),
+            groups: tasks.cgroups().iter().map(Group::new).collect(),
+            service: Members::default(),
+            positions: Members::default(),
+            position_sets: [Set::EMPTY; 8],
+            group_members: Members::default(),
+            group_set: Set::EMPTY,
+            min_vdisktime: 0,
+            serving_group: None,
+            serving_class: Class::BestEffort,
+            serving_kind: Kind::Async,
+            workload_expires: 0,
+            active: None,
+            active_context: None,
+            busy: 0,
+            busy_sync: 0,
+            queued: 0,
+            in_driver: 0,
+            in_flight: [0; 2],
+            last_position: 0,
+            // As if nothing had been late for a second.
+            last_delayed_sync: -1_000_000_000,
+            hw_tag: None,
+            hw_tag_depth: 0,
+            hw_tag_samples: 0,
+            idle_timer: Nanos::NEVER,
+            kick: Nanos::NEVER,
+            journal: Journal::default(),
+            idle_noted: false,
+            workload_noted: None,
+        }
+    }
+
+    /// Only with requests of the queue that the bio would go to (`cfq_allow_bio_merge`).
+    #[inline]
+    fn find_merge(&mut self, queue: &Queue<'_>, bio: &Bio) -> Option<Merge> {
+        let q = self.queue_of(bio.process, contexts::is_sync(bio.op, bio.sync, bio.fua))?;
+        let (slots, sorted) = (&self.slots, &self.queues[q].sorted);
+        let allowed = |id: RequestId| slots[id.index()].queue == q;
+        let end = bio.sector.offset(bio.sectors);
+        self.merges.find_among(queue, bio, allowed, || sorted.starting_at(end))
+    }
+
+    fn bio_merged(&mut self, queue: &Queue<'_>, merge: Merge, _: Sector) {
+        self.at(queue);
+        match merge {
+            Merge::Back(id) => self.merges.grown(id, queue.requests[id].end()),
+            Merge::Front(id) => {
+                self.reposition(id, queue.requests[id].sector);
+                self.merges.grown_downwards(id);
+            }
+        }
+    }
+
+    fn neighbour(&self, queue: &Queue<'_>, id: RequestId, after: bool) -> Option<RequestId> {
+        let slot = &self.slots[id.index()];
+        let sorted = &self.queues[slot.queue].sorted;
+        let other = if after { sorted.above(slot.sector, id) } else { sorted.below(slot.sector, id) }?;
+        let (first, next) = if after { (id, other) } else { (other, id) };
+        let open = !self.merges.is_full(first) && !self.merges.is_full(next);
+        (open && can_join(queue, first, next)).then_some(other)
+    }
+
+    fn find_join(&mut self, queue: &Queue<'_>, id: RequestId) -> Option<RequestId> {
+        self.at(queue);
+        self.attach(queue, id);
+        let (slots, q) = (&self.slots, self.slots[id.index()].queue);
+        self.merges.find_join_among(queue, id, |first| slots[first.index()].queue == q)
+    }
+
+    fn requests_merged(&mut self, queue: &Queue<'_>, kept: RequestId, gone: RequestId) {
+        self.at(queue);
+        let Slot { state, queue: q, expires, .. } = self.slots[gone.index()];
+        if state == State::Waiting {
+            if expires < self.slots[kept.index()].expires {
+                let fifo = &mut self.queues[q].fifo;
+                self.links.remove(fifo, kept);
+                self.links.insert_after(fifo, gone, kept);
+                self.slots[kept.index()].expires = expires;
+            }
+            if self.queues[q].next == Some(gone) {
+                self.queues[q].next = Some(kept);
+            }
+            self.remove(gone);
+            self.waiting -= 1;
+        }
+        self.slots[gone.index()].state = State::Absent;
+        // `kept` is in the same queue.
+        self.queues[q].requests -= 1;
+        self.merges.grown(kept, queue.requests[gone].end());
+    }
+
+    #[inline]
+    fn insert(&mut self, queue: &Queue<'_>, id: RequestId, at: InsertAt) {
+        self.at(queue);
+        self.attach(queue, id);
+        self.waiting += 1;
+        if at == InsertAt::Head {
+            // Back from the disk (`cfq_deactivate_request`).
+            if self.slots[id.index()].state == State::Driver {
+                self.in_driver -= 1;
+            }
+            self.links.push_front(&mut self.head, id);
+            return;
+        }
+        let request = &queue.requests[id];
+        let Slot { sync, queue: q, .. } = self.slots[id.index()];
+        self.slots[id.index()].expires =
+            self.now.saturating_add(self.tuned.fifo_expire[usize::from(sync)] as i64);
+        self.links.push_back(&mut self.queues[q].fifo, id);
+        self.merges.insert(queue, id);
+        self.sort_in(id, request.sector);
+        self.enqueued(id, request);
+    }
+
+    #[inline]
+    fn dispatch(&mut self, queue: &Queue<'_>, _: u16) -> Option<RequestId> {
+        self.at(queue);
+        let id = match self.links.pop_front(&mut self.head) {
+            Some(id) => id,
+            None => {
+                let id = self.take_next(queue.requests)?;
+                self.slots[id.index()].state = State::Driver;
+                id
+            }
+        };
+        self.waiting -= 1;
+        if self.slots[id.index()].state == State::Driver {
+            // `cfq_activate_request`
+            self.in_driver += 1;
+            self.last_position = queue.requests[id].end().0;
+        }
+        Some(id)
+    }
+
+    #[inline]
+    fn completed(&mut self, queue: &Queue<'_>, id: RequestId) {
+        self.at(queue);
+        self.ended(id, &queue.requests[id]);
+    }
+
+    fn next_timer(&self) -> Nanos {
+        self.idle_timer.min(self.kick)
+    }
+
+    fn timer(&mut self, queue: &Queue<'_>) -> bool {
+        self.at(queue);
+        let kicked = std::mem::replace(&mut self.kick, Nanos::NEVER) != Nanos::NEVER;
+        let idled = self.idle_timer <= queue.now && self.idled_long_enough();
+        kicked || idled
+    }
+
+    #[inline]
+    fn has_work(&self, _: u16) -> bool {
+        self.waiting > 0
+    }
+
+    #[inline]
+    fn waiting(&self) -> usize {
+        self.waiting
+    }
+
+    fn process_exited(&mut self, queue: &Queue<'_>, process: ProcessId) {
+        self.at(queue);
+        let context = Cfq::context_of(process);
+        if self.contexts.get(context).is_some_and(|context| context.known) {
+            self.leave(context);
+        }
+    }
+
+    fn journal(&mut self) -> Option<&mut Journal> {
+        Some(&mut self.journal)
+    }
+}

@@ -1,0 +1,118 @@
+//! Requests in their queue: sorted, and which of them goes next.
+
+use super::Cfq;
+use super::state::{QueueId, Slot, State};
+use crate::request::RequestId;
+use crate::units::Sector;
+
+impl Cfq {
+    /// The one of two waiting requests that is better served now, the last having been at
+    /// `last`: synchronous before asynchronous, then the nearer one. Backwards counts
+    /// `back_seek_penalty` times; what lies more than `back_seek_max` behind comes after all
+    /// that does not, and of two such the lower one first (`cfq_choose_req`).
+    fn choose(&self, a: Option<RequestId>, b: Option<RequestId>, last: u64) -> Option<RequestId> {
+        let (Some(a), Some(b)) = (a, b) else { return a.or(b) };
+        if a == b {
+            return Some(b);
+        }
+        let (slot_a, slot_b) = (&self.slots[a.index()], &self.slots[b.index()]);
+        if slot_a.sync != slot_b.sync {
+            return Some(if slot_a.sync { a } else { b });
+        }
+        let (at_a, at_b) = (slot_a.sector.0, slot_b.sector.0);
+        let first = match (self.distance(at_a, last), self.distance(at_b, last)) {
+            (Some(to_a), Some(to_b)) => to_a < to_b || (to_a == to_b && at_a >= at_b),
+            (Some(_), None) => true,
+            (None, Some(_)) => false,
+            (None, None) => at_a <= at_b,
+        };
+        Some(if first { a } else { b })
+    }
+
+    /// How far it is from `last` to there; `None` if that is too far back.
+    fn distance(&self, to: u64, last: u64) -> Option<u64> {
+        if to >= last {
+            Some(to - last)
+        } else if to + self.tuned.back_max >= last {
+            Some((last - to).wrapping_mul(self.tuned.back_penalty))
+        } else {
+            None
+        }
+    }
+
+    /// What goes after `id`, which waits there too (`cfq_find_next_rq`).
+    fn next_after(&self, queue: QueueId, id: RequestId) -> Option<RequestId> {
+        let sorted = &self.queues[queue].sorted;
+        let at = self.slots[id.index()].sector;
+        let above = sorted.above(at, id).or_else(|| sorted.first().filter(|&first| first != id));
+        self.choose(above, sorted.below(at, id), at.0)
+    }
+
+    /// The request, which lies at `sector`, waits in its queue (`cfq_add_rq_rb`).
+    pub(super) fn sort_in(&mut self, id: RequestId, sector: Sector) {
+        let slot = &mut self.slots[id.index()];
+        slot.sector = sector;
+        slot.state = State::Waiting;
+        let q = slot.queue;
+        self.queues[q].sorted.insert(sector, id);
+        if !self.queues[q].on_rr {
+            self.add_busy(q);
+        }
+        let before = self.queues[q].next;
+        let next = self.choose(before, Some(id), self.last_position);
+        self.queues[q].next = next;
+        if before != next {
+            self.note_position(q);
+        }
+    }
+
+    /// The request has grown downwards and waits at another place (`cfq_reposition_rq_rb`).
+    pub(super) fn reposition(&mut self, id: RequestId, sector: Sector) {
+        let Slot { queue: q, sector: old, .. } = self.slots[id.index()];
+        self.queues[q].sorted.remove(old, id);
+        self.sort_in(id, sector);
+        if self.queues[q].in_positions {
+            self.note_position(q);
+        }
+    }
+
+    /// The request, which waits, leaves its queue (`cfq_remove_request`).
+    pub(super) fn remove(&mut self, id: RequestId) {
+        let q = self.slots[id.index()].queue;
+        if self.queues[q].next == Some(id) {
+            self.queues[q].next = self.next_after(q, id);
+        }
+        let sector = self.slots[id.index()].sector;
+        let queue = &mut self.queues[q];
+        self.links.remove(&mut queue.fifo, id);
+        queue.sorted.remove(sector, id);
+        // It stays among the busy ones until its turn is over.
+        if queue.is_empty() {
+            self.forget_position(q);
+        }
+        self.merges.remove(id);
+        self.queued -= 1;
+    }
+
+    /// It goes to the disk (`cfq_dispatch_insert`).
+    pub(super) fn send(&mut self, id: RequestId, sectors: u32) {
+        let q = self.slots[id.index()].queue;
+        self.queues[q].next = self.next_after(q, id);
+        self.remove(id);
+        let queue = &mut self.queues[q];
+        queue.dispatched += 1;
+        queue.sectors += u64::from(sectors);
+        self.groups[queue.group].dispatched += 1;
+        self.in_flight[usize::from(queue.sync)] += 1;
+    }
+
+    /// The oldest request if it has expired and nobody has looked in this slice
+    /// (`cfq_check_fifo`).
+    pub(super) fn expired(&mut self, q: QueueId) -> Option<RequestId> {
+        let flags = &mut self.queues[q].flags;
+        if std::mem::replace(&mut flags.fifo_checked, true) {
+            return None;
+        }
+        self.queues[q].fifo.first().filter(|oldest| self.slots[oldest.index()].expires <= self.now)
+    }
+}

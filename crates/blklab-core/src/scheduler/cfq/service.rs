@@ -1,0 +1,114 @@
+//! Who is busy, in the order of service.
+
+use super::Cfq;
+use super::state::{Class, QueueId, TREES, tree_of};
+
+/// A queue of the idle class is served so much after the last of them (`CFQ_IDLE_DELAY`).
+const IDLE_DELAY: i64 = 200_000_000;
+/// Who preempts goes so much before the first.
+const FRONT: i64 = 1_000_000_000;
+
+impl Cfq {
+    /// Put the queue where its turn is due (`cfq_service_tree_add`): from now, later for a low
+    /// priority the more queues there are, sooner by what was left of its last slice.
+    pub(super) fn schedule(&mut self, q: QueueId, front: bool) {
+        let queue = &self.queues[q];
+        let (class, group) = (queue.class, queue.group);
+        let tree = tree_of(class, queue.kind());
+        let set = &self.groups[group].trees[tree].set;
+        let key = if class == Class::Idle {
+            let last = self.service.last(set).filter(|&last| last as usize != q);
+            IDLE_DELAY + last.map_or(self.now, |last| self.service.key(last))
+        } else if front {
+            self.service.first(set).map_or(self.now, |first| self.service.key(first)) - FRONT
+        } else {
+            let residual = std::mem::take(&mut self.queues[q].residual);
+            self.slice_offset(q).wrapping_add(self.now).wrapping_sub(residual)
+        };
+        let was = self.queues[q].tree;
+        if was == Some(tree) && self.service.key(q as u32) == key {
+            return;
+        }
+        self.unschedule(q);
+        let to = &mut self.groups[group].trees[tree];
+        self.service.insert(&mut to.set, key, q as u32);
+        to.count += 1;
+        self.queues[q].tree = Some(tree);
+        if !front && was.is_none() {
+            self.group_gains_queue(group);
+        }
+    }
+
+    fn unschedule(&mut self, q: QueueId) {
+        let queue = &mut self.queues[q];
+        if let Some(tree) = queue.tree.take() {
+            let from = &mut self.groups[queue.group].trees[tree];
+            self.service.remove(&mut from.set, q as u32);
+            from.count -= 1;
+        }
+    }
+
+    /// A low priority's turn is due later than a high one's (`cfq_slice_offset`).
+    fn slice_offset(&self, q: QueueId) -> i64 {
+        let queue = &self.queues[q];
+        let others = i64::from(self.groups[queue.group].queues) - 1;
+        others.wrapping_mul(self.prio_slice(true, 0) - self.prio_slice(queue.sync, queue.level))
+    }
+
+    /// The queue has a request now (`cfq_add_cfqq_rr`).
+    pub(super) fn add_busy(&mut self, q: QueueId) {
+        let queue = &mut self.queues[q];
+        queue.on_rr = true;
+        self.busy += 1;
+        self.busy_sync += u32::from(queue.sync);
+        self.reschedule(q);
+    }
+
+    /// It has none, and its turn is over (`cfq_del_cfqq_rr`).
+    pub(super) fn remove_busy(&mut self, q: QueueId) {
+        self.queues[q].on_rr = false;
+        self.unschedule(q);
+        self.forget_position(q);
+        self.group_loses_queue(self.queues[q].group);
+        self.busy -= 1;
+        self.busy_sync -= u32::from(self.queues[q].sync);
+    }
+
+    /// `cfq_resort_rr_list`
+    pub(super) fn reschedule(&mut self, q: QueueId) {
+        if self.queues[q].on_rr {
+            self.schedule(q, false);
+            self.note_position(q);
+        }
+    }
+
+    /// Those whose next requests lie close together may cooperate: keep the queue by where its
+    /// next one lies, unless another's lies there (`cfq_prio_tree_add`).
+    pub(super) fn note_position(&mut self, q: QueueId) {
+        self.forget_position(q);
+        let queue = &mut self.queues[q];
+        let Some(next) = queue.next.filter(|_| queue.class != Class::Idle) else { return };
+        let sector = self.slots[next.index()].sector.0;
+        let set = &mut self.position_sets[usize::from(queue.level)];
+        let (below, _) = self.positions.around(set, sector);
+        if below.is_none_or(|below| self.positions.key(below) != sector) {
+            self.positions.insert(set, sector, q as u32);
+            queue.in_positions = true;
+        }
+    }
+
+    pub(super) fn forget_position(&mut self, q: QueueId) {
+        let queue = &mut self.queues[q];
+        if std::mem::take(&mut queue.in_positions) {
+            self.positions.remove(&mut self.position_sets[usize::from(queue.level)], q as u32);
+        }
+    }
+
+    /// The queue of the chosen kind of load whose turn is due first (`cfq_get_next_queue`).
+    pub(super) fn first_due(&self) -> Option<QueueId> {
+        let group = self.serving_group.filter(|_| self.queued > 0)?;
+        let tree = tree_of(self.serving_class, self.serving_kind);
+        debug_assert!(tree < TREES);
+        self.service.first(&self.groups[group].trees[tree].set).map(|q| q as usize)
+    }
+}

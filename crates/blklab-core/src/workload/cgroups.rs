@@ -1,0 +1,154 @@
+//! The cgroups of a job file: who is in which, and what they weigh.
+//!
+//! After fio 3.33's `cgroup_setup()`, which each process goes through when it starts: make a
+//! directory of that name below the root of the hierarchy, unless there is one; write the
+//! weight; move in. So a name with slashes names a cgroup within another, and since fio makes
+//! one level only, a job before it must have made the outer one.
+//!
+//! Left out: a weight that changes while processes run. fio writes a job's weight when it
+//! starts, over that of a job that has started before; here two weights of one cgroup are
+//! refused.
+
+use super::spec::{JobSpec, Membership};
+use crate::scheduler::{Cgroup, CgroupId};
+
+/// What a job may give (fio's `cgroup_weight`).
+pub const WEIGHT_RANGE: (u16, u16) = (100, 1000);
+
+/// The longest name, bytes: fio 3.33 keeps the path, mount point and all, in 64.
+pub const NAME_BYTES_MAX: usize = 48;
+
+/// One cgroup.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CgroupPlan {
+    /// Names from the outermost in, with slashes between; empty for the root.
+    pub path: String,
+    /// The cgroup around it and its weight.
+    pub group: Cgroup,
+}
+
+/// The cgroups of the jobs so far; the root comes first.
+#[derive(Debug)]
+pub(super) struct Cgroups {
+    all: Vec<CgroupPlan>,
+    /// For each, the job that gave it its weight.
+    weighed_by: Vec<Option<String>>,
+}
+
+impl Default for Cgroups {
+    fn default() -> Self {
+        Cgroups { all: vec![cgroup("", None)], weighed_by: vec![None] }
+    }
+}
+
+impl Cgroups {
+    /// The job's cgroup, made known if it is new.
+    ///
+    /// # Errors
+    /// What is wrong: the cgroup around it is nobody's, or it has another weight already.
+    pub fn enter(&mut self, job: &JobSpec) -> Result<CgroupId, String> {
+        let Membership { cgroup: Some(path), weight } = &job.membership else { return Ok(CgroupId::ROOT) };
+        let index = match self.find(path) {
+            Some(index) => index,
+            None => self.add(path)?,
+        };
+        if let Some(weight) = *weight {
+            let found = self.all[index].group.weight;
+            if let Some(other) = self.weighed_by[index].as_ref().filter(|_| found != weight) {
+                return Err(format!(
+                    "cgroup_weight={weight}, but job '{other}' gives cgroup '{path}' the weight {found}"
+                ));
+            }
+            self.all[index].group.weight = weight;
+            self.weighed_by[index] = Some(job.name.clone());
+        }
+        Ok(CgroupId(index as u16))
+    }
+
+    /// All, each behind the one around it.
+    pub fn finish(self) -> Vec<CgroupPlan> {
+        self.all
+    }
+
+    fn find(&self, path: &str) -> Option<usize> {
+        self.all.iter().position(|cgroup| cgroup.path == path)
+    }
+
+    fn add(&mut self, path: &str) -> Result<usize, String> {
+        let outer = path.rsplit_once('/').map_or("", |(outer, _)| outer);
+        let Some(parent) = self.find(outer) else {
+            return Err(format!(
+                "cgroup={path}: no job before it has cgroup={outer}, and fio makes one level only"
+            ));
+        };
+        self.all.push(cgroup(path, Some(CgroupId(parent as u16))));
+        self.weighed_by.push(None);
+        Ok(self.all.len() - 1)
+    }
+}
+
+fn cgroup(path: &str, parent: Option<CgroupId>) -> CgroupPlan {
+    CgroupPlan { path: path.to_owned(), group: Cgroup { parent, weight: Cgroup::DEFAULT_WEIGHT } }
+}
+
+/// A name as it is written, without the slashes that mean nothing; `None` if it is no name.
+pub(super) fn path(name: &str) -> Option<String> {
+    let parts: Vec<_> = name.split('/').filter(|part| !part.is_empty()).collect();
+    let path = parts.join("/");
+    let good = !parts.is_empty() && !parts.iter().any(|part| matches!(*part, "." | ".."));
+    (good && path.len() <= NAME_BYTES_MAX).then_some(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::units::Bytes;
+    use crate::workload::jobfile::{self, Bare};
+    use crate::workload::plan::{self, Plan};
+
+    fn plan(text: &str) -> Result<Plan, String> {
+        let mut machine = Bare { memory_mib: 1024, cpus: 1 };
+        let file = jobfile::parse(text, "JOB.fio", &mut machine, Default::default());
+        file.and_then(|file| plan::plan(&file, Bytes(1 << 30), 1)).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn processes_are_in_the_cgroup_of_their_job_and_the_others_in_the_root() {
+        let plan = plan(
+            "[global]\nsize=1m\n[a]\ncgroup=x\ncgroup_weight=200\n[b]\ncgroup=/x//y/\nnumjobs=2\n[c]\n[d]\ncgroup=x\n",
+        )
+        .expect("a good job file");
+        let found = plan.cgroups.iter().map(|cgroup| {
+            (cgroup.path.as_str(), cgroup.group.parent.map(|parent| parent.0), cgroup.group.weight)
+        });
+        assert_eq!(found.collect::<Vec<_>>(), [("", None, 100), ("x", Some(0), 200), ("x/y", Some(1), 100)]);
+        let of_process = plan.processes.iter().map(|process| process.cgroup.0);
+        assert_eq!(of_process.collect::<Vec<_>>(), [1, 2, 2, 0, 1]);
+    }
+
+    #[test]
+    fn a_weight_without_a_cgroup_is_nobodys_as_in_fio() {
+        let plan = plan("[a]\nsize=1m\ncgroup_weight=900\n").expect("a good job file");
+        assert_eq!((plan.cgroups.len(), plan.cgroups[0].group.weight), (1, 100));
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_with_its_place() {
+        let refused = |text: &str| plan(text).expect_err("a bad job file");
+        assert_eq!(
+            refused("[a]\nsize=1m\ncgroup=x/y\n"),
+            "JOB.fio:1: job 'a': cgroup=x/y: no job before it has cgroup=x, and fio makes one level only"
+        );
+        assert_eq!(
+            refused("[a]\nsize=1m\ncgroup=x\ncgroup_weight=200\n[b]\nsize=1m\ncgroup=x\ncgroup_weight=300\n"),
+            "JOB.fio:5: job 'b': cgroup_weight=300, but job 'a' gives cgroup 'x' the weight 200"
+        );
+        assert_eq!(
+            refused("[a]\nsize=1m\ncgroup=../x\n"),
+            "JOB.fio:3: option 'cgroup': found '../x', expected a name such as a, or a/b for one within a, of at most 48 bytes"
+        );
+        assert_eq!(
+            refused("[a]\nsize=1m\ncgroup=x\ncgroup_weight=99\n"),
+            "JOB.fio:4: option 'cgroup_weight': found '99', expected a whole number, 100 to 1000"
+        );
+    }
+}

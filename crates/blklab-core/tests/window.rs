@@ -1,0 +1,72 @@
+//! What is kept of a window of a run.
+
+mod common;
+
+use blklab_core::decisions::KINDS;
+use blklab_core::recorder::Window;
+use blklab_core::units::Nanos;
+use common::Experiment;
+
+const READERS_AND_WRITER: &str = "[global]\nruntime=1\ntime_based\ndirect=1\nsize=1g\n\
+    [reader]\nrw=randread\nnumjobs=2\n[writer]\nrw=write\nbs=128k\nioengine=libaio\niodepth=16\n\
+    [aio]\nrw=randread\nioengine=posixaio\niodepth=4\nnrfiles=2\n";
+
+fn window(from_ms: u64, until_ms: u64, requests: usize) -> Window {
+    Window { from: Nanos::from_millis(from_ms), until: Nanos::from_millis(until_ms), requests }
+}
+
+#[test]
+fn keeping_a_window_changes_nothing_else() {
+    for scheduler in ["none", "noop", "deadline", "mq-deadline", "kyber"] {
+        let experiment = Experiment::new(READERS_AND_WRITER, "wd10ezrx", scheduler);
+        let (plain, kept) = (experiment.run(), experiment.run_and_keep(window(200, 400, 10_000)));
+        assert_eq!(plain.disk, kept.disk, "{scheduler}");
+        assert_eq!(plain.overview, kept.overview, "{scheduler}");
+        assert_eq!(plain.decisions.at_ns, [], "{scheduler}");
+    }
+}
+
+#[test]
+fn decisions_lie_in_the_window_and_name_processes_of_the_job_file() {
+    let experiment =
+        Experiment::new(READERS_AND_WRITER, "wd10ezrx:ncq=false", "mq-deadline:read_expire=20,fifo_batch=2");
+    let result = experiment.run_and_keep(window(200, 400, 10_000));
+    assert_eq!((result.decisions_left_out, result.detail_left_out), (Some(0), 0));
+    let decisions = &result.decisions;
+    assert!(decisions.at_ns.is_sorted());
+    assert!(decisions.at_ns.iter().all(|at| (200_000_000..=400_000_000).contains(at)));
+    let jobs = result.jobs.len() as i64;
+    assert!(
+        decisions.process.iter().chain(&result.detail.process).all(|process| (-1..jobs).contains(process))
+    );
+    let of = |name: &str| {
+        let kind = KINDS.iter().position(|kind| *kind == name).expect("a kind") as i64;
+        decisions.kind.iter().filter(|&&k| k == kind).count()
+    };
+    assert!(of("batch-start") > 3 && of("expired") > 3);
+    assert!(of("batch-start").abs_diff(of("batch-end")) <= 1);
+    let trace = &result.detail;
+    let within = |(queued, completed): (&i64, &i64)| *queued <= 400_000_000 && *completed >= 200_000_000;
+    assert!(trace.queued_ns.iter().zip(&trace.completed_ns).all(within));
+    assert!(trace.completed_ns.iter().any(|at| *at > 390_000_000));
+}
+
+#[test]
+fn what_does_not_fit_is_counted() {
+    let experiment = Experiment::new(READERS_AND_WRITER, "wd10ezrx", "mq-deadline");
+    let all = experiment.run_and_keep(window(0, 1000, 10_000));
+    let few = experiment.run_and_keep(window(0, 1000, 5));
+    assert_eq!(few.detail.sector.len(), 5);
+    assert_eq!(few.detail_left_out as usize, all.detail.sector.len() - 5);
+    assert_eq!(few.decisions.at_ns[..], all.decisions.at_ns[..few.decisions.at_ns.len()]);
+    assert_eq!(
+        few.decisions_left_out.expect("it decides") as usize,
+        all.decisions.at_ns.len() - few.decisions.at_ns.len()
+    );
+}
+
+#[test]
+fn who_decides_nothing_notes_nothing() {
+    let result = Experiment::new(READERS_AND_WRITER, "su800-128gb", "none").run_and_keep(window(0, 100, 100));
+    assert_eq!((result.decisions_left_out, result.decisions.at_ns.len()), (None, 0));
+}
