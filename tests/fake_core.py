@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from tests import plausible
 
-_SCHEDULERS = {"none": 1.0, "mq-deadline": 1.15, "kyber": 0.98}
+_SCHEDULERS = {"none": 1.0, "mq-deadline": 1.3, "kyber": 0.98, "bfq": 0.96, "cfq": 0.94}
 
 
 class CancelToken:
@@ -72,7 +72,7 @@ def disk(text: str, path: str, overrides: Sequence[tuple[str, str]] = ()) -> str
             "summary": f"summary of {name} <b>bold</b>",
             "kind": "hdd" if "rpm" in text else "ssd",
             "transport": "sata",
-            "limits": {"rotational": "rpm" in text},
+            "limits": {"rotational": "rpm" in text, "hw_queues": 1 if "rpm" in text else 8},
             "parameters": [
                 {"key": "rpm", "value": 5900, "unit": "1/min", "help": "speed", "source": "sheet"}
             ],

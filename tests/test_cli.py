@@ -47,6 +47,7 @@ def test_compare_prints_tables_winners_advice_and_where_the_report_lies(fake: Pa
         assert f"950pro-256gb, {objective}: " in done.stdout
     assert re.search(r"desktop-5900rpm, throughput: mq-deadline is .* faster", done.stdout)
     assert "no difference that matters" in done.stdout
+    assert "cfq was not run on 950pro-256gb: Linux had" in done.stdout
     assert "Report: reports/compare/report.html" in done.stdout
     assert (fake / "reports/compare/report.html").stat().st_size < 12e6
 

@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 
+from blklab import specs
 from blklab.catalogue import Entry
-from blklab.compare import store
+from blklab.compare import defaults, store
 from blklab.compare.analyse import analyse
 from blklab.compare.execute import execute
 from blklab.compare.measurement import Measurement, from_json, measure
@@ -90,6 +91,21 @@ def test_a_plan_is_interleaved_and_the_same_for_the_same_seed() -> None:
     assert [run.place for run in runs] == [run.place for run in plan(setup())]
     assert [run.place for run in runs] != [run.place for run in plan(setup(seed=2))]
     assert [run.place[:3] for run in runs[:8]] != [run.place[:3] for run in runs[8:16]]
+
+
+def test_what_is_left_out_is_not_planned_and_everything_else_is() -> None:
+    disks = tuple(specs.disk(name) for name in defaults.DISKS)
+    usual = defaults.schedulers("sim")
+    left_out = defaults.left_out(disks, usual)
+    assert [(pair.disk, pair.scheduler) for pair in left_out] == [("950pro-256gb", "cfq")]
+    loads = tuple(specs.workload(name) for name in defaults.WORKLOADS)
+    pairs = {
+        (run.disk.label, run.scheduler)
+        for run in plan(Setup(disks, loads, usual, 2, 1, left_out=left_out))
+    }
+    everything = {(disk.label, name) for disk in disks for name in usual}
+    assert everything - pairs == {("950pro-256gb", "cfq")} and pairs < everything
+    assert "cfq" not in defaults.schedulers("kernel")
 
 
 def test_a_thing_given_twice_is_refused() -> None:

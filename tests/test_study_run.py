@@ -34,7 +34,7 @@ name = "slow"
 name = "p"
 disks = ["su800-128gb"]
 workloads = ["short.fio"]
-schedulers = ["none", "mq-deadline", "kyber", "bfq"]
+schedulers = ["none", "mq-deadline", "kyber", "kyber@slow"]
 """
 JOB = "# short\n[a]\nrw=randread\nbs=4k\nsize=64M\ndirect=1\nruntime=1\ntime_based\n"
 
@@ -58,7 +58,6 @@ def run(scheduler: str, repeat: int, mb_s: float, p99_ns: int) -> Measurement:
 
 def judged(tmp_path: Path, claim: str, **mb_s: list[float]) -> list[Judgement]:
     """The claim about runs with these throughputs; twice as fast is half the latency."""
-    head = HEAD.replace('"bfq"', '"kyber@slow"')
     runs = [
         run(name.replace("_at_", "@").replace("mq_", "mq-"), repeat, value, round(1e9 / value))
         for name, values in mb_s.items()
@@ -67,7 +66,7 @@ def judged(tmp_path: Path, claim: str, **mb_s: list[float]) -> list[Judgement]:
     setup = {"disks": [{"label": "su800-128gb"}], "workloads": [{"name": "short"}]}
     skipped = (Skipped("kyber@slow", "needs it"),)
     outcome = Outcome("p", "sim", Results(setup, tuple(runs)), skipped)
-    made = study(tmp_path, f'[[part.claim]]\ntext = "x"\n{claim}\n', head)
+    made = study(tmp_path, f'[[part.claim]]\ntext = "x"\n{claim}\n')
     return judge(made, [outcome])
 
 
@@ -188,7 +187,7 @@ def test_figures_may_be_of_one_job_and_of_shares(tmp_path: Path) -> None:
     ]
     text = "".join(f'[[part.claim]]\ntext = "x"\n{claim}\n' for claim in claims)
     head = HEAD.replace("short.fio", "shares.fio").replace("su800-128gb", "st3320620as")
-    head = head.replace('["none", "mq-deadline", "kyber", "bfq"]', '["none"]')
+    head = head.replace('["none", "mq-deadline", "kyber", "kyber@slow"]', '["none"]')
     # Both get the same, so that one has half of what is due to him.
     made = study(tmp_path, "weights = { far = 2 }\n" + text, head)
     planned = plan(made, None, None, None)
@@ -204,9 +203,7 @@ def test_figures_may_be_of_one_job_and_of_shares(tmp_path: Path) -> None:
 
 
 def test_what_a_rig_has_not_is_left_out_with_the_reason(tmp_path: Path) -> None:
-    head = HEAD.replace('"bfq"]', '"kyber@slow"]') + HEAD[HEAD.index("[[part]]") :].replace(
-        '"p"', '"k"\nrigs = ["kernel"]'
-    )
+    head = HEAD + HEAD[HEAD.index("[[part]]") :].replace('"p"', '"k"\nrigs = ["kernel"]')
     simulated, kernel = plan(study(tmp_path, head=head))
     assert simulated.setup is not None
     assert simulated.setup.schedulers == ("none", "mq-deadline", "kyber")
@@ -236,9 +233,13 @@ def test_repeats_seed_and_files_are_taken_from_where_they_are_said(tmp_path: Pat
         ("su800-128gb", "su800-128gb:dies", "mine.toml:10: disks: disk 'su800-128gb:dies'"),
         ("short.fio", "shrt.fio", "mine.toml:11: workloads: .*/shrt.fio: No such file"),
         ("short.fio", "readers", "mine.toml:11: workloads: no workload 'readers'"),
-        ("kyber", "kybre", "mine.toml:12: schedulers: .*did you mean 'kyber'?"),
-        ("kyber", "kyber:x=1", "mine.toml:12: schedulers: kyber has no tunable 'x'"),
-        ('"bfq"]', '"bfq"]\nhost = { cpu = 1 }', "mine.toml:13: host: .*did you mean 'cpus'?"),
+        ('"kyber",', '"kybre",', "mine.toml:12: schedulers: .*did you mean 'kyber'?"),
+        ('"kyber",', '"kyber:x=1",', "mine.toml:12: schedulers: kyber has no tunable 'x'"),
+        (
+            '"kyber@slow"]',
+            '"kyber@slow"]\nhost = { cpu = 1 }',
+            "mine.toml:13: host: .*did you mean 'cpus'?",
+        ),
         ('["sim", "kernel"]', '["kernel"]', "mine.toml: nothing to run: needs --rig kernel"),
     ],
 )
@@ -258,7 +259,7 @@ kind = "figures"
 text = "so fast"
 metric = "iops"
 tolerance_percent = 5
-values = { none = 1, bfq = 3 }
+values = { none = 1, "kyber@slow" = 3 }
 not_reproduced = "made up </script>"
 [[part.claim]]
 kind = "no-difference"
@@ -289,9 +290,9 @@ def test_a_study_of_ones_own_runs_by_name_and_tells_what_came_out(tmp_path: Path
     assert "part p, 3 repeats, rig sim or kernel" in told
     assert "published (figures)\n    so fast" in told
     done = blklab(tmp_path, "run", "mine", "--repeats", "2")
-    assert "Left out: bfq: the rig 'sim' has no 'bfq'" in done.stdout
+    assert "Left out: kyber@slow: needs --rig kernel: it runs on a kernel that" in done.stdout
     assert re.search(r"none +1 +[\d,]+ .*times +not reproduced", done.stdout)
-    assert re.search(r"bfq +3 +- +- +not known", done.stdout)
+    assert re.search(r"kyber@slow +3 +- +- +not known", done.stdout)
     assert "Why not: made up </script>" in done.stdout
     assert "none, kyber: reproduced: at most" in done.stdout
     assert (
@@ -331,7 +332,8 @@ def test_json_is_all_that_stands_on_stdout(tmp_path: Path) -> None:
     assert document["study"] == "mine"
     assert document["parts"] == [
         {"part": "p", "rig": "sim", "ran": True,
-         "skipped": [{"what": "bfq", "why": "the rig 'sim' has no 'bfq'"}]}
+         "skipped": [{"what": "kyber@slow",
+                      "why": "needs --rig kernel: it runs on a kernel that is built for it"}]}
     ]  # fmt: skip
     rows = document["judgements"]
     outcomes = ["not reproduced", "not known", "reproduced"]

@@ -98,6 +98,7 @@ impl Rig {
             prio: bio.prio,
             cpu: bio.cpu,
             hw_queue: 0,
+            clock_stands: false,
             inserted: Nanos(self.now),
             issued: Nanos(self.now),
             owner: 0,

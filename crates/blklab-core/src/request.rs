@@ -134,6 +134,9 @@ pub struct Request {
     pub cpu: u16,
     /// Hardware queue it is bound to.
     pub hw_queue: u16,
+    /// The kernel's clock does not go on while it comes into the scheduler: it was in a plug,
+    /// which keeps one time for all (`blk_time_get_ns`), or CPU work takes no time.
+    pub clock_stands: bool,
     /// When it was made and went into the scheduler (`start_time_ns`; a plug takes no time).
     pub inserted: Nanos,
     /// When it was handed to the disk (`io_start_time_ns`).

@@ -10,13 +10,11 @@ import typer
 
 from blklab.cli import complete
 from blklab.cli.rigs import DriverName, KernelName, RigName
+from blklab.compare import defaults
 
 if TYPE_CHECKING:
     from blklab.compare.plan import Setup
 
-DISKS = ["desktop-5900rpm", "950pro-256gb"]
-WORKLOADS = ["seqread", "seqwrite", "randread", "randwrite"]
-SCHEDULERS = ["none", "mq-deadline", "kyber"]
 _OUT = Path("reports/compare")
 
 
@@ -25,14 +23,15 @@ def compare(
         list[str] | None,
         typer.Option(
             help="Disk model: name or file.toml[:key=value,...]; repeatable. "
-            f"[default: {', '.join(DISKS)}]",
+            f"[default: {', '.join(defaults.DISKS)}]",
             autocompletion=complete.disk,
         ),
     ] = None,
     workload: Annotated[
         list[str] | None,
         typer.Option(
-            help=f"Workload: name or any .fio file; repeatable. [default: {', '.join(WORKLOADS)}]",
+            help="Workload: name or any .fio file; repeatable. "
+            f"[default: {', '.join(defaults.WORKLOADS)}]",
             autocompletion=complete.workload,
         ),
     ] = None,
@@ -40,7 +39,8 @@ def compare(
         list[str] | None,
         typer.Option(
             help="name[:tunable=value,...], repeatable: mq-deadline:fifo_batch=1,read_expire=200. "
-            f"[default: {', '.join(SCHEDULERS)}]",
+            f"[default: {', '.join(defaults.schedulers('kernel'))}; simulated also cfq, on disks "
+            "with one hardware queue]",
             autocompletion=complete.scheduler,
         ),
     ] = None,
@@ -91,14 +91,17 @@ def compare(
 
     checked_objective(objective)
     check_directory(out)
+    disks = tuple(specs.disk(spec) for spec in disk or defaults.DISKS)
+    usual = defaults.schedulers(rig)
     setup = Setup(
-        tuple(specs.disk(spec) for spec in disk or DISKS),
-        tuple(specs.workload(spec) for spec in workload or WORKLOADS),
-        tuple(scheduler or SCHEDULERS),
+        disks,
+        tuple(specs.workload(spec) for spec in workload or defaults.WORKLOADS),
+        tuple(scheduler or usual),
         repeats,
         seed,
         specs.host(host or ()),
         ignore_unsupported,
+        () if scheduler else defaults.left_out(disks, usual),
     )
     place = rig_of(rig, {"kernel": kernel, "driver": driver})
     described = describe(setup, place)

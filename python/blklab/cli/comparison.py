@@ -22,6 +22,9 @@ def show(analysis: Analysis, setup: Mapping[str, Any], page: Path) -> None:
     out = console()
     repeats = setup["repeats"]
     show_cells(analysis, out)
+    for pair in setup.get("left_out", ()):
+        out.print()
+        out.print(f"{pair['scheduler']} was not run on {pair['disk']}: {pair['why']}.")
     out.print()
     out.print(Text("Recommendations, over all loads", style="bold"))
     for disk, verdicts in analysis.recommendations.items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from dataclasses import asdict
 from typing import Any
 
 from blklab.compare.plan import Setup
@@ -56,6 +57,7 @@ def describe(setup: Setup, place: Rig) -> dict[str, Any]:
             | ({} if place.name == sim.SimRig.name else {"follows": _NOT_OURS["follows"]})
             for spec in setup.schedulers
         ],
+        "left_out": [asdict(pair) for pair in setup.left_out],
     }
 
 

@@ -12,6 +12,16 @@ from blklab.rigs import Disk, Experiment
 
 
 @dataclass(frozen=True)
+class LeftOut:
+    """A scheduler that is not run on one of the disks."""
+
+    disk: str
+    """Its label."""
+    scheduler: str
+    why: str
+
+
+@dataclass(frozen=True)
 class Setup:
     """The question: these schedulers, on these disks, under these loads."""
 
@@ -22,6 +32,7 @@ class Setup:
     seed: int
     host: Mapping[str, int] = field(default_factory=dict)
     ignore_unsupported: bool = False
+    left_out: tuple[LeftOut, ...] = ()
 
     def __post_init__(self) -> None:
         _unique("--disk", [disk.label for disk in self.disks])
@@ -49,6 +60,7 @@ def plan(setup: Setup) -> list[Planned]:
     whoever ran early; the seed of a repeat is the same for all schedulers, which pairs them.
     """
     order = random.Random(setup.seed)
+    left_out = {(pair.disk, pair.scheduler) for pair in setup.left_out}
     runs = []
     for repeat in range(setup.repeats):
         block = [
@@ -70,6 +82,7 @@ def plan(setup: Setup) -> list[Planned]:
             for disk_number, disk in enumerate(setup.disks)
             for workload_number, workload in enumerate(setup.workloads)
             for scheduler_number, scheduler in enumerate(setup.schedulers)
+            if (disk.label, scheduler) not in left_out
         ]
         order.shuffle(block)
         runs += block

@@ -1,6 +1,7 @@
 //! From the scheduler to the disk.
 
 use super::Block;
+use super::tags::NO_TAG;
 use crate::disk::{AnyDisk, Command, Disk, Tag};
 use crate::request::{Op, ProcessId, Request, RequestId};
 use crate::units::Nanos;
@@ -89,6 +90,11 @@ impl Block {
 
     fn run_peeking_one(&mut self, now: Nanos, hw_queue: u16, disk: &mut AnyDisk) {
         let index = usize::from(hw_queue);
+        if self.hw_queues[index].parked.is_some() {
+            // Set before it is tried again, and not taken back when the disk takes it
+            // (`__blk_mq_sched_dispatch_requests`).
+            self.hw_queues[index].restart = true;
+        }
         loop {
             let flush = hw_queue == 0 && self.flush_is_due();
             if self.hw_queues[index].parked.is_none() && !flush {
@@ -155,9 +161,12 @@ impl Block {
             op: Op::Flush,
             sync: true,
             process: ProcessId::KERNEL,
+            clock_stands: false,
             inserted: now,
             ..Request::default()
         });
+        let tag = self.hw_queues[0].tags.take(u32::MAX).unwrap_or(NO_TAG);
+        self.set_tag(id, tag);
         self.hw_queues[0].allocated[1] += 1;
         self.flushes.request = Some(id);
         self.issue(now, id, disk);

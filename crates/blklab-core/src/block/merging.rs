@@ -73,8 +73,9 @@ impl Block {
     fn append(&mut self, now: Nanos, kept: RequestId, gone: RequestId) {
         self.account(now);
         self.waiting -= 1;
-        let gone = self.requests.remove(gone);
-        self.hw_queues[usize::from(gone.hw_queue)].free(gone.sync);
+        let id = gone;
+        let gone = self.requests.remove(id);
+        self.free(id, gone.hw_queue, gone.sync);
         let kept = &mut self.requests[kept];
         kept.sectors += gone.sectors;
         // A joined request's time counts from the earlier start on, as in diskstats.

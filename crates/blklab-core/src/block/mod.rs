@@ -34,6 +34,7 @@ mod limits;
 mod merging;
 mod rules;
 mod stream;
+mod tags;
 #[cfg(test)]
 mod tests;
 
@@ -50,6 +51,7 @@ pub use limits::{QUEUE_TUNABLES, queue_limits};
 pub use rules::Manner;
 use rules::Rules;
 pub use stream::{BIO_SECTORS, BioStream};
+use tags::{NO_TAG, Tags};
 
 /// A plug whose last request has grown to 128 KiB is flushed (`BLK_PLUG_FLUSH_SIZE`).
 const PLUG_SECTORS: u32 = 128 * 1024 / 512;
@@ -59,8 +61,8 @@ const PLUG_SECTORS: u32 = 128 * 1024 / 512;
 pub enum Submitted {
     /// In a request of its own or in another's.
     Taken,
-    /// Every request this bio may use is taken: submit it again when one has ended.
-    NoRequest,
+    /// Every request this bio may use, so many, is taken: submit it again when one has ended.
+    NoRequest(u32),
 }
 
 /// A bio behind the first of its request: most requests have none.
@@ -75,8 +77,9 @@ struct BioNode {
 const DECISIONS_PER_REQUEST: usize = 8;
 
 /// Requests in use and with the disk, of one hardware queue.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug)]
 struct HwQueue {
+    tags: Tags,
     /// Made and not ended, async and sync.
     allocated: [u32; 2],
     /// Ended, or merged into another, since somebody asked.
@@ -93,10 +96,25 @@ struct HwQueue {
 }
 
 impl HwQueue {
+    fn new(requests: u32) -> HwQueue {
+        HwQueue {
+            tags: Tags::new(requests),
+            allocated: [0; 2],
+            freed: 0,
+            in_flight: 0,
+            parked: None,
+            restart: false,
+            to_run: false,
+        }
+    }
+
     /// A request of it is no more.
     #[inline]
-    fn free(&mut self, sync: bool) {
+    fn free(&mut self, sync: bool, tag: u32) {
         self.allocated[usize::from(sync)] -= 1;
+        if tag != NO_TAG {
+            self.tags.put(tag);
+        }
         // Counts only while somebody sleeps, who asks often.
         self.freed = self.freed.wrapping_add(1);
     }
@@ -127,6 +145,8 @@ pub struct Block {
     requests: RequestSlab,
     bios: slab::Slab<BioNode>,
     hw_queues: Vec<HwQueue>,
+    /// Each request's tag.
+    tag_of: Vec<u32>,
     /// Hardware queues that may have something to dispatch, in order.
     to_run: Vec<u16>,
     /// The worker: runs once its CPU is free ...
@@ -154,7 +174,7 @@ impl Block {
         host: &Host,
     ) -> Block {
         let found = disk.limits();
-        let rules = Rules::of(scheduler.info(), host.budget);
+        let rules = Rules::of(scheduler.info(), host);
         let generation = scheduler.info().generation;
         Block {
             flush_after_fua: found.volatile_write_cache && !found.fua,
@@ -164,7 +184,8 @@ impl Block {
             rules,
             requests: RequestSlab::with_capacity(limits.nr_requests as usize),
             bios: slab::Slab::new(),
-            hw_queues: vec![HwQueue::default(); usize::from(limits.hw_queues)],
+            hw_queues: vec![HwQueue::new(limits.nr_requests); usize::from(limits.hw_queues)],
+            tag_of: Vec::new(),
             to_run: Vec::with_capacity(usize::from(limits.hw_queues)),
             worker_woken: false,
             worker_due: Nanos::NEVER,
@@ -219,9 +240,14 @@ impl Block {
         }
     }
 
-    /// Tell the scheduler that a process has ended.
+    /// Tell the scheduler that a process has ended. What it lets go for that the worker
+    /// dispatches.
     pub fn process_exited(&mut self, now: Nanos, process: ProcessId) {
         self.scheduler.process_exited(&queue!(self, now), process);
+        while let Some(hw_queue) = self.scheduler.woken() {
+            self.mark(hw_queue);
+            self.worker_woken = true;
+        }
     }
 
     /// A process hands over a bio of at most `max_sectors`. Under a plug it reaches the
@@ -238,13 +264,19 @@ impl Block {
         if bio.fua && !self.volatile_write_cache {
             return self.submit(now, &Bio { fua: false, ..*bio }, manner, disk);
         }
-        if !manner.again && (self.merge_into_plug(now, bio) || self.merge_into_waiting(now, bio)) {
+        if manner.again.is_none() && (self.merge_into_plug(now, bio) || self.merge_into_waiting(now, bio)) {
             return Submitted::Taken;
         }
-        if !self.may_allocate(now, bio) {
-            return Submitted::NoRequest;
+        if manner.again.is_some() && self.generation == Generation::MultiQueue {
+            // Whoever wakes to look for a tag runs the queue first (`blk_mq_get_tag`).
+            self.mark(bio.hw_queue);
+            self.run(now, disk);
         }
-        let id = self.allocate(now, bio);
+        let most = manner.again.unwrap_or_else(|| {
+            let queue = queue!(self, now);
+            self.scheduler.depth_limit(&queue, bio.process, bio.op, bio.sync)
+        });
+        let Some(id) = self.allocate(now, bio, most) else { return Submitted::NoRequest(most) };
         if !manner.plugged {
             if self.issued_directly(now, id, disk) {
                 return Submitted::Taken;
@@ -261,22 +293,31 @@ impl Block {
         if self.plug.len() >= self.rules.plug_requests || last_is_large {
             self.unplug(now, disk);
         }
+        self.requests[id].clock_stands = true;
         self.plug.push(id);
         Submitted::Taken
     }
 
-    /// True if the bio would get a request now.
+    /// True if the bio would get a request of the single queue now.
+    pub fn may_allocate(&self, bio: &Bio) -> bool {
+        let hw_queue = &self.hw_queues[usize::from(bio.hw_queue)];
+        hw_queue.allocated[usize::from(bio.sync)] < self.limits.nr_requests
+    }
+
+    /// A tag for the bio's request; [`NO_TAG`] where there are none, `None` if all are taken.
     #[inline]
-    pub fn may_allocate(&self, now: Nanos, bio: &Bio) -> bool {
-        let allocated = self.hw_queues[usize::from(bio.hw_queue)].allocated;
+    fn take_tag(&mut self, bio: &Bio, most: u32) -> Option<u32> {
         match self.generation {
-            Generation::SingleQueue => allocated[usize::from(bio.sync)] < self.limits.nr_requests,
-            Generation::MultiQueue => {
-                let queue = queue!(self, now);
-                let depth = self.scheduler.depth_limit(&queue, bio.process, bio.op, bio.sync);
-                allocated[0] + allocated[1] < depth.min(self.limits.nr_requests)
-            }
+            Generation::SingleQueue => self.may_allocate(bio).then_some(NO_TAG),
+            Generation::MultiQueue => self.hw_queues[usize::from(bio.hw_queue)].tags.take(most),
         }
+    }
+
+    /// A request is no more: so is its tag's use.
+    #[inline]
+    fn free(&mut self, id: RequestId, hw_queue: u16, sync: bool) {
+        let tag = self.tag_of[id.index()];
+        self.hw_queues[usize::from(hw_queue)].free(sync, tag);
     }
 
     /// Requests of the hardware queue that have become free since the last call.
@@ -295,11 +336,20 @@ impl Block {
         self.generation == Generation::SingleQueue
     }
 
-    fn allocate(&mut self, now: Nanos, bio: &Bio) -> RequestId {
+    fn set_tag(&mut self, id: RequestId, tag: u32) {
+        if id.index() >= self.tag_of.len() {
+            self.tag_of.resize(id.index() + 1, NO_TAG);
+        }
+        self.tag_of[id.index()] = tag;
+    }
+
+    #[inline]
+    fn allocate(&mut self, now: Nanos, bio: &Bio, most: u32) -> Option<RequestId> {
+        let tag = self.take_tag(bio, most)?;
         self.account(now);
         self.waiting += 1;
         self.hw_queues[usize::from(bio.hw_queue)].allocated[usize::from(bio.sync)] += 1;
-        self.requests.insert(Request {
+        let id = self.requests.insert(Request {
             op: bio.op,
             sector: bio.sector,
             sectors: bio.sectors,
@@ -309,11 +359,14 @@ impl Block {
             prio: bio.prio,
             cpu: bio.cpu,
             hw_queue: bio.hw_queue,
+            clock_stands: self.rules.clock_stands,
             inserted: now,
             issued: Nanos::ZERO,
             owner: bio.owner,
             rest: BioChain::default(),
-        })
+        });
+        self.set_tag(id, tag);
+        Some(id)
     }
 
     /// Hand plugged requests to the scheduler, and what it lets go to the disk
@@ -364,7 +417,7 @@ impl Block {
         let request = &self.requests[id];
         let hw_queue = &mut self.hw_queues[usize::from(request.hw_queue)];
         hw_queue.in_flight -= 1;
-        hw_queue.free(request.sync);
+        hw_queue.free(request.sync, self.tag_of[id.index()]);
         self.counters.count(request, now);
         self.trace.completed(request, now);
         let number = request.hw_queue;

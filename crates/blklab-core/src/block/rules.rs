@@ -4,6 +4,7 @@
 //! single-queue layer, and from `blk-mq.c` of 7.3; the facts stand in
 //! `docs/internals/blk-mq-facts.md`.
 
+use crate::host::Host;
 use crate::scheduler::{Generation, Info};
 
 /// What one generation of the block layer does.
@@ -28,12 +29,15 @@ pub(super) struct Rules {
     /// The driver takes a request out of the scheduler before it looks whether the disk takes
     /// one more (`scsi_request_fn`).
     pub peeks: bool,
+    /// Between two steps of the block layer no time passes, not even a nanosecond.
+    pub clock_stands: bool,
 }
 
 impl Rules {
     /// The rules under that scheduler. A driver without a `budget` peeks in blk-mq too: a
     /// request for which there is no tag stays in `hctx->dispatch` (`blk_mq_dispatch_rq_list`).
-    pub fn of(scheduler: &Info, budget: bool) -> Rules {
+    pub fn of(scheduler: &Info, host: &Host) -> Rules {
+        let clock_stands = host.is_free();
         match scheduler.generation {
             Generation::SingleQueue => Rules {
                 plug_requests: 16,
@@ -43,6 +47,7 @@ impl Rules {
                 runs_without_plug: true,
                 always_restarts: true,
                 peeks: true,
+                clock_stands,
             },
             Generation::MultiQueue => Rules {
                 plug_requests: 32,
@@ -51,7 +56,8 @@ impl Rules {
                 joins_without_plug: true,
                 runs_without_plug: !scheduler.is_elevator(),
                 always_restarts: false,
-                peeks: !budget,
+                peeks: !host.budget,
+                clock_stands,
             },
         }
     }
@@ -64,11 +70,12 @@ pub struct Manner {
     /// one bio holds, has none (`__blkdev_direct_IO_simple`, `__blkdev_direct_IO_async`), unless
     /// more than two I/Os are handed over at once (`AIO_PLUG_THRESHOLD`).
     pub plugged: bool,
-    /// It has been refused a request before: it is not tried for merging a second time.
-    pub again: bool,
+    /// It has been refused a request before, of which it may use so many: it is not tried for
+    /// merging a second time, and the scheduler is not asked for the number again.
+    pub again: Option<u32>,
 }
 
 impl Manner {
     /// Under a plug, for the first time.
-    pub const PLUGGED: Manner = Manner { plugged: true, again: false };
+    pub const PLUGGED: Manner = Manner { plugged: true, again: None };
 }

@@ -60,11 +60,12 @@ impl BioStream {
     #[inline]
     pub fn submit(&mut self, now: Nanos, block: &mut Block, disk: &mut AnyDisk) -> Submitted {
         loop {
-            if block.submit(now, &self.next, self.manner, disk) == Submitted::NoRequest {
-                self.manner.again = true;
-                return Submitted::NoRequest;
+            let submitted = block.submit(now, &self.next, self.manner, disk);
+            if let Submitted::NoRequest(most) = submitted {
+                self.manner.again = Some(most);
+                return submitted;
             }
-            self.manner.again = false;
+            self.manner.again = None;
             if self.rest == 0 {
                 return Submitted::Taken;
             }

@@ -76,7 +76,7 @@ impl Rig {
 }
 
 /// How a process hands over an I/O to a bare device.
-const WITHOUT_PLUG: Manner = Manner { plugged: false, again: false };
+const WITHOUT_PLUG: Manner = Manner { plugged: false, again: None };
 
 /// Owner of flushes.
 const FLUSHED: u64 = u64::MAX;
@@ -189,7 +189,7 @@ fn in_4_12_what_comes_without_a_plug_after_a_wait_for_a_request_is_not_merged() 
         rig.plug([100]);
         rig.plug([2_000]);
         rig.plug([9_000]);
-        assert_eq!(rig.submit_as(9_008, Manner { again: true, ..manner }), Submitted::Taken);
+        assert_eq!(rig.submit_as(9_008, Manner { again: Some(u32::MAX), ..manner }), Submitted::Taken);
         rig.block.unplug(rig.now, &mut rig.disk);
         rig.end_all().len()
     };
@@ -200,7 +200,8 @@ fn in_4_12_what_comes_without_a_plug_after_a_wait_for_a_request_is_not_merged() 
 
 #[test]
 fn a_bio_that_was_refused_a_request_is_not_tried_for_merging_again() {
-    let served = |again| {
+    let served = |again: bool| {
+        let again = again.then_some(u32::MAX);
         let mut rig = Rig::new("mq-deadline");
         rig.plug([100]);
         rig.plug([9_000]);
@@ -216,9 +217,9 @@ fn a_bio_that_was_refused_a_request_is_not_tried_for_merging_again() {
 fn a_request_refused_for_want_of_room_is_taken_when_one_has_ended() {
     let mut rig = Rig::new("noop:nr_requests=4");
     rig.plug([100, 300, 500, 700]);
-    assert_eq!(rig.submit_as(900, Manner::PLUGGED), Submitted::NoRequest);
+    assert_eq!(rig.submit_as(900, Manner::PLUGGED), Submitted::NoRequest(u32::MAX));
     assert_eq!(rig.end_one(), [100]);
-    assert_eq!(rig.submit_as(900, Manner { again: true, ..Manner::PLUGGED }), Submitted::Taken);
+    assert_eq!(rig.submit_as(900, Manner { again: Some(u32::MAX), ..Manner::PLUGGED }), Submitted::Taken);
 }
 
 #[test]

@@ -201,8 +201,14 @@ impl Engine {
             self.world.now = at.max(self.world.now);
             self.look(watch)?;
         }
+        let ended = self.processes[id.0 as usize].has_ended();
+        if ended {
+            for &task in self.world.aio[id.0 as usize].threads().iter().chain([&id]) {
+                self.world.block.process_exited(self.world.now, task);
+            }
+        }
         self.world.leave_cpu();
-        if self.processes[id.0 as usize].has_ended() {
+        if ended {
             self.ended(id);
         }
         Ok(())
@@ -259,9 +265,6 @@ impl Engine {
 
     fn ended(&mut self, id: ProcessId) {
         self.living -= 1;
-        for &task in self.world.aio[id.0 as usize].threads().iter().chain([&id]) {
-            self.world.block.process_exited(self.world.now, task);
-        }
         let job = &self.processes[id.0 as usize].spec().job;
         let (group, exit) = (job.group, job.timing.exit);
         for process in &mut self.processes[..self.started.len()] {

@@ -12,7 +12,6 @@ use std::collections::VecDeque;
 
 use crate::block::Block;
 use crate::request::{Bio, ProcessId};
-use crate::units::Nanos;
 
 /// Wait queues of the tags of a hardware queue (`SBQ_WAIT_QUEUES`).
 const QUEUES: usize = 8;
@@ -109,9 +108,9 @@ impl RequestWaiters {
     }
 
     /// Requests of `block` may have become free: append those to be woken to `woken`.
-    pub fn wake(&mut self, now: Nanos, block: &mut Block, woken: &mut Vec<ProcessId>) {
+    pub fn wake(&mut self, block: &mut Block, woken: &mut Vec<ProcessId>) {
         if let Some(sleepers) = &mut self.single_queue {
-            let may_go_on = |(_, bio): &(ProcessId, Bio)| block.may_allocate(now, bio);
+            let may_go_on = |(_, bio): &(ProcessId, Bio)| block.may_allocate(bio);
             let first = sleepers.iter().position(may_go_on).and_then(|index| sleepers.remove(index));
             woken.extend(first.map(|(process, _)| process));
         } else {

@@ -324,7 +324,7 @@ impl World {
     #[cold]
     fn wake_request_waiters(&mut self) {
         let (mut woken, now) = (std::mem::take(&mut self.woken), self.now);
-        self.request_waiters.wake(now, &mut self.block, &mut woken);
+        self.request_waiters.wake(&mut self.block, &mut woken);
         woken.drain(..).for_each(|process| self.wake(process, now));
         self.woken = woken;
     }

@@ -153,6 +153,7 @@ impl Rig {
             prio: bio.prio,
             cpu: bio.cpu,
             hw_queue: bio.hw_queue,
+            clock_stands: false,
             inserted: self.now,
             issued: Nanos::ZERO,
             owner: 0,
@@ -249,6 +250,11 @@ impl Rig {
     /// How many requests may be in use for `process` to get one more.
     pub fn depth_limit(&self, process: ProcessId, op: Op, sync: bool) -> u32 {
         self.scheduler.depth_limit(&queue!(self), process, op, sync)
+    }
+
+    /// The process asks for no more.
+    pub fn exit(&mut self, process: ProcessId) {
+        self.scheduler.process_exited(&queue!(self), process);
     }
 
     /// Note what the scheduler decides from now on.

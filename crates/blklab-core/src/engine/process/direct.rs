@@ -86,11 +86,14 @@ impl Process {
             let whole = self.bio(slot, world);
             let io = self.slots[slot as usize];
             let manner = self.manner(&io.unit, world);
-            let again = io.bios_left == 1;
             // Most I/Os are one bio, and there is a request for it.
-            if !again
-                || world.block.submit(world.now, &whole, manner, &mut world.disk) == Submitted::NoRequest
-            {
+            let is_one = io.bios_left == 1;
+            let submitted = is_one.then(|| world.block.submit(world.now, &whole, manner, &mut world.disk));
+            if submitted != Some(Submitted::Taken) {
+                let again = match submitted {
+                    Some(Submitted::NoRequest(most)) => Some(most),
+                    _ => None,
+                };
                 let max_sectors = world.block.limits().max_sectors;
                 left = Some(BioStream::new(whole, max_sectors).of(Manner { again, ..manner }));
             }

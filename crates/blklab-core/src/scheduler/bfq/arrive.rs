@@ -140,8 +140,10 @@ impl Bfq {
         let learnt = &mut queue.learnt;
         let total = now - learnt.io_start_time;
         if no_requests {
-            learnt.tot_idle_time =
-                learnt.tot_idle_time.wrapping_add(now.wrapping_sub(learnt.ttime.last_end_request));
+            // Nobody asks for more in no time at all: it takes a nanosecond at least, which makes
+            // up for the one that the first of all may have come too early.
+            let idle = now.wrapping_sub(learnt.ttime.last_end_request).max(1);
+            learnt.tot_idle_time = learnt.tot_idle_time.wrapping_add(idle);
         }
         if just_created {
             return;

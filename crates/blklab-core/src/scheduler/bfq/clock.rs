@@ -19,11 +19,14 @@ pub(super) struct Clock {
     /// The run's own time.
     pub run: Nanos,
     next_tick: u64,
+    /// The kernel reads the same time for the request at hand wherever it looks.
+    pub stands_still: bool,
 }
 
 impl Clock {
     pub fn new(ticks: Ticks) -> Clock {
-        let mut clock = Clock { ticks, now: 0, jiffies: 0, run: Nanos::ZERO, next_tick: 0 };
+        let mut clock =
+            Clock { ticks, now: 0, jiffies: 0, run: Nanos::ZERO, next_tick: 0, stands_still: false };
         clock.set(Nanos::ZERO);
         clock
     }

@@ -31,10 +31,6 @@
 //! * processes that change priority or cgroup during a run, and cgroups that come and go;
 //! * the fallback queue for when memory is out;
 //! * nice values: a process without an I/O priority counts as best effort, level 4;
-//! * times that a plug remembers: all requests that are handed over at once count as having
-//!   come at that time, and the first of a new process as having followed no other. The kernel takes
-//!   the time of a new queue's first plugged request for negative idling, so that a process which
-//!   begins with several requests counts as not I/O-bound until it pauses;
 //! * which tag a request has: limits are by number of requests in use.
 
 mod arrive;

@@ -1,6 +1,7 @@
 //! What BFQ knows of one queue: of a process, of several whose queues were merged, or of a
 //! group's asynchronous requests of one priority.
 
+use super::clock::Clock;
 use super::seek::SeekHistory;
 use crate::request::RequestId;
 use crate::scheduler::lists::List;
@@ -37,8 +38,10 @@ pub(super) struct ThinkTime {
 }
 
 impl ThinkTime {
-    pub fn new(now: u64) -> ThinkTime {
-        ThinkTime { last_end_request: now + 1, ..ThinkTime::default() }
+    /// Of a new queue, whose first request comes at the same time. The kernel has one end a
+    /// nanosecond later: a long time before the first, unless its clock has gone on by then.
+    pub fn new(now: u64, clock_stands: bool) -> ThinkTime {
+        ThinkTime { last_end_request: now + u64::from(clock_stands), ..ThinkTime::default() }
     }
 
     /// A request has come to an empty queue: a weighted mean, in which an older sample counts
@@ -225,7 +228,7 @@ impl BfqQueue {
     }
 
     /// Make a free place a new queue; its tables keep their room.
-    pub fn begin(&mut self, made_for: TaskIndex, sync: bool, now: u64, jiffies: Jiffies) {
+    pub fn begin(&mut self, made_for: TaskIndex, sync: bool, clock: &Clock) {
         let sorted = std::mem::take(&mut self.sorted);
         let mut woken = std::mem::take(&mut self.woken);
         woken.clear();
@@ -236,14 +239,14 @@ impl BfqQueue {
             just_created: sync,
             sorted,
             woken,
-            soft_rt_next_start: jiffies,
-            creation_time: jiffies,
+            soft_rt_next_start: clock.jiffies,
+            creation_time: clock.jiffies,
             ..BfqQueue::vacant()
         };
-        self.learnt.ttime = ThinkTime::new(now);
-        self.learnt.io_start_time = now;
-        self.learnt.decrease_time = jiffies;
-        self.raising.last_start_finish = jiffies;
+        self.learnt.ttime = ThinkTime::new(clock.now, clock.stands_still);
+        self.learnt.io_start_time = clock.now;
+        self.learnt.decrease_time = clock.jiffies;
+        self.raising.last_start_finish = clock.jiffies;
     }
 
     /// No request waits.

@@ -92,6 +92,7 @@ impl Bfq {
             return;
         }
         let request = &queue.requests[id];
+        self.clock.stands_still = request.clock_stands;
         let task = self.know(queue, request.process);
         let q = self.queue_for(task, request.sync);
         self.wf2q.request_allocated(q);
@@ -202,7 +203,7 @@ impl Bfq {
         }
         let max_budget = 2 * self.current_max_budget() / 3;
         let queue = &mut self.queues[q.index()];
-        queue.begin(task, sync, self.clock.now, self.clock.jiffies);
+        queue.begin(task, sync, &self.clock);
         queue.class = class;
         queue.ioprio = level;
         queue.max_budget = max_budget;

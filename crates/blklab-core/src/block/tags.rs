@@ -1,0 +1,171 @@
+//! Tags: which of a hardware queue's requests are in use.
+//!
+//! Follows `lib/sbitmap.c` of Linux 7.3. Who is limited to a *shallow* depth does not count the
+//! requests in use, but may only take the lowest tags of each word of the bitmap; whether these
+//! are free depends on which tags the others have. Freed tags of a word are used again when
+//! none of its others are left, so that tags are handed out round after round.
+//!
+//! A CPU starts at a random tag in Linux, in the middle here; and all CPUs have one place to go
+//! on from, not one each.
+
+/// No tag.
+pub(super) const NO_TAG: u32 = u32::MAX;
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Word {
+    /// Handed out, or free again but still in `freed`.
+    taken: u64,
+    freed: u64,
+}
+
+/// The tags of one hardware queue.
+#[derive(Clone, Debug)]
+pub(super) struct Tags {
+    words: Vec<Word>,
+    /// A word has `1 << shift` of them.
+    shift: u32,
+    depth: u32,
+    /// Where the next may be (`alloc_hint`).
+    hint: u32,
+}
+
+/// The lowest `count` bits.
+fn lowest(count: u32) -> u64 {
+    if count >= 64 { u64::MAX } else { (1 << count) - 1 }
+}
+
+impl Word {
+    /// A tag below `depth`, from `from` on and then from 0.
+    #[inline]
+    fn take(&mut self, depth: u32, from: u32) -> Option<u32> {
+        let mut open = !self.taken & lowest(depth);
+        if open == 0 {
+            self.taken &= !std::mem::take(&mut self.freed);
+            open = !self.taken & lowest(depth);
+        }
+        let ahead = open & !lowest(from);
+        let bit = if ahead == 0 { open } else { ahead }.trailing_zeros();
+        (open != 0).then(|| {
+            self.taken |= 1 << bit;
+            bit
+        })
+    }
+}
+
+impl Tags {
+    /// So many, all free.
+    pub fn new(depth: u32) -> Tags {
+        let mut shift = 6;
+        // Small ones are spread over four words at least (`sbitmap_calculate_shift`).
+        while depth >= 4 && 4 << shift > depth {
+            shift -= 1;
+        }
+        let words = vec![Word::default(); depth.div_ceil(1 << shift) as usize];
+        Tags { words, shift, depth, hint: depth / 2 }
+    }
+
+    /// A tag for whoever may have `most` of them (`__sbitmap_queue_get`,
+    /// `sbitmap_queue_get_shallow`).
+    #[inline]
+    pub fn take(&mut self, most: u32) -> Option<u32> {
+        let shallow = most < self.depth;
+        let first = self.hint >> self.shift;
+        let mut from = if shallow { self.hint & ((1 << self.shift) - 1) } else { 0 };
+        let count = self.words.len() as u32;
+        for step in 0..count {
+            let index = (first + step) % count;
+            let depth = self.depth_of_word(index, most);
+            if depth > 0
+                && let Some(bit) = self.words[index as usize].take(depth, from)
+            {
+                let tag = (index << self.shift) + bit;
+                if tag == self.hint {
+                    self.hint = if tag + 2 >= self.depth { 0 } else { tag + 1 };
+                }
+                return Some(tag);
+            }
+            from = 0;
+        }
+        self.hint = 0;
+        None
+    }
+
+    /// The tag is free again.
+    #[inline]
+    pub fn put(&mut self, tag: u32) {
+        let word = &mut self.words[(tag >> self.shift) as usize];
+        word.freed |= 1 << (tag & ((1 << self.shift) - 1));
+    }
+
+    /// How many of a word's tags someone may have who may have `most` of all
+    /// (`__map_depth_with_shallow`).
+    fn depth_of_word(&self, index: u32, most: u32) -> u32 {
+        let depth = (self.depth - (index << self.shift)).min(1 << self.shift);
+        if most >= self.depth {
+            return depth;
+        }
+        let product = u64::from(depth) * u64::from(most);
+        let (share, rest) = (product / u64::from(self.depth), product % u64::from(self.depth));
+        (share + u64::from(rest >= u64::from((index + 1) * depth))) as u32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn tags_go_round_and_a_freed_one_is_not_the_next() {
+        let mut tags = Tags::new(64);
+        let mut seen = Vec::new();
+        for _ in 0..200 {
+            let tag = tags.take(64).expect("one is in use at a time");
+            tags.put(tag);
+            seen.push(tag);
+        }
+        assert_eq!(seen[..3], [32, 33, 34]);
+        let mut round = seen[64..128].to_vec();
+        round.sort_unstable();
+        round.dedup();
+        assert!(round.len() >= 62, "{round:?}");
+    }
+
+    #[test]
+    fn whoever_may_have_one_can_only_have_tag_0() {
+        let mut tags = Tags::new(64);
+        assert_eq!((tags.take(1), tags.take(1)), (Some(0), None));
+        assert!(tags.take(64).is_some_and(|tag| tag > 0));
+        tags.put(0);
+        assert_eq!(tags.take(1), Some(0));
+    }
+
+    proptest! {
+        #[test]
+        fn nobody_gets_a_tag_twice_nor_more_than_he_may_have(
+            depth in 1u32..600, most in 1u32..600, steps in prop::collection::vec(any::<(bool, bool, prop::sample::Index)>(), 1..400)
+        ) {
+            let mut tags = Tags::new(depth);
+            let mut held: Vec<(u32, bool)> = Vec::new();
+            for (take, limited, which) in steps {
+                if take {
+                    let limited = limited && most < depth;
+                    let got = tags.take(if limited { most } else { depth });
+                    if let Some(tag) = got {
+                        prop_assert!(tag < depth && held.iter().all(|other| other.0 != tag));
+                        held.push((tag, limited));
+                    } else if !limited {
+                        prop_assert_eq!(held.len() as u32, depth);
+                    } else {
+                        prop_assert!(held.len() as u32 >= most);
+                    }
+                    let count = held.iter().filter(|tag| tag.1).count();
+                    prop_assert!(count as u32 <= most.max(1), "{} of {}", count, most);
+                } else if !held.is_empty() {
+                    let tag = held.swap_remove(which.index(held.len())).0;
+                    tags.put(tag);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! Whom the disk is kept idle for.
+
+use super::drive::{Drive, Process, limits};
+use crate::request::Op::Read;
+use crate::request::{Bio, ProcessId};
+use crate::scheduler::journal::{Decision, IdleEnd};
+use crate::scheduler::testing::{Rig, bio};
+use crate::units::Nanos;
+
+fn ms(span: u64) -> Nanos {
+    Nanos::from_millis(span)
+}
+
+fn idled(decision: &Decision) -> bool {
+    matches!(decision, Decision::IdleStart { .. })
+}
+
+fn in_vain(decision: &Decision) -> bool {
+    matches!(decision, Decision::IdleEnd { why: IdleEnd::TimeOut | IdleEnd::GivenUp })
+}
+
+#[test]
+fn whoever_thinks_longer_than_slice_idle_is_soon_not_idled_for() {
+    let thinks = |think| {
+        let slow = Process { think, ..Process::reader(1) };
+        let mut drive = Drive::new(&[], vec![slow, Process::reader(2), Process::reader(3)]);
+        drive.run(ms(2000));
+        drive.notes();
+        drive.run(ms(10_000));
+        drive.noted(in_vain)
+    };
+    // A hundred turns and more in that time.
+    assert!(thinks(ms(2)) < 5, "{} times in vain", thinks(ms(2)));
+    assert!(thinks(ms(30)) < 5, "{} times in vain", thinks(ms(30)));
+}
+
+#[test]
+fn random_readers_are_served_one_after_the_other_with_one_wait_for_all() {
+    let run = |process: fn(u64) -> Process| {
+        let mut drive = Drive::new(&[], (1..9).map(process).collect());
+        drive.run(ms(10_000));
+        (drive.turns().len(), drive.served.len())
+    };
+    let (turns, requests) = run(Process::random_reader);
+    assert!(turns * 10 > requests * 9, "{turns} turns of {requests} requests");
+    let (turns, requests) = run(Process::reader);
+    assert!(turns * 10 < requests, "{turns} turns of {requests} requests");
+}
+
+#[test]
+fn the_last_of_the_random_readers_is_idled_for() {
+    // One sequential, one random: the random one is alone in its tree.
+    let mut drive = Drive::new(&[], vec![Process::reader(1), Process::random_reader(2)]);
+    drive.run(ms(10_000));
+    let turns = drive.whole_turns(1);
+    let longest = turns.iter().map(|turn| turn.requests).max().expect("it had turns");
+    assert!(longest > 5, "a turn of {longest} requests at most");
+}
+
+#[test]
+fn on_flash_that_takes_commands_in_a_queue_nobody_is_idled_for() {
+    for (rotational, tunables) in [(false, &[][..]), (false, &[("slice_idle", 8)]), (true, &[])] {
+        let processes = vec![Process::reader(1), Process::reader(2)];
+        let mut drive = Drive::with(tunables, processes, &[], limits(rotational));
+        drive.run(ms(3000));
+        let times = drive.noted(idled);
+        assert_eq!(times > 0, rotational, "{tunables:?}: {times} times");
+    }
+}
+
+#[test]
+fn a_disk_that_never_has_five_requests_at_once_takes_none_in_a_queue() {
+    let queues_commands = |depth| {
+        let readers = (1..4).map(|place| Process { depth: 16, ..Process::random_reader(place) });
+        let mut drive = Drive::with(&[], readers.collect(), &[], limits(false));
+        drive.depth = depth;
+        drive.run(ms(3000));
+        drive.hw_tag()
+    };
+    assert_eq!(queues_commands(1), Some(false));
+    // The driver has one more in its hands.
+    assert_eq!(queues_commands(3), Some(false));
+    assert_eq!(queues_commands(4), Some(true));
+    assert_eq!(queues_commands(32), Some(true));
+}
+
+/// A reader that is alone on the disk and has had its answer, with another's request waiting or
+/// not; how its next request, of that size, is taken.
+fn comes_back(others: bool, sectors: u32) -> (usize, bool) {
+    let mut rig = Rig::with_limits("cfq", &[], limits(true));
+    rig.submit(bio(Read, 1000));
+    rig.dispatch(0).expect("it is alone");
+    rig.complete(0);
+    if others {
+        rig.submit(Bio { process: ProcessId(1), ..bio(Read, 50_000_000) });
+        assert_eq!(rig.dispatch(0), None, "the disk idles");
+    }
+    let idles_until = rig.scheduler.next_timer();
+    assert_eq!(idles_until, ms(8));
+    rig.advance(ms(1));
+    rig.submit(Bio { sectors, ..bio(Read, 1008) });
+    (rig.dispatch_all().len(), rig.scheduler.next_timer() == idles_until)
+}
+
+#[test]
+fn the_wait_ends_with_the_request_that_was_waited_for() {
+    // A request of one page by who is alone may be about to grow: the timer runs on.
+    assert_eq!(comes_back(false, 8), (1, true));
+    assert_eq!(comes_back(false, 16), (1, false));
+    assert_eq!(comes_back(true, 8), (1, false));
+}
+
+#[test]
+fn somebody_else_who_goes_on_where_the_head_is_does_not_wait_for_the_timer() {
+    for (distance, preempts) in [(8 * 1024, true), (8 * 1024 + 1, false)] {
+        let mut rig = Rig::with_limits("cfq", &[], limits(true));
+        rig.submit(bio(Read, 1_000_000));
+        rig.dispatch(0).expect("it is alone");
+        rig.complete(0);
+        let mut other = bio(Read, 1_000_008 + distance);
+        other.process = ProcessId(1);
+        rig.submit(other);
+        assert_eq!(rig.dispatch(0).is_some(), preempts, "{distance} sectors on");
+    }
+}

@@ -1,0 +1,115 @@
+//! What is told of CFQ, on the modelled disks: idling makes distant readers fast, priorities
+//! share the disk's time, writes that nobody waits for keep out of the way.
+
+mod common;
+
+use blklab_core::result::{JobResult, RunResult};
+use common::Experiment;
+
+const DISK: &str = "wd10ezrx";
+
+fn run(job: &str, disk: &str, scheduler: &str) -> RunResult {
+    Experiment::new(job, disk, scheduler).run()
+}
+
+fn mb_s(job: &JobResult) -> f64 {
+    job.read.bytes as f64 / job.read.runtime_ns as f64 * 1e3
+}
+
+fn read_mb_s(result: &RunResult) -> f64 {
+    result.jobs.iter().map(mb_s).sum()
+}
+
+/// Sequential readers at these places of the disk, in percent, each with options of its own.
+fn readers(places: &[(u32, &str)]) -> String {
+    let global =
+        "[global]\nrw=read\nbs=128k\ndirect=1\nfilename=/dev/disk\nsize=20g\nruntime=20\ntime_based\n";
+    let job = |(index, (place, options)): (usize, &(u32, &str))| {
+        format!("[reader{index}]\noffset={place}%\n{}\n", options.replace(' ', "\n"))
+    };
+    std::iter::once(global.to_owned()).chain(places.iter().enumerate().map(job)).collect()
+}
+
+const THREE: [(u32, &str); 3] = [(0, ""), (40, ""), (80, "")];
+
+/// What they would reach together if each had the disk for a third of the time.
+fn alone_mb_s(disk: &str) -> f64 {
+    THREE.iter().map(|place| read_mb_s(&run(&readers(&[*place]), disk, "noop"))).sum::<f64>() / 3.0
+}
+
+#[test]
+fn three_distant_readers_get_almost_the_whole_disk_under_cfq_and_a_small_part_without_idling() {
+    let whole = alone_mb_s(DISK);
+    let part = |scheduler| read_mb_s(&run(&readers(&THREE), DISK, scheduler)) / whole;
+    assert!(part("cfq") > 0.75, "{} of {whole} MB/s under cfq", part("cfq"));
+    for scheduler in ["noop", "none", "deadline", "mq-deadline", "cfq:slice_idle=0"] {
+        let part = part(scheduler);
+        assert!(part < 0.1, "{part} of {whole} MB/s under {scheduler}");
+    }
+}
+
+#[test]
+fn the_longer_the_slice_the_nearer_to_the_whole_disk() {
+    let whole = alone_mb_s(DISK);
+    let part = |slice| {
+        let scheduler = format!("cfq:low_latency=0,slice_sync={slice}");
+        read_mb_s(&run(&readers(&THREE), DISK, &scheduler)) / whole
+    };
+    let parts = [20, 100, 500].map(part);
+    assert!(parts.is_sorted() && parts[0] < 0.7 && parts[2] > 0.93, "{parts:?} of the disk");
+}
+
+#[test]
+fn levels_share_the_disk_by_their_slices() {
+    let pair = [(0, "prioclass=2 prio=0"), (1, "prioclass=2 prio=7")];
+    let ratio = |scheduler| {
+        let result = run(&readers(&pair), DISK, scheduler);
+        mb_s(&result.jobs[0]) / mb_s(&result.jobs[1])
+    };
+    // 180 and 40 ms.
+    let found = ratio("cfq");
+    assert!((found / 4.5 - 1.0).abs() < 0.1, "{found} to one");
+    let found = ratio("deadline");
+    assert!((found - 1.0).abs() < 0.05, "{found} to one although deadline knows no levels");
+}
+
+#[test]
+fn a_reader_of_the_idle_class_leaves_the_disk_to_others() {
+    let both = |scheduler| {
+        let result = run(&readers(&[(0, ""), (40, "prioclass=3")]), DISK, scheduler);
+        (mb_s(&result.jobs[0]), mb_s(&result.jobs[1]))
+    };
+    let (reader, idle) = both("cfq");
+    assert!(idle < reader / 50.0, "{reader} MB/s beside {idle}");
+    let (disturbed, equal) = both("deadline");
+    assert!(reader > 10.0 * disturbed, "{reader} MB/s, under deadline {disturbed} beside {equal}");
+}
+
+#[test]
+fn who_reads_now_and_then_waits_less_for_the_page_cache_to_be_written() {
+    let job = "[global]\nfilename=/dev/disk\nruntime=30\ntime_based\n\
+               [writer]\nrw=randwrite\nbs=4k\nsize=100g\noffset=50%\n\
+               [reader]\nrw=randread\nbs=4k\ndirect=1\nsize=10g\nthinktime=20000\n";
+    let reads = |scheduler| {
+        let read = run(job, DISK, scheduler).jobs[1].read.clone();
+        (read.ios, read.clat.max_ns as f64 / 1e6)
+    };
+    let (ios, longest_ms) = reads("cfq");
+    for other in ["deadline", "noop"] {
+        let (others, other_ms) = reads(other);
+        assert!(ios > 3 * others, "{ios} reads, under {other} {others}");
+        assert!(longest_ms * 3.0 < other_ms, "waited {longest_ms} ms, under {other} {other_ms}");
+    }
+}
+
+#[test]
+fn flash_that_takes_commands_in_a_queue_loses_nothing_under_cfq() {
+    let job = "[global]\nrw=randread\nbs=4k\ndirect=1\nfilename=/dev/disk\nruntime=5\ntime_based\n\
+               [readers]\nnumjobs=4\nioengine=libaio\niodepth=8\n";
+    let rate = |scheduler| read_mb_s(&run(job, "su800-128gb", scheduler));
+    let noop = rate("noop");
+    for scheduler in ["cfq", "cfq:slice_idle=8"] {
+        let part = rate(scheduler) / noop;
+        assert!((part - 1.0).abs() < 0.03, "{part} of noop's {noop} MB/s under {scheduler}");
+    }
+}

@@ -1,0 +1,36 @@
+"""What is compared when nothing is said."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from blklab.compare.plan import LeftOut
+    from blklab.rigs import Disk
+
+DISKS = ("desktop-5900rpm", "950pro-256gb")
+WORKLOADS = ("seqread", "seqwrite", "randread", "randwrite")
+SCHEDULERS = ("none", "mq-deadline", "kyber", "bfq", "cfq")
+_GONE = ("cfq",)
+"""Went with Linux's single-queue block layer, which only had disks of one hardware queue."""
+
+
+def schedulers(rig: str) -> tuple[str, ...]:
+    """Those that Linux has, and on the simulator the one that many comparisons are about."""
+    return tuple(name for name in SCHEDULERS if rig == "sim" or name not in _GONE)
+
+
+def left_out(disks: Iterable[Disk], schedulers: Iterable[str]) -> tuple[LeftOut, ...]:
+    """What no Linux ever was: a scheduler of the single queue before a disk of several."""
+    from blklab.compare.plan import LeftOut
+    from blklab.rigs import sim
+
+    gone = [name for name in schedulers if name in _GONE]
+    return tuple(
+        LeftOut(disk.label, name, "Linux had its single queue only before disks with one queue")
+        for disk in disks
+        if sim.describe_disk(disk)["limits"]["hw_queues"] > 1
+        for name in gone
+    )
