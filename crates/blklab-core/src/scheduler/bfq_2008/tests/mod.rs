@@ -1,6 +1,8 @@
 //! What each tunable changes, and what the header of the scheduler says.
 
+mod promises;
 mod turns;
+mod world;
 
 use crate::request::Op::{Read, Write};
 use crate::request::{Bio, IoPrio, PrioClass, ProcessId};
