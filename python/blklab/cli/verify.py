@@ -22,7 +22,7 @@ def verify(
     scheduler: Annotated[
         list[str] | None,
         typer.Option(
-            help="Only these schedulers; repeatable. [default: all that both rigs have]",
+            help="Only these schedulers; repeatable. [default: those of the load]",
             autocompletion=complete.scheduler,
         ),
     ] = None,
@@ -55,9 +55,8 @@ def verify(
     from blklab.verify.verdict import judge
 
     places = matrix.places(disk or ())
-    names = load or (matrix.QUICK if quick else ())
-    schedulers = tuple(scheduler or matrix.SCHEDULERS)
-    cells_wanted = run.plan(places, schedulers, matrix.chosen(names))
+    loads = matrix.quick() if quick and not load else matrix.chosen(load or ())
+    cells_wanted = run.plan(places, tuple(scheduler or ()), loads)
     with progress(len(cells_wanted), "each on the simulator and in a guest") as tick:
         cells = run.run(cells_wanted, kernel, jobs, seed, tick)
     verdict = judge(cells)

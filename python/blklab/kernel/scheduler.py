@@ -36,7 +36,7 @@ class Scheduler:
         `queue` goes to ``queue/`` where nothing else is said.
         """
         of_queue = {row["name"] for row in sim.environment()["queue"]} | queue.keys()
-        if int(version.partition(".")[0]) >= _ASYNC_DEPTH_OF_QUEUE:
+        if has_queue_async_depth(version):
             of_queue.add("async_depth")
         told = queue | self.changed
         if not told.get("nr_requests", 1):
@@ -52,6 +52,11 @@ class Scheduler:
         """The queue's tunables as the simulator has them; 0 is the kernel's choice."""
         names = (row["name"] for row in sim.environment()["queue"])
         return {name: self.settings[name] for name in names if self.settings[name]}
+
+
+def has_queue_async_depth(version: str) -> bool:
+    """Whether `async_depth` is the queue's in a kernel that calls itself `version`."""
+    return int(version.partition(".")[0]) >= _ASYNC_DEPTH_OF_QUEUE
 
 
 def parse(spec: str) -> Scheduler:

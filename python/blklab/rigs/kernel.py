@@ -36,6 +36,9 @@ _TIMEOUT_S = 1800.0
 _VALUE_BYTES = 8
 # Write-back throttling is not part of any scheduler, and the other rigs have none.
 _QUEUE = {"wbt_lat_usec": 0}
+# Of `nr_requests`, in per cent: what a scheduler has by itself. bfq goes by what mq-deadline has,
+# which is set before it.
+_ASYNC_SHARE = {"bfq": 100, "kyber": 75}
 _CLOCKS: Mapping[TimeTravel, str] = {
     "inf-cpu": "virtual, CPU work takes no time",
     "on": "virtual, CPU work takes this machine's time",
@@ -161,7 +164,9 @@ class KernelRig:
         host = self.check_host(experiment.host)
         job = sim.describe_job(experiment.job, experiment.ignore_unsupported)
         limits = sim.describe_disk(experiment.disk)["limits"]
-        queue = _QUEUE | _requests(chosen.name, limits) | chosen.queue()
+        requests = _requests(chosen.name, limits)
+        depth = _async_depth(chosen.name, requests, kernel.version)
+        queue = _QUEUE | requests | depth | chosen.queue()
         order = {
             "disk": {
                 "file": "disk.toml",
@@ -224,6 +229,14 @@ def _requests(name: str, limits: Mapping[str, int]) -> dict[str, int]:
     """What `nr_requests` is before a SATA disk that takes fewer commands than its adapter."""
     fewer = limits["hw_queues"] == 1 and limits["queue_depth"] < scheduler.ADAPTER_TAGS
     return {"nr_requests": 2 * scheduler.ADAPTER_TAGS} if fewer and name != "none" else {}
+
+
+def _async_depth(name: str, queue: Mapping[str, Any], version: str) -> dict[str, int]:
+    """What `async_depth` is there: writing `nr_requests` keeps the proportion of two to one."""
+    share = _ASYNC_SHARE.get(name)
+    if not queue or share is None or not scheduler.has_queue_async_depth(version):
+        return {}
+    return {"async_depth": queue["nr_requests"] * share // 100}
 
 
 def _flat(job: Mapping[str, Any]) -> str:

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from blklab.catalogue import Entry
 from blklab.errors import InputError, nearest
+
+_PLAIN = ("none", "mq-deadline", "kyber")
+_FAIR = ("bfq", "bfq:low_latency=0")
+SCHEDULERS = _PLAIN + _FAIR
+
+_QUARTER = "@quarter@"
 
 
 @dataclass(frozen=True)
@@ -17,16 +23,20 @@ class Load:
 
     name: str
     text: str
+    """``@quarter@`` stands for a quarter of the run's time."""
     driver: str = "native"
     least_seconds: float = 0.0
     most_seconds: float = math.inf
     """A run lasts at least and at most so long."""
+    schedulers: tuple[str, ...] = SCHEDULERS
+    """Whom the matrix runs it on."""
 
     def entry(self, seconds: float) -> Entry:
         """The job file for a disk on which a run lasts `seconds`."""
         lasts_ms = round(min(max(seconds, self.least_seconds), self.most_seconds) * 1000)
         limits = f"[global]\ntime_based\nruntime={lasts_ms}ms\n"
-        return Entry(self.name, Path(f"{self.name}.fio"), limits + self.text)
+        text = self.text.replace(_QUARTER, f"{lasts_ms // 4}ms")
+        return Entry(self.name, Path(f"{self.name}.fio"), limits + text)
 
 
 @dataclass(frozen=True)
@@ -43,8 +53,6 @@ PLACES = (
     Place("HDD, NCQ 32", "wd10ezrx", 20.0),
     Place("SATA SSD", "su800-128gb", 0.4),
 )
-
-SCHEDULERS = ("none", "mq-deadline", "kyber")
 
 _DIRECT = "direct=1\nsize=4g\n"
 _QUEUED = "ioengine=libaio\n"
@@ -88,6 +96,31 @@ LOADS = (
         f"[a]\n{_DIRECT}{_QUEUED}norandommap\niodepth=4\nrw=randread\n"
         "bssplit=4k/40:16k/30:64k/20:512k/10\n",
     ),
+    Load(
+        "weights",
+        "".join(
+            f"[{name}]\n{_DIRECT}rw=read\nbs=256k\nnumjobs=2\ncgroup={name}\ncgroup_weight={weight}\n"
+            for name, weight in (("light", 100), ("heavy", 300))
+        ),
+        schedulers=_FAIR,
+    ),
+    Load(
+        "priorities",
+        "".join(
+            f"[level{level}]\n{_DIRECT}rw=read\nbs=128k\nprioclass=2\nprio={level}\n"
+            for level in (0, 4, 7)
+        ),
+        schedulers=_FAIR,
+    ),
+    Load(
+        "come-and-go",
+        f"[stays]\n{_DIRECT}rw=read\nbs=128k\n"
+        f"[goes]\n{_DIRECT}norandommap\nrw=randread\nbs=16k\nruntime={_QUARTER}\n"
+        f"[comes]\n{_DIRECT}rw=read\nbs=128k\nstartdelay={_QUARTER}\n"
+        f"[does-its-bit]\n{_DIRECT}{_QUEUED}time_based=0\nio_size=16m\niodepth=4\nrw=write\n"
+        f"bs=64k\nstartdelay={_QUARTER}\n",
+        schedulers=_FAIR,
+    ),
     Load("read-seq-buffered", "[a]\nsize=4g\nrw=read\nbs=64k\n", "fio", _BUFFERED_S),
     Load("write-seq-buffered", "[a]\nsize=4g\nrw=write\nbs=64k\n", "fio", _BUFFERED_S),
     Load(
@@ -98,8 +131,19 @@ LOADS = (
     ),
 )
 
-QUICK = ("read-rand-qd1", "write-seq", "think-time")
-"""The loads of the usual test run."""
+_QUICK = {
+    "read-rand-qd1": _PLAIN,
+    "write-seq": _PLAIN,
+    "think-time": _PLAIN,
+    "readers-seq": _FAIR[1:],
+}
+
+
+def quick() -> tuple[Load, ...]:
+    """The loads of the usual test run, each for those whom it says most of."""
+    return tuple(
+        replace(load, schedulers=_QUICK[load.name]) for load in LOADS if load.name in _QUICK
+    )
 
 
 def chosen(names: Iterable[str]) -> tuple[Load, ...]:

@@ -33,12 +33,12 @@ class Planned:
 def plan(
     places: Sequence[Place], schedulers: Sequence[str], loads: Sequence[Load]
 ) -> list[Planned]:
-    """All combinations, in the order of the table."""
+    """All combinations, in the order of the table; without `schedulers` those of each load."""
     return [
         Planned(place, scheduler, load)
         for place in places
         for load in loads
-        for scheduler in schedulers
+        for scheduler in schedulers or load.schedulers
     ]
 
 

@@ -5,7 +5,7 @@
 //! are free depends on which tags the others have. Freed tags of a word are used again when
 //! none of its others are left, so that tags are handed out round after round.
 //!
-//! A CPU starts at a random tag in Linux, in the middle here; and all CPUs have one place to go
+//! A CPU starts at a random tag in Linux, at a quarter of them here; and all CPUs have one place to go
 //! on from, not one each.
 
 /// No tag.
@@ -61,7 +61,7 @@ impl Tags {
             shift -= 1;
         }
         let words = vec![Word::default(); depth.div_ceil(1 << shift) as usize];
-        Tags { words, shift, depth, hint: depth / 2 }
+        Tags { words, shift, depth, hint: depth / 4 }
     }
 
     /// A tag for whoever may have `most` of them (`__sbitmap_queue_get`,
@@ -124,7 +124,7 @@ mod tests {
             tags.put(tag);
             seen.push(tag);
         }
-        assert_eq!(seen[..3], [32, 33, 34]);
+        assert_eq!(seen[..3], [16, 17, 18]);
         let mut round = seen[64..128].to_vec();
         round.sort_unstable();
         round.dedup();

@@ -34,6 +34,7 @@ fn any_bio() -> impl Strategy<Value = Bio> {
             sectors: size * 8,
             sync,
             fua,
+            idle: cpu % 2 == 0,
             process: ProcessId(cpu.into()),
             prio: IoPrio { class, level: 0 },
             cpu,

@@ -6,6 +6,12 @@
 use super::Bfq;
 use super::tasks::task_index;
 use crate::request::{Op, ProcessId};
+use crate::scheduler::QueueLimits;
+
+/// A SATA adapter's, whatever its disk takes.
+const ADAPTER_TAGS: u32 = 32;
+/// Twice as many requests are there at most without being asked for (`BLKDEV_DEFAULT_RQ`).
+const DEFAULT_REQUESTS: u32 = 128;
 
 /// Most requests for writes and asynchronous requests.
 #[derive(Clone, Copy, Debug)]
@@ -16,9 +22,22 @@ pub(super) struct Depths {
 }
 
 impl Depths {
-    /// `bfq_depth_updated` with the `async_depth` that BFQ sets: three quarters of `nr_requests`.
-    pub fn new(nr_requests: u32) -> Depths {
-        let depth = (nr_requests * 3) >> 2;
+    /// `bfq_depth_updated`.
+    ///
+    /// 7.3 works the limits out before it sets the queue's `async_depth` to three quarters of
+    /// `nr_requests`. So they are by what the scheduler before it had: `mq-deadline`, which is set
+    /// on a single hardware queue, all requests, `none` the tags. That changes when
+    /// `nr_requests` is written.
+    pub fn new(queue: &QueueLimits) -> Depths {
+        let nr_requests = queue.nr_requests;
+        let single = queue.hw_queues == 1;
+        let tags = if single { queue.queue_depth.max(ADAPTER_TAGS) } else { queue.queue_depth };
+        let unchanged = nr_requests == 2 * tags.min(DEFAULT_REQUESTS);
+        let depth = match (unchanged, single) {
+            (true, true) => nr_requests,
+            (true, false) => tags,
+            (false, _) => (nr_requests * 3) >> 2,
+        };
         let limits = [[depth * 2 / 3, depth], [depth >> 2, depth >> 1]];
         Depths { nr_requests, limits: limits.map(|pair| pair.map(|limit| limit.max(1))) }
     }

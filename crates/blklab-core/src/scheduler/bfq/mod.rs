@@ -174,7 +174,7 @@ impl Scheduler for Bfq {
         let disk = DiskKind { rotational: tuning.rotational };
         let mut bfq = Bfq {
             spans: Spans::new(&tuning),
-            depths: Depths::new(limits.nr_requests),
+            depths: Depths::new(limits),
             clock: Clock::new(tuning.ticks),
             journal: Journal::default(),
             wf2q,
