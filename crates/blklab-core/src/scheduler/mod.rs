@@ -14,6 +14,7 @@ mod sorted;
 mod tasks;
 
 pub mod bfq;
+pub mod bfq_2008;
 pub mod cfq;
 pub mod deadline;
 pub mod journal;

@@ -102,6 +102,11 @@ fn promises_one(rig: &Rig, hw_queue: u16) -> bool {
             let busy = !rig.in_flight.is_empty() || cfq.next_timer() != Nanos::NEVER;
             !busy && waiting.next().is_some()
         }
+        // The same.
+        AnyScheduler::Bfq2008(bfq) => {
+            let busy = !rig.in_flight.is_empty() || bfq.next_timer() != Nanos::NEVER;
+            !busy && waiting.next().is_some()
+        }
         // Whoever says nothing else here never holds back.
         _ => waiting.next().is_some(),
     }
