@@ -10,7 +10,6 @@ from pathlib import Path
 from blklab.catalogue import Entry
 from blklab.errors import InputError, nearest
 
-
 _PLAIN = ("none", "mq-deadline", "kyber")
 _FAIR = ("bfq", "bfq:low_latency=0")
 SCHEDULERS = _PLAIN + _FAIR
