@@ -24,13 +24,16 @@ _ROUNDS = 9
 _COMPARES = 3
 """The main job takes many seconds: fewer rounds of it."""
 
+_DEPTH = 32
+
 _JOB = """
 [randread]
 ioengine=libaio
 direct=1
 rw=randread
 bs=4k
-iodepth=32
+numjobs={processes}
+iodepth={depth}
 size=1G
 norandommap
 io_size={bytes}
@@ -81,8 +84,11 @@ class _Run:
     peak_kib: int
 
 
-def _run(ios: int, disk: str, scheduler: str) -> _Run:
-    arguments = [_JOB.format(bytes=ios * 4096), disk, scheduler]
+def _run(ios: int, disk: str, scheduler: str, processes: int = 1) -> _Run:
+    """32 I/Os at once, of one process or of several together."""
+    each = -(-ios // processes) * 4096
+    job = _JOB.format(processes=processes, depth=_DEPTH // processes, bytes=each)
+    arguments = [job, disk, scheduler]
     done, core_s, whole_s, peak_kib = _python(_RATE, *arguments).split()
     if int(done) < ios:
         raise RuntimeError(f"{disk}, {scheduler}: {done} I/Os instead of {ios}")
@@ -100,12 +106,13 @@ def _wall_s(*command: str) -> float:
     return time.perf_counter() - start
 
 
-def _rate(disk: str, scheduler: str, goal_m: float, rounds: int) -> Measure:
+def _rate(disk: str, scheduler: str, goal_m: float, rounds: int, processes: int = 1) -> Measure:
     def once() -> float:
-        run = _run(3_000_000, disk, scheduler)
+        run = _run(3_000_000, disk, scheduler, processes)
         return run.ios / run.whole_s / 1e6
 
-    what = f"4 KiB random reads, depth 32, `{scheduler}` on `{disk}`, one core"
+    of = f" of {processes} processes" if processes > 1 else ""
+    what = f"4 KiB random reads, depth {_DEPTH}{of}, `{scheduler}` on `{disk}`, one core"
     return Measure(what, "M I/O/s", goal_m, True, once, rounds)
 
 
@@ -136,6 +143,7 @@ def measures(rounds: int) -> list[Measure]:
         _rate("su800-128gb", "mq-deadline", 3, rounds),
         _rate("su800-128gb", "kyber", 3, rounds),
         _rate("wd10ezrx", "mq-deadline", 1.5, rounds),
+        _rate("wd10ezrx", "cfq", 1, rounds, processes=8),
         Measure("peak memory of a process that simulates 100 million I/Os", "MiB", 100, False,
                 _memory_mib, 1),
         Measure("what Python adds to a run", "ms", 50, False, _python_adds_ms, rounds),

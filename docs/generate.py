@@ -469,6 +469,23 @@ def study_metrics() -> str:
     )
 
 
+# Decisions
+
+
+def decisions() -> str:
+    """Every kind of decision, and what begins and ends with it."""
+    from blklab.explain.decisions import KINDS
+
+    edges = {"begin": "begins: ", "end": "ends: ", "": ""}
+    return _table(
+        ("kind", "meaning", "what lasts"),
+        (
+            (_code(name), kind.short, f"{edges[kind.edge]}{kind.span}")
+            for name, kind in KINDS.items()
+        ),
+    )
+
+
 # Files of the repository that are pages too
 
 
@@ -501,6 +518,7 @@ _MAKERS: dict[str, Callable[..., str]] = {
         study_judging,
         study_keys,
         study_metrics,
+        decisions,
         bench,
         kernel_rig,
         kernel_rig_example,

@@ -275,7 +275,7 @@ def simulate(*arguments):
     if len(calls) == 3:
         print("running", file=sys.stderr, flush=True)
     while len(calls) >= 3:
-        if arguments[-1].cancelled:
+        if arguments[-2].cancelled:
             raise KeyboardInterrupt
     return quick(*arguments)
 

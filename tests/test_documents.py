@@ -20,6 +20,7 @@ from mkdocs.utils.yaml import yaml_load
 import filled
 import kernel_rig
 import pictures
+import timelines
 from blklab import _core
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -41,6 +42,13 @@ def test_the_readmes_picture_is_what_its_command_draws() -> None:
         "run: .venv/bin/python docs/pictures.py docs/images/disk-position.svg"
     )
     assert len(kept) < 20_000
+
+
+@pytest.mark.parametrize("name", timelines.PICTURES)
+def test_a_timeline_is_what_its_command_draws(name: str) -> None:
+    kept = (timelines.IMAGES / f"{name}.svg").read_text(encoding="utf-8")
+    assert timelines.picture(name) == kept, "run: .venv/bin/python docs/timelines.py"
+    assert len(kept) < 30_000
 
 
 def test_the_kernel_rigs_examples_are_kept_with_the_commands_that_make_them() -> None:

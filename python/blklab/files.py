@@ -19,7 +19,7 @@ def write_whole(path: Path, text: str) -> None:
     write_together({path: text})
 
 
-def write_together(texts: Mapping[Path, str]) -> None:
+def write_together(texts: Mapping[Path, str | bytes]) -> None:
     """The same for files that belong together: if one cannot be written, all stay as they were.
 
     Each is on the disk under another name before the first is replaced.
@@ -29,10 +29,10 @@ def write_together(texts: Mapping[Path, str]) -> None:
     try:
         for path, text in texts.items():
             if not _is_special(path):
-                partial[path] = _beside(path, text)
+                partial[path] = _beside(path, _bytes(text))
         for path, text in texts.items():
             if path not in partial:
-                path.write_text(text, encoding="utf-8")
+                path.write_bytes(_bytes(text))
         for path in list(partial):
             partial[path].replace(path)
             del partial[path]
@@ -49,14 +49,18 @@ def _is_special(path: Path) -> bool:
     return path.exists() and not path.is_file()
 
 
-def _beside(path: Path, text: str) -> Path:
-    """A new file beside `path` that holds `text` and is on the disk."""
+def _bytes(text: str | bytes) -> bytes:
+    return text.encode() if isinstance(text, str) else text
+
+
+def _beside(path: Path, content: bytes) -> Path:
+    """A new file beside `path` that holds `content` and is on the disk."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     made = Path(name)
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
             file.flush()
             os.fsync(file.fileno())
         # mkstemp makes files that nobody else may read.

@@ -162,11 +162,15 @@ class Series(Table):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Trace(Table):
-    """Commands as the disk saw them, in order of issue; every ``stride``-th was kept."""
+    """Commands as the disk saw them, in order of issue; every ``stride``-th was kept.
+
+    When the disk began with each is kept of a window only; else that column is empty.
+    """
 
     stride: int
     queued_ns: Ints
     issued_ns: Ints
+    began_ns: Ints
     completed_ns: Ints
     sector: Ints
     sectors: Ints
@@ -175,10 +179,36 @@ class Trace(Table):
 
     def columns(self) -> dict[str, Ints]:
         """Times in ns, place and length in sectors, operation, process."""
-        return _columns(self, skip="stride")
+        found = _columns(self, skip="stride")
+        return {name: column for name, column in found.items() if len(column) == len(self.sector)}
 
     def __repr__(self) -> str:
         return f"Trace({len(self.sector)} commands, one in {self.stride})"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Decisions(Table):
+    """What a scheduler decided in a window, in order of time.
+
+    Before the window stand those that began what was under way when it began: a turn, a raised
+    weight.
+    """
+
+    at_ns: Ints
+    process: Ints
+    """As in ``Trace``; -1 too for what concerns the queue as a whole."""
+    kind: Ints
+    """Index into :func:`blklab.rigs.sim.decision_kinds`."""
+    a: Ints
+    """The kind's numbers: see ``decisions.rs``."""
+    b: Ints
+
+    def columns(self) -> dict[str, Ints]:
+        """A row for each decision."""
+        return _columns(self)
+
+    def __repr__(self) -> str:
+        return f"Decisions({len(self.at_ns)})"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -191,6 +221,11 @@ class Result:
     series: Series
     overview: Trace
     detail: Trace
+    decisions: Decisions
+    detail_left_out: int = 0
+    """Commands of the window asked for that there was no room for."""
+    decisions_left_out: int | None = None
+    """Decisions of the window that there was no room for; None if nobody noted any."""
     notes: tuple[str, ...] = ()
     """What was not as it was asked for, a line each: tunables that the kernel has rounded."""
 
@@ -258,6 +293,9 @@ class Result:
                 summary["overview_stride"], **_table(Trace, "overview", "stride", column)
             ),
             detail=Trace(1, **_table(Trace, "detail", "stride", column)),
+            decisions=Decisions(**_table(Decisions, "decisions", None, column)),
+            detail_left_out=summary.get("detail_left_out", 0),
+            decisions_left_out=summary.get("decisions_left_out"),
         )
 
 
@@ -265,11 +303,11 @@ class _Column(Protocol):
     def __call__(self, name: str) -> Ints: ...
 
 
-def _columns(table: Any, skip: str) -> dict[str, Ints]:
+def _columns(table: Any, skip: str | None = None) -> dict[str, Ints]:
     return {f.name: getattr(table, f.name) for f in fields(table) if f.name != skip}
 
 
-def _table(kind: Any, prefix: str, skip: str, column: _Column) -> dict[str, Ints]:
+def _table(kind: Any, prefix: str, skip: str | None, column: _Column) -> dict[str, Ints]:
     return {f.name: column(f"{prefix}.{f.name}") for f in fields(kind) if f.name != skip}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 _STEP = 1000.0
+_SIZE_STEP = 1024.0
 
 
 def duration_text(span_ns: float) -> str:
@@ -22,6 +23,16 @@ def duration_text(span_ns: float) -> str:
 def rate_text(bytes_per_s: float) -> str:
     """Megabytes (10^6 bytes) per second, as data sheets give them."""
     return f"{number_text(bytes_per_s / 1e6)} MB/s"
+
+
+def size_text(size_bytes: float) -> str:
+    """``512 B``, ``128 KiB``, ``8 MiB``: three digits, powers of 1024 as fio has them."""
+    value, unit = float(size_bytes), "B"
+    for larger in ("KiB", "MiB", "GiB", "TiB"):
+        if value < _SIZE_STEP:
+            break
+        value, unit = value / _SIZE_STEP, larger
+    return f"{number_text(value)} {unit}"
 
 
 def number_text(value: float) -> str:

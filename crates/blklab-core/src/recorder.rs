@@ -168,6 +168,7 @@ impl SeriesRecorder {
 #[derive(Clone, Copy, Debug)]
 struct Traced {
     request: Request,
+    began: Option<Nanos>,
     completed: Nanos,
 }
 
@@ -230,15 +231,15 @@ impl TraceRecorder {
         self.left_out
     }
 
-    /// The disk has ended `request`.
+    /// The disk has ended `request`, with which it `began`, if that is known, before.
     #[inline]
-    pub fn completed(&mut self, request: &Request, at: Nanos) {
+    pub fn completed(&mut self, request: &Request, began: Option<Nanos>, at: Nanos) {
         if self.seen & (self.stride - 1) == 0 {
             self.add_to_overview(request, at);
         }
         self.seen += 1;
         if self.detail.len() < TRACE_ROWS || at >= self.next_begin {
-            self.add_to_detail(request, at);
+            self.add_to_detail(request, began, at);
         }
     }
 
@@ -253,13 +254,13 @@ impl TraceRecorder {
             self.stride *= 2;
         }
         if self.seen.is_multiple_of(self.stride) {
-            self.overview.push(Traced { request: *request, completed: at });
+            self.overview.push(Traced { request: *request, began: None, completed: at });
         }
     }
 
     #[inline(never)]
-    fn add_to_detail(&mut self, request: &Request, at: Nanos) {
-        let traced = Traced { request: *request, completed: at };
+    fn add_to_detail(&mut self, request: &Request, began: Option<Nanos>, at: Nanos) {
+        let traced = Traced { request: *request, began, completed: at };
         if let Some(window) = self.window {
             let within = at >= window.from && request.inserted <= window.until;
             match within && self.detail.len() < window.requests {
@@ -292,6 +293,7 @@ fn columns(mut rows: Vec<Traced>) -> DiskTrace {
     DiskTrace {
         queued_ns: column(|row| row.request.inserted.0 as i64),
         issued_ns: column(|row| row.request.issued.0 as i64),
+        began_ns: rows.iter().filter_map(|row| Some(row.began?.0 as i64)).collect(),
         completed_ns: column(|row| row.completed.0 as i64),
         sector: column(|row| row.request.sector.0 as i64),
         sectors: column(|row| i64::from(row.request.sectors)),
@@ -342,13 +344,16 @@ mod tests {
             let commands = || (0..200).map(|n| (n, n + 2, n + 7));
             for (inserted, issued, completed) in commands() {
                 let request = Request { inserted: Nanos(inserted), issued: Nanos(issued), ..Request::default() };
-                recorder.completed(&request, Nanos(completed));
+                recorder.completed(&request, Some(Nanos(issued + 1)), Nanos(completed));
             }
             let within = commands().filter(|(inserted, _, completed)| *completed >= from && *inserted <= until);
             let expected: Vec<_> = within.map(|(inserted, ..)| inserted as i64).collect();
             let kept = expected.len().min(requests);
             prop_assert_eq!(recorder.left_out() as usize, expected.len() - kept);
-            prop_assert_eq!(recorder.finish().2.queued_ns, &expected[..kept]);
+            let detail = recorder.finish().2;
+            prop_assert_eq!(&detail.queued_ns, &expected[..kept]);
+            prop_assert!(detail.began_ns.iter().zip(&detail.issued_ns).all(|(began, issued)| *began == issued + 1));
+            prop_assert_eq!(detail.began_ns.len(), kept);
         }
 
         #[test]
@@ -356,7 +361,7 @@ mod tests {
             let mut recorder = TraceRecorder::default();
             for n in 0..commands {
                 let request = Request { issued: Nanos(n), ..Request::default() };
-                recorder.completed(&request, Nanos(n + 1));
+                recorder.completed(&request, None, Nanos(n + 1));
             }
             let (overview, stride, detail) = recorder.finish();
             prop_assert!(overview.issued_ns.len() <= TRACE_ROWS);

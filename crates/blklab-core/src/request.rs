@@ -80,6 +80,8 @@ pub struct Bio {
     pub sync: bool,
     /// Force unit access: durable when it completes (`REQ_FUA`).
     pub fua: bool,
+    /// Its process will soon ask for more (`REQ_IDLE`): direct writes; of no meaning for reads.
+    pub idle: bool,
     /// Who asks.
     pub process: ProcessId,
     /// With which priority.
@@ -126,6 +128,8 @@ pub struct Request {
     pub sync: bool,
     /// Durable when it completes.
     pub fua: bool,
+    /// More of its process will follow (`REQ_IDLE`), by its first bio.
+    pub idle: bool,
     /// Who asked for its first bio.
     pub process: ProcessId,
     /// Priority of its first bio.

@@ -214,6 +214,9 @@ pub struct DiskTrace {
     pub queued_ns: Vec<i64>,
     /// Handed to the disk, ns.
     pub issued_ns: Vec<i64>,
+    /// The disk began with it, ns: the arm of a hard disk set out, or else the controller turned
+    /// to it. Empty if that was not kept, which it is for a window only.
+    pub began_ns: Vec<i64>,
     /// Ended, ns.
     pub completed_ns: Vec<i64>,
     /// First sector.
@@ -261,7 +264,18 @@ impl RunResult {
         );
         all.extend(rows.map(|(name, column)| (name.to_owned(), column)));
         for (trace, prefix) in [(&self.overview, "overview"), (&self.detail, "detail")] {
-            let rows = columns!(trace, "", queued_ns, issued_ns, completed_ns, sector, sectors, op, process);
+            let rows = columns!(
+                trace,
+                "",
+                queued_ns,
+                issued_ns,
+                began_ns,
+                completed_ns,
+                sector,
+                sectors,
+                op,
+                process
+            );
             all.extend(rows.map(|(name, column)| (format!("{prefix}{name}"), column)));
         }
         let rows = columns!(self.decisions, "decisions", at_ns, process, kind, a, b);

@@ -50,6 +50,12 @@ impl Ticks {
         Nanos(fires.saturating_mul(self.length()))
     }
 
+    /// When a tick begins: a timer set for it fired then, before Linux 4.8 made the wheel
+    /// coarse.
+    pub const fn start(self, tick: u64) -> Nanos {
+        Nanos(tick.saturating_mul(self.length()))
+    }
+
     const fn length(self) -> u64 {
         1_000_000_000 / self.hz
     }

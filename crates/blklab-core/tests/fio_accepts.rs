@@ -165,26 +165,33 @@ fn fio_and_our_parser_agree_on_what_is_wrong() {
     }
 }
 
+/// Job files of the folder and of the folders in it.
+fn job_files(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let paths = entries.map(|entry| entry.expect("its entries").path());
+    paths
+        .flat_map(|path| if path.is_dir() { job_files(&path) } else { vec![path] })
+        .filter(|path| path.extension().is_some_and(|e| e == "fio"))
+        .collect()
+}
+
 #[test]
-fn fio_accepts_every_workload_that_we_ship_and_so_do_we() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../python/blklab/workloads");
-    let mut count = 0;
-    for entry in std::fs::read_dir(folder).expect("the folder of workloads") {
-        let path = entry.expect("its entries").path();
-        if path.extension().is_none_or(|e| e != "fio") {
-            continue;
-        }
-        count += 1;
-        let text = std::fs::read_to_string(&path).expect("a text");
-        let summary = text.lines().next().and_then(|line| line.strip_prefix("# "));
-        assert!(summary.is_some_and(|s| (20..=90).contains(&s.len())), "{}: first line", path.display());
-        let file = parse(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-        assert!(file.without_effect.is_empty() && file.ignored.is_empty(), "{}", path.display());
-        if let Some(accepted) = fio_accepts(&path) {
-            assert!(accepted, "fio refuses {}", path.display());
+fn fio_accepts_every_job_file_that_we_ship_and_so_do_we() {
+    let package = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../python/blklab");
+    for (folder, least) in [("workloads", 8), ("studies", 10)] {
+        let paths = job_files(&package.join(folder));
+        assert!(paths.len() >= least, "{} job files in {folder}", paths.len());
+        for path in paths {
+            let text = std::fs::read_to_string(&path).expect("a text");
+            let summary = text.lines().next().and_then(|line| line.strip_prefix("# "));
+            assert!(summary.is_some_and(|s| (20..=90).contains(&s.len())), "{}: first line", path.display());
+            let file = parse(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+            assert!(file.without_effect.is_empty() && file.ignored.is_empty(), "{}", path.display());
+            if let Some(accepted) = fio_accepts(&path) {
+                assert!(accepted, "fio refuses {}", path.display());
+            }
         }
     }
-    assert!(count >= 8, "{count} workloads");
 }
 
 #[test]

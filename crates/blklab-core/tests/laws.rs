@@ -18,6 +18,8 @@ const SCHEDULERS: &[&str] = &[
     "bfq",
     "bfq:slice_idle=0,low_latency=0",
     "bfq:strict_guarantees=1,nr_requests=8",
+    "bfq-2008",
+    "bfq-2008:quantum=32,slice_idle=0",
     "none:nr_requests=4",
     "mq-deadline:nr_requests=8,max_sectors_kb=64",
 ];

@@ -4,6 +4,7 @@ mod common;
 
 use blklab_core::decisions::KINDS;
 use blklab_core::recorder::Window;
+use blklab_core::scheduler::registry;
 use blklab_core::units::Nanos;
 use common::Experiment;
 
@@ -13,6 +14,10 @@ const READERS_AND_WRITER: &str = "[global]\nruntime=1\ntime_based\ndirect=1\nsiz
 
 fn window(from_ms: u64, until_ms: u64, requests: usize) -> Window {
     Window { from: Nanos::from_millis(from_ms), until: Nanos::from_millis(until_ms), requests }
+}
+
+fn names(kinds: &[i64]) -> Vec<&str> {
+    kinds.iter().map(|&kind| KINDS[kind as usize]).collect()
 }
 
 #[test]
@@ -34,7 +39,10 @@ fn decisions_lie_in_the_window_and_name_processes_of_the_job_file() {
     assert_eq!((result.decisions_left_out, result.detail_left_out), (Some(0), 0));
     let decisions = &result.decisions;
     assert!(decisions.at_ns.is_sorted());
-    assert!(decisions.at_ns.iter().all(|at| (200_000_000..=400_000_000).contains(at)));
+    // Before it there is what was under way when it began.
+    let before = decisions.at_ns.iter().take_while(|at| **at < 200_000_000).count();
+    assert_eq!(names(&decisions.kind[..before]), ["batch-start"]);
+    assert!(decisions.at_ns[before..].iter().all(|at| (200_000_000..=400_000_000).contains(at)));
     let jobs = result.jobs.len() as i64;
     assert!(
         decisions.process.iter().chain(&result.detail.process).all(|process| (-1..jobs).contains(process))
@@ -49,6 +57,21 @@ fn decisions_lie_in_the_window_and_name_processes_of_the_job_file() {
     let within = |(queued, completed): (&i64, &i64)| *queued <= 400_000_000 && *completed >= 200_000_000;
     assert!(trace.queued_ns.iter().zip(&trace.completed_ns).all(within));
     assert!(trace.completed_ns.iter().any(|at| *at > 390_000_000));
+}
+
+#[test]
+fn a_request_is_queued_then_issued_then_begun_then_ended_on_every_disk() {
+    for disk in ["wd10ezrx", "wd10ezrx:write_cache=false", "su800-128gb", "optane-900p", "pm983-960gb"] {
+        for scheduler in registry::ALL.iter().map(|info| info.name) {
+            let experiment = Experiment::new(READERS_AND_WRITER, disk, scheduler);
+            let trace = experiment.run_and_keep(window(100, 200, 5_000)).detail;
+            let columns = [&trace.queued_ns, &trace.issued_ns, &trace.began_ns, &trace.completed_ns];
+            assert!(!trace.sector.is_empty());
+            for row in 0..trace.sector.len() {
+                assert!(columns.map(|column| column[row]).is_sorted(), "{disk}, {scheduler}: row {row}");
+            }
+        }
+    }
 }
 
 #[test]

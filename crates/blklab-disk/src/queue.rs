@@ -187,7 +187,7 @@ impl<'a> Queues<'a> {
     fn complete(&mut self, now: Nanos) -> io::Result<()> {
         self.timed.run_to(now);
         for done in 0..self.timed.done().len() {
-            let Completion { tag: Tag(slot_index), at } = self.timed.done()[done];
+            let Completion { tag: Tag(slot_index), at, .. } = self.timed.done()[done];
             self.in_flight -= 1;
             let slot = self.slots[slot_index as usize];
             if let Some(row) = slot.row {

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from importlib.resources import files
-from typing import Any
-
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
 
 from blklab.compare.analyse import OBJECTIVE_TEXT, OBJECTIVES, OPERATION_TEXT, Analysis
 from blklab.compare.store import Results
 from blklab.compare.words import sentence, short
 from blklab.report import payload
+from blklab.report.parts import css, environment, plotly, script, script_json
 from blklab.statistics import BOOTSTRAP_FROM, CONFIDENCE, MATTERS
 from blklab.study.judge import Judgement
 from blklab.study.model import Study
 from blklab.study.outcome import Outcome
 from blklab.study.words import figure, groups, tally
-from blklab.units import duration_text, number_text
 
 
 def render(
@@ -31,9 +25,8 @@ def render(
 ) -> str:
     """The whole page of a comparison; `judgements` if it is part of a study."""
     data = payload.build(results, analysis)
-    folder = files("blklab.report")
     return (
-        _environment()
+        environment()
         .get_template("page.html")
         .render(
             title=title or _title(results),
@@ -55,12 +48,10 @@ def render(
             matters=MATTERS,
             bootstrap_from=BOOTSTRAP_FROM,
             thinning=payload.thinning(results),
-            data=_script_json(data),
-            css=_css(),
-            script=Markup((folder / "report.js").read_text(encoding="utf-8")),
-            plotly=Markup(
-                (files("plotly") / "package_data" / "plotly.min.js").read_text(encoding="utf-8")
-            ),
+            data=script_json(data),
+            css=css(),
+            script=script("report.js"),
+            plotly=plotly(),
         )
     )
 
@@ -76,7 +67,7 @@ def study_page(study: Study, outcomes: Sequence[Outcome], judgements: Sequence[J
         for part, outcome in zip(study.parts, outcomes, strict=True)
     ]
     return (
-        _environment()
+        environment()
         .get_template("study.html")
         .render(
             title=study.title,
@@ -86,35 +77,11 @@ def study_page(study: Study, outcomes: Sequence[Outcome], judgements: Sequence[J
             figure=figure,
             confidence=CONFIDENCE,
             matters=MATTERS,
-            css=_css(),
+            css=css(),
         )
     )
-
-
-def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("blklab.report", "."),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters.update(duration=duration_text, number=number_text)
-    return environment
-
-
-def _css() -> Markup:
-    return Markup((files("blklab.report") / "report.css").read_text(encoding="utf-8"))
 
 
 def _title(results: Results) -> str:
     disks = [disk["label"] for disk in results.setup["disks"]]
     return f"Which I/O scheduler suits {' and '.join(disks)}?"
-
-
-def _script_json(value: Any) -> Markup:
-    """JSON that cannot end the script element it stands in, whatever strings it holds."""
-    text = json.dumps(value, separators=(",", ":"), allow_nan=False)
-    for character in "<>&\u2028\u2029":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return Markup(text)

@@ -1,37 +1,13 @@
-"use strict";
 // Draws one disk and load at a time, when it is chosen: a page of a hundred charts is read by nobody.
-const data = JSON.parse(document.getElementById("data").textContent);
-const byId = (id) => document.getElementById(id);
-const dark = matchMedia("(prefers-color-scheme: dark)");
-const narrow = matchMedia("(max-width: 760px)");
 const DASHES = ["solid", "dash", "dot", "dashdot", "longdash", "longdashdot"];
 const NINES = [0.5, 0.1, 0.01, 0.001, 0.0001];
 const KERNEL = -1;
 let shown = data.first;
 
-const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 const slot = (scheduler) => data.schedulers.indexOf(scheduler);
 const colour = (number) => css(`--s${number % 8}`);
 const ofScheduler = (name) => colour(slot(name));
 const dash = (name) => DASHES[slot(name) % DASHES.length];
-const seen = (value) => Number(value.toPrecision(3)).toLocaleString("en");
-
-// Plotly reads a little HTML in texts; names are shown as they are.
-const plain = (text) => String(text).replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
-
-function layout(extra, height) {
-  const axis = { gridcolor: css("--line"), linecolor: css("--line"), zerolinecolor: css("--line"), automargin: true };
-  const merged = {
-    height, margin: { l: 56, r: 16, t: 8, b: 44 }, showlegend: false,
-    paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
-    font: { color: css("--ink"), family: "system-ui, Liberation Sans, sans-serif", size: 13 },
-    hoverlabel: { font: { family: "system-ui, Liberation Sans, sans-serif" } }, ...extra,
-  };
-  for (const key of Object.keys(merged)) {
-    if (/^[xy]axis/.test(key)) merged[key] = { ...axis, ...merged[key] };
-  }
-  return merged;
-}
 
 function draw(name, title, note, traces, extra, height = 300) {
   const figure = byId(`figure-${name}`);

@@ -60,6 +60,8 @@ class Judgement:
     why: str
     """Known reasons, if it is not reproduced."""
     source: str
+    metric: str = ""
+    """By its name; none in what was kept before it had one."""
 
 
 @dataclass(frozen=True)
@@ -130,6 +132,7 @@ def _judgement(
         finding.outcome,
         (claim.not_reproduced or _NO_REASON) if finding.outcome == NOT_REPRODUCED else "",
         claim.source,
+        claim.metric,
     )
 
 

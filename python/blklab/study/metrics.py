@@ -58,14 +58,23 @@ def _percentile(which: float) -> Callable[[Measurement, Scope], float]:
     return _latency(lambda latency: latency.percentiles_ns[place] / 1e3)
 
 
-def _stretch(read: Callable[[JobFigures], float]) -> Callable[[Measurement, Scope], float]:
+def _later_us(job: JobFigures) -> float | None:
+    return None if job.later_ns is None else job.later_ns / 1e3
+
+
+def _start_peak(job: JobFigures) -> float | None:
+    return job.early_ns / job.later_ns if job.early_ns and job.later_ns else None
+
+
+def _stretch(read: Callable[[JobFigures], float | None]) -> Callable[[Measurement, Scope], float]:
     """Of a job's time; KeyError if nothing fell into the stretch."""
 
     def found(run: Measurement, scope: Scope) -> float:
         job = _job(run, scope)
-        if job.early_ns is None or job.later_ns is None:
+        figure = read(job)
+        if figure is None:
             raise KeyError(job.name)
-        return read(job)
+        return figure
 
     return found
 
@@ -100,10 +109,9 @@ METRICS = {
                lambda run, scope: (_lasted(_job(run, scope)) if scope.job else run.duration_ns)
                / 1e9, True),
         Metric("later_us", "us", "mean time from queue to completion of a job's commands, without "
-               "those of its first second", False, _stretch(lambda job: (job.later_ns or 0) / 1e3),
-               True),
+               "those of its first second", False, _stretch(_later_us), True),
         Metric("start_peak", "times", "the same of its first second, against later", False,
-               _stretch(lambda job: (job.early_ns or 0) / (job.later_ns or 1)), True),
+               _stretch(_start_peak), True),
         Metric("jain", "of 1", "Jain's index of the bytes per weight, while all want the disk",
                True, _shared(lambda how: how.jain)),
         Metric("lag_mib", "MiB", "the furthest that anybody was behind his ideal share, while all "

@@ -10,6 +10,10 @@ from blklab.statistics import Interval
 from blklab.study.judge import NOT_KNOWN, NOT_REPRODUCED, REPRODUCED, Judgement
 from blklab.units import number_text
 
+_SAYS_WHAT = ("MB/s", "MiB/s", "IOPS")
+"""Units that say by themselves what is meant."""
+_TABLES = ("figures", "ratio")
+
 
 @dataclass(frozen=True)
 class Group:
@@ -17,7 +21,7 @@ class Group:
 
     text: str
     where: str
-    """Disk, load and unit, and how far the measured may be off."""
+    """Disk, load, metric and unit, and how far the measured may be off."""
     source: str
     why: str
     """Reasons for what is not reproduced, if anything is not."""
@@ -26,7 +30,7 @@ class Group:
     @property
     def is_table(self) -> bool:
         """Whether figures stand beside figures."""
-        return self.rows[0].kind in ("figures", "ratio")
+        return self.rows[0].kind in _TABLES
 
 
 def groups(judgements: Sequence[Judgement]) -> list[Group]:
@@ -40,10 +44,17 @@ def groups(judgements: Sequence[Judgement]) -> list[Group]:
         rows = tuple(several)
         first = rows[0]
         near = "" if first.tolerance is None else f", within {first.tolerance * 100:g} %"
-        where = f"{first.disk}, {first.workload}, {first.unit}{near}"
+        where = f"{first.disk}, {first.workload}, {_what(first)}{near}"
         why = " ".join(dict.fromkeys(row.why for row in rows if row.outcome == NOT_REPRODUCED))
         made.append(Group(first.text, where, first.source, why, rows))
     return made
+
+
+def _what(row: Judgement) -> str:
+    """Unit and job, with the metric's name in the unit's place where that says more."""
+    unit, comma, job = row.unit.partition(",")
+    named = row.metric and row.kind not in _TABLES and unit not in _SAYS_WHAT
+    return f"{row.metric if named else unit}{comma}{job}"
 
 
 def figure(value: Interval | None) -> str:

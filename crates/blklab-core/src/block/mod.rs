@@ -355,6 +355,7 @@ impl Block {
             sectors: bio.sectors,
             sync: bio.sync,
             fua: bio.fua,
+            idle: bio.idle,
             process: bio.process,
             prio: bio.prio,
             cpu: bio.cpu,
@@ -419,7 +420,7 @@ impl Block {
         hw_queue.in_flight -= 1;
         hw_queue.free(request.sync, self.tag_of[id.index()]);
         self.counters.count(request, now);
-        self.trace.completed(request, now);
+        self.trace.completed(request, completion.began, now);
         let number = request.hw_queue;
         if request.op == Op::Flush {
             self.flushes.request = None;

@@ -89,6 +89,7 @@ fn read(sector: u64, owner: u64) -> Bio {
         sectors: 8,
         sync: true,
         fua: false,
+        idle: true,
         process: ProcessId(0),
         prio: Default::default(),
         cpu: 0,

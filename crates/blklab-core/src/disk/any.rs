@@ -52,6 +52,10 @@ impl Disk for AnyDisk {
         each!(self, disk => disk.is_durable(sector, sectors))
     }
 
+    fn keep_begins(&mut self) {
+        each!(self, disk => disk.keep_begins());
+    }
+
     #[inline]
     fn busy(&self) -> Nanos {
         each!(self, disk => disk.busy())

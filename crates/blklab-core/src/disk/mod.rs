@@ -53,6 +53,35 @@ pub struct Completion {
     pub tag: Tag,
     /// When it ended, as the host's interrupt would see it.
     pub at: Nanos,
+    /// When the disk began with it, if somebody asked by [`Disk::keep_begins`].
+    pub began: Option<Nanos>,
+}
+
+/// When the disk began with each command that it has: off unless somebody asks.
+#[derive(Debug, Default)]
+pub(in crate::disk) struct Begins {
+    /// By tag.
+    at: Option<Vec<Nanos>>,
+}
+
+impl Begins {
+    fn keep(&mut self) {
+        self.at.get_or_insert_default();
+    }
+
+    #[inline]
+    fn note(&mut self, tag: Tag, at: u64) {
+        if let Some(all) = &mut self.at {
+            let index = tag.0 as usize;
+            all.resize(all.len().max(index + 1), Nanos::ZERO);
+            all[index] = Nanos(at);
+        }
+    }
+
+    #[inline]
+    fn of(&self, tag: Tag) -> Option<Nanos> {
+        self.at.as_ref()?.get(tag.0 as usize).copied()
+    }
 }
 
 /// What a host learns of a disk when it finds it: the block layer's queue limits.
@@ -100,6 +129,10 @@ pub trait Disk {
     /// True when every sector of the range would survive a power cut now: no write
     /// to it is still in a volatile cache. Commands not yet completed do not count.
     fn is_durable(&self, sector: Sector, sectors: u32) -> bool;
+
+    /// Say of each command from now on when the disk began with it: when the arm of a hard disk
+    /// set out for it, or else when the controller turned to it.
+    fn keep_begins(&mut self);
 
     /// Time the disk's busiest serving part was busy so far, for the utilisation law.
     fn busy(&self) -> Nanos;

@@ -98,6 +98,7 @@ pub fn run(setup: Setup<'_>, watch: &Watch) -> Result<RunResult, RunError> {
 pub fn run_and_keep(setup: Setup<'_>, window: Window, watch: &Watch) -> Result<RunResult, RunError> {
     let mut engine = Engine::new(setup, watch);
     engine.world.block.keep(window);
+    engine.world.disk.keep_begins();
     engine.run_processes(watch)?;
     Ok(engine.finish())
 }

@@ -102,6 +102,7 @@ impl Syncing {
             sectors: 0,
             sync: true,
             fua: false,
+            idle: false,
             process: who.process,
             prio: who.prio,
             cpu: who.cpu,

@@ -355,6 +355,7 @@ impl World {
             sectors,
             sync: !write || who.waits,
             fua: false,
+            idle: false,
             process: who.process,
             prio: who.prio,
             cpu: who.cpu,

@@ -2,6 +2,8 @@
 //!
 //! Off unless a run asks for it; then a note is one comparison.
 
+use std::collections::BTreeMap;
+
 use super::CgroupId;
 use crate::request::{Op, PrioClass, ProcessId};
 use crate::units::Nanos;
@@ -173,10 +175,41 @@ pub struct Note {
     pub decision: Decision,
 }
 
+/// What lasts from one decision to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Lasting {
+    Slice,
+    Idling,
+    Raising,
+    Batch,
+    Holding { writes: bool },
+}
+
+impl Decision {
+    /// What begins (true) or ends with it, if it is of that kind.
+    fn lasting(&self) -> Option<(Lasting, bool)> {
+        Some(match self {
+            Decision::SliceStart { .. } => (Lasting::Slice, true),
+            Decision::SliceEnd { .. } => (Lasting::Slice, false),
+            Decision::IdleStart { .. } => (Lasting::Idling, true),
+            Decision::IdleEnd { .. } => (Lasting::Idling, false),
+            Decision::WeightRaised { .. } => (Lasting::Raising, true),
+            Decision::WeightRaisedEnd => (Lasting::Raising, false),
+            Decision::BatchStart { .. } => (Lasting::Batch, true),
+            Decision::BatchEnd { .. } => (Lasting::Batch, false),
+            Decision::HeldBack { op, .. } => (Lasting::Holding { writes: op.is_write() }, true),
+            Decision::LetGo { op } => (Lasting::Holding { writes: op.is_write() }, false),
+            _ => return None,
+        })
+    }
+}
+
 /// A log of decisions of bounded size.
 #[derive(Clone, Debug, Default)]
 pub struct Journal {
     notes: Vec<Note>,
+    /// What had begun and not ended when the window began.
+    under_way: BTreeMap<(Lasting, ProcessId), Note>,
     /// Notes that fit; 0: nobody wants any.
     limit: usize,
     from: Nanos,
@@ -211,7 +244,10 @@ impl Journal {
 
     #[cold]
     fn write(&mut self, note: Note) {
-        if note.at < self.from || note.at > self.until {
+        if note.at < self.from {
+            return self.before(note);
+        }
+        if note.at > self.until {
             return;
         }
         if self.notes.len() < self.limit {
@@ -221,15 +257,52 @@ impl Journal {
         }
     }
 
-    /// What was noted, in order of time, and how many notes did not fit.
+    fn before(&mut self, note: Note) {
+        if let Some((lasting, begins)) = note.decision.lasting() {
+            let key = (lasting, note.process);
+            match begins {
+                true => self.under_way.insert(key, note),
+                false => self.under_way.remove(&key),
+            };
+        }
+    }
+
+    /// What was noted, in order of time, and how many notes did not fit. First comes what had
+    /// begun before and was under way when the window began.
     pub fn take(&mut self) -> (Vec<Note>, u64) {
-        (std::mem::take(&mut self.notes), std::mem::take(&mut self.left_out))
+        let mut all: Vec<_> = std::mem::take(&mut self.under_way).into_values().collect();
+        all.sort_by_key(|note| note.at);
+        all.append(&mut self.notes);
+        (all, std::mem::take(&mut self.left_out))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_under_way_when_the_window_begins_is_known() {
+        let mut journal = Journal::default();
+        journal.keep(Nanos(10), 9);
+        let raised = Decision::WeightRaised { kind: Raising::Interactive, factor: 30 };
+        let held = |op| Decision::HeldBack { op, depth: 1 };
+        let notes = [
+            (1, 7, raised),
+            (2, 8, raised),
+            (3, 0, held(Op::Write)),
+            (4, 0, held(Op::Read)),
+            (5, 8, Decision::WeightRaisedEnd),
+            (6, 0, Decision::LetGo { op: Op::Read }),
+            (7, 7, Decision::Expired),
+            (12, 7, Decision::WeightRaisedEnd),
+        ];
+        for (at, process, decision) in notes {
+            journal.note(Nanos(at), ProcessId(process), decision);
+        }
+        let found: Vec<_> = journal.take().0.into_iter().map(|note| (note.at.0, note.decision)).collect();
+        assert_eq!(found, [(1, raised), (3, held(Op::Write)), (12, Decision::WeightRaisedEnd)]);
+    }
 
     #[test]
     fn a_journal_keeps_what_is_asked_for_and_counts_the_rest() {

@@ -8,11 +8,13 @@ mod info;
 mod lanes;
 mod lists;
 mod merge;
+mod nearest;
 mod ordered;
 mod sorted;
 mod tasks;
 
 pub mod bfq;
+pub mod bfq_2008;
 pub mod cfq;
 pub mod deadline;
 pub mod journal;

@@ -34,6 +34,7 @@ fn any_bio() -> impl Strategy<Value = Bio> {
             sectors: size * 8,
             sync,
             fua,
+            idle: cpu % 2 == 0,
             process: ProcessId(cpu.into()),
             prio: IoPrio { class, level: 0 },
             cpu,
@@ -99,6 +100,11 @@ fn promises_one(rig: &Rig, hw_queue: u16) -> bool {
         // Unless it idles, or the disk works on what must not be disturbed.
         AnyScheduler::Cfq(cfq) => {
             let busy = !rig.in_flight.is_empty() || cfq.next_timer() != Nanos::NEVER;
+            !busy && waiting.next().is_some()
+        }
+        // The same.
+        AnyScheduler::Bfq2008(bfq) => {
+            let busy = !rig.in_flight.is_empty() || bfq.next_timer() != Nanos::NEVER;
             !busy && waiting.next().is_some()
         }
         // Whoever says nothing else here never holds back.

@@ -49,6 +49,7 @@ schedulers! {
     Kyber => super::kyber::Kyber,
     Cfq => super::cfq::Cfq,
     Bfq => super::bfq::Bfq,
+    Bfq2008 => super::bfq_2008::Bfq2008,
 }
 
 /// The description of the scheduler called `name`.

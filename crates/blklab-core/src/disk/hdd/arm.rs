@@ -231,6 +231,7 @@ impl Hdd {
     /// Bring the head to the command's first sector and let it pass.
     fn serve(&mut self, now: u64, index: usize) {
         let queued = self.queue.take(index);
+        self.begins.note(queued.tag, now);
         self.stream = None;
         let mut start = queued.span.start;
         let continued = if queued.write { None } else { self.read_cache.continues(start) };
@@ -249,6 +250,7 @@ impl Hdd {
     /// Serve a read that the head comes to by reading on.
     fn serve_stream(&mut self, now: u64, stream: Stream, index: usize) {
         let queued = self.queue.take(index);
+        self.begins.note(queued.tag, now);
         let mut end = now;
         if queued.span.end > stream.at {
             // A stream that stood still at its limit waits for its sector to come round.

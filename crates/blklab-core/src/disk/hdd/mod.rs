@@ -34,7 +34,7 @@ use self::queue::{Queue, Queued};
 use self::seek::SeekCurve;
 use super::keys::Values;
 use super::model::{Conflict, conflict};
-use super::{Command, Completion, Disk, DiskLimits, Op, Tag};
+use super::{Begins, Command, Completion, Disk, DiskLimits, Op, Tag};
 use crate::timeline::Timeline;
 use crate::units::{Nanos, SECTOR_BYTES, Sector};
 
@@ -186,6 +186,7 @@ pub struct Hdd {
     ends: Timeline,
     orders: u64,
     busy_ns: u64,
+    begins: Begins,
 }
 
 impl Hdd {
@@ -215,6 +216,7 @@ impl Hdd {
             ends: Timeline::default(),
             orders: 1,
             busy_ns: 0,
+            begins: Begins::default(),
             config,
             limits,
         }
@@ -231,7 +233,8 @@ impl Hdd {
     }
 
     /// The controller works on one command after another; when it has understood this one.
-    fn understand(&mut self, now: u64, ns: u64) -> u64 {
+    fn understand(&mut self, now: u64, ns: u64, tag: Tag) -> u64 {
+        self.begins.note(tag, self.controller_free.max(now));
         self.controller_free = self.controller_free.max(now) + ns;
         self.controller_free
     }
@@ -261,7 +264,7 @@ impl Hdd {
         let hit = self.read_cache.find(span);
         if hit.is_some() || self.write_cache.holds(span) {
             let end = {
-                let understood = self.understand(now, self.config.read_hit_ns);
+                let understood = self.understand(now, self.config.read_hit_ns, command.tag);
                 self.over_link(understood, span.len())
             };
             self.end(end, command.tag, None);
@@ -272,7 +275,7 @@ impl Hdd {
         }
         let continued = self.stream.is_some_and(|s| self.reaches(&s, span));
         let overhead = if continued { self.config.read_hit_ns } else { self.config.read_overhead_ns };
-        let understood = self.understand(now, overhead);
+        let understood = self.understand(now, overhead, command.tag);
         self.enqueue(now, understood, span, command);
     }
 
@@ -327,7 +330,7 @@ impl Hdd {
         let cached = self.config.write_cache && !command.fua && self.write_cache.fits(command.sectors);
         if !cached {
             let ready = {
-                let understood = self.understand(now, self.config.write_overhead_ns);
+                let understood = self.understand(now, self.config.write_overhead_ns, command.tag);
                 self.over_link(understood, span.len())
             };
             return self.enqueue(now, ready, span, command);
@@ -337,7 +340,7 @@ impl Hdd {
         let key = self.transits.insert(transit) as u32;
         if self.write_cache.waiting.is_empty() && self.write_cache.promise(command.sectors) {
             let end = {
-                let understood = self.understand(now, self.config.write_overhead_ns);
+                let understood = self.understand(now, self.config.write_overhead_ns, command.tag);
                 self.over_link(understood, span.len())
             };
             self.ends.push(end, key);
@@ -355,6 +358,7 @@ impl Hdd {
                 return;
             }
             self.write_cache.waiting.pop_front();
+            self.begins.note(self.transits[key as usize].tag, now);
             let end = self.over_link(now, span.len());
             self.ends.push(end, key);
         }
@@ -391,11 +395,15 @@ impl Disk for Hdd {
             Op::Flush => {
                 self.orders += 1;
                 let ready = now + self.config.write_overhead_ns;
+                self.begins.note(command.tag, now);
                 self.flushes.push_back(Flush { tag: command.tag, order: self.orders, ready });
                 self.end_flushes(now);
             }
             // Nothing to tell a hard disk: it ends the command.
-            Op::Discard => self.end(now + self.config.write_overhead_ns, command.tag, None),
+            Op::Discard => {
+                self.begins.note(command.tag, now);
+                self.end(now + self.config.write_overhead_ns, command.tag, None);
+            }
         }
     }
 
@@ -419,7 +427,8 @@ impl Disk for Hdd {
                     let look = if self.write_cache.presses() { at } else { self.quiet_at.max(at) };
                     self.look(look);
                 }
-                done.push(Completion { tag: transit.tag, at: Nanos(at) });
+                let (tag, began) = (transit.tag, self.begins.of(transit.tag));
+                done.push(Completion { tag, at: Nanos(at), began });
             } else if let Some((_, work)) = self.work.take() {
                 self.finish(at, work);
             } else {
@@ -430,6 +439,10 @@ impl Disk for Hdd {
 
     fn is_durable(&self, sector: Sector, sectors: u32) -> bool {
         !self.write_cache.overlaps(Span::new(sector.0, sectors))
+    }
+
+    fn keep_begins(&mut self) {
+        self.begins.keep();
     }
 
     fn busy(&self) -> Nanos {

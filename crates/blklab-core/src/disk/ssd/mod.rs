@@ -32,7 +32,7 @@ pub(super) use self::config::SsdConfig;
 use self::credits::Credits;
 use self::die::Die;
 use self::mapping::{Mapping, NONE, Stream};
-use super::{Command, Completion, Disk, DiskLimits, Op, Tag};
+use super::{Begins, Command, Completion, Disk, DiskLimits, Op, Tag};
 use crate::timeline::Timeline;
 use crate::units::{Nanos, Sector};
 
@@ -104,6 +104,7 @@ pub struct Ssd {
     ends: Timeline,
     pump_at: u64,
     now: u64,
+    begins: Begins,
 }
 
 impl Ssd {
@@ -136,6 +137,7 @@ impl Ssd {
             ends: Timeline::default(),
             pump_at: u64::MAX,
             now: 0,
+            begins: Begins::default(),
             config,
             limits,
         }
@@ -155,7 +157,8 @@ impl Ssd {
 
     /// The controller takes a command; when it has.
     #[inline]
-    fn command(&mut self, now: u64) -> u64 {
+    fn command(&mut self, now: u64, tag: Tag) -> u64 {
+        self.begins.note(tag, self.controller_free.max(now));
         self.controller_free = self.controller_free.max(now) + self.config.command_ns;
         self.controller_busy += self.config.command_ns;
         self.controller_free
@@ -213,7 +216,7 @@ impl Ssd {
     }
 
     fn submit_flush(&mut self, now: u64, tag: Tag) {
-        let understood = self.command(now);
+        let understood = self.command(now, tag);
         let nothing = self.config.protected || self.config.direct || !self.config.write_cache;
         if nothing || (!self.unflushed && self.waiters.is_empty()) {
             return self.end(understood, tag);
@@ -256,7 +259,7 @@ impl Disk for Ssd {
                     let first = first.div_ceil(self.config.unit_sectors) as u32;
                     (first..(end >> self.config.unit_shift) as u32).for_each(|u| self.mapping.discard(u));
                 }
-                let understood = self.command(now.0);
+                let understood = self.command(now.0, command.tag);
                 self.end(understood, command.tag);
             }
         }
@@ -301,7 +304,7 @@ impl Disk for Ssd {
             if self.out == 0 {
                 self.quiet_since = at;
             }
-            done.push(Completion { tag, at: Nanos(at) });
+            done.push(Completion { tag, at: Nanos(at), began: self.begins.of(tag) });
         }
     }
 
@@ -316,6 +319,10 @@ impl Disk for Ssd {
                 || !(self.in_open_stripe(physical)
                     || self.dies[self.config.die(physical) as usize].holds_at(physical, self.now))
         })
+    }
+
+    fn keep_begins(&mut self) {
+        self.begins.keep();
     }
 
     fn busy(&self) -> Nanos {

@@ -6,7 +6,7 @@ use super::{AHEAD, Command, STREAMS, Ssd};
 impl Ssd {
     #[inline]
     pub(super) fn submit_read(&mut self, now: u64, command: &Command) {
-        let understood = self.command(now) + self.config.read_latency_ns;
+        let understood = self.command(now, command.tag) + self.config.read_latency_ns;
         let (sector, end) = (command.sector.0, command.sector.0 + u64::from(command.sectors));
         let done = if self.config.read_ahead_stripes > 0 && self.follows(sector, end) {
             self.read_stream(understood, sector, end)

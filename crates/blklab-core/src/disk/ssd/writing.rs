@@ -42,7 +42,7 @@ impl Ssd {
     /// Let a write into the buffer.
     pub(super) fn take_in(&mut self, now: u64, write: Waiting) {
         self.buffer_used += self.buffer_need(write.sector, write.sectors);
-        let understood = self.command(now);
+        let understood = self.command(now, write.tag);
         self.writer_free = self.writer_free.max(understood) + self.config.write_command_ns;
         let there = self.link.transfer(self.writer_free, u64::from(write.sectors));
         let key = self.arriving.insert(write) as u32;
@@ -51,7 +51,7 @@ impl Ssd {
 
     /// Written in place: over the link, the channel and into the die.
     fn write_in_place(&mut self, now: u64, command: &Command) {
-        let understood = self.command(now) + self.config.write_latency_ns;
+        let understood = self.command(now, command.tag) + self.config.write_latency_ns;
         let (mut sector, end) = (command.sector.0, command.sector.0 + u64::from(command.sectors));
         let mut done = understood;
         while sector < end {

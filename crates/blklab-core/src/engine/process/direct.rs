@@ -135,6 +135,7 @@ impl Process {
             sectors,
             sync: true,
             fua: unit.direction == Direction::Write && job.durability.mode != SyncMode::None,
+            idle: true,
             process: self.spec.id,
             prio,
             cpu: self.who.cpu,

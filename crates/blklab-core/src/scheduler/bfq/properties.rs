@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::super::testing::{Rig, bio, limits};
-use super::super::{AnyScheduler, CgroupId, QueueLimits, Scheduler, Task, Tasks};
+use super::super::{AnyScheduler, CgroupId, QueueLimits, Task, Tasks};
 use super::Bfq;
 use crate::request::{Bio, IoPrio, Op, PrioClass, ProcessId};
 use crate::scheduler::journal::Decision;

@@ -1,5 +1,6 @@
 //! The files of `queue/iosched`, and what BFQ keeps of them.
 
+use crate::scheduler::nearest::BackSeek;
 use crate::scheduler::{QueueLimits, Settings, Tunable, Unit};
 use crate::ticks::Ticks;
 use crate::units::Nanos;
@@ -101,8 +102,7 @@ pub(super) struct Tuning {
     pub ticks: Ticks,
     /// Async, sync.
     pub fifo_expire_ns: [u64; 2],
-    pub back_seek_max_sectors: u64,
-    pub back_seek_penalty: u64,
+    pub back_seek: BackSeek,
     /// 32 bits, as the kernel keeps it: 4.3 s is the longest.
     pub slice_idle_ns: u32,
     /// 0: by the peak rate.
@@ -139,8 +139,10 @@ impl Tuning {
             ticks,
             fifo_expire_ns: ["fifo_expire_async", "fifo_expire_sync"]
                 .map(|name| get(name) as u64 * 1_000_000),
-            back_seek_max_sectors: get("back_seek_max") as u64 * 2,
-            back_seek_penalty: get("back_seek_penalty") as u64,
+            back_seek: BackSeek {
+                max: get("back_seek_max") as u64 * 2,
+                penalty: get("back_seek_penalty") as u64,
+            },
             slice_idle_ns: slice_idle_ns.max(least_ns),
             max_budget: get("max_budget") as i32,
             timeout,

@@ -38,7 +38,9 @@ impl Cfq {
         let context = self.context(request.process);
         let q = self.queue_for(queue, context, sync);
         self.queues[q].requests += 1;
-        self.slots[id.index()] = Slot { state: State::Attached, sync, queue: q, context, ..Slot::VACANT };
+        let no_idle = request.op == Op::Write && request.sync && !request.idle;
+        self.slots[id.index()] =
+            Slot { state: State::Attached, sync, no_idle, queue: q, context, ..Slot::VACANT };
     }
 
     /// The process's context, made when it first asks for something.

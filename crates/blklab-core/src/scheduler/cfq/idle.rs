@@ -120,7 +120,8 @@ impl Cfq {
         queue.flags.deep |= queue.sorted.len() >= 4;
         let context = &self.contexts[context];
         let far = !queue.flags.deep && queue.is_seeky();
-        if !context.alive || self.tuned.slice_idle == 0 || far {
+        let alone = queue.next.is_some_and(|next| self.slots[next.index()].no_idle);
+        if alone || !context.alive || self.tuned.slice_idle == 0 || far {
             queue.flags.idle_window = false;
         } else if context.think.is_known() {
             queue.flags.idle_window = context.think.mean <= self.tuned.slice_idle;

@@ -16,15 +16,20 @@
 //! 1. Cgroup: the one that has had least time for its weight.
 //! 2. Class: real time, then best effort; the idle class when there is nothing else.
 //! 3. Kind of load: *sync* (worth idling for), *sync-noidle* (seeky or slow to come back:
-//!    served one after the other as if they were one, with one wait at the end), *async*.
-//!    Each has a share of the round of `target_latency` by its number of queues.
+//!    served one after the other as if they were one, with one wait at the end; so are the
+//!    writes of an fsync), *async*. Each has a share of the round of `target_latency` by its
+//!    number of queues.
 //! 4. Queue: the one that is due first: when it became busy or was last served, later for
 //!    low priorities, sooner for what was left of its slice.
 //!
-//! A new request may *preempt*: synchronous before asynchronous, real time before others,
-//! anybody while the disk only idles for somebody whom it is not worth idling for. Processes
-//! that read one area in turns share a queue until they part. How much is worth what is
-//! learnt: think times, how many of the last 32 requests were far from the one before,
+//! A new request may *preempt*: synchronous before asynchronous, real time before others of
+//! its cgroup, anybody of the class while the disk has all requests of the active queue and
+//! would not be kept idle for it. By that last rule a sequential reader that comes back takes
+//! the disk from random ones; and on a disk that takes one command at a time, a few busy random
+//! readers overtake all others without end.
+//!
+//! Processes that read one area in turns share a queue until they part. How much is worth what
+//! is learnt: think times, how many of the last 32 requests were far from the one before,
 //! whether the disk takes commands in a queue. On flash that does, nobody is idled for, and
 //! groups share requests instead of time.
 //!
@@ -32,14 +37,12 @@
 //! model has none; and what a process changes while it runs (`ionice`, moving to another
 //! cgroup, tunables), which a run cannot do. The kernel lets a process for which the disk
 //! idles have one request beyond `nr_requests`, here it waits for one like all others: that
-//! shows where readers keep more than 128 requests. All writes that somebody waits for count as
-//! direct I/O (`REQ_IDLE`); the kernel does not idle for fsync's, so that it goes on to
-//! another process up to `slice_idle` sooner after one. In the kernel a request that ends
-//! idling or preempts runs the queue while the rest of its plug is still to come, here the
-//! queue runs behind the plug: that shows where a process submits several requests at once.
-//! Of two queues that are both close enough to cooperate the nearer is taken, in the kernel
-//! the one that its tree happens to show first. 4.12 merged requests of different priority;
-//! here they stay apart.
+//! shows where readers keep more than 128 requests. In the kernel a request that ends idling or
+//! preempts runs the queue while the rest of its plug is still to come, here the queue runs
+//! behind the plug: that shows where a process submits several requests at once. Of two queues
+//! that are both close enough to cooperate the nearer is taken, in the kernel the one that its
+//! tree happens to show first. 4.12 merged requests of different priority; here they stay
+//! apart.
 
 mod complete;
 mod contexts;
@@ -183,7 +186,7 @@ impl Scheduler for Cfq {
         name: "cfq",
         generation: Generation::SingleQueue,
         summary: "time slices for each process by its priority, idling for its next request (single queue)",
-        follows: "Linux 4.12, cfq-iosched.c; no metadata requests, and fsync's writes are idled for",
+        follows: "Linux 4.12, cfq-iosched.c, but for metadata requests",
         // estimate: as deadline, and trees of queues.
         lock_ns: 1_000,
         tunables: TUNABLES,

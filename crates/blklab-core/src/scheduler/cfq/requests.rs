@@ -3,41 +3,23 @@
 use super::Cfq;
 use super::state::{QueueId, Slot, State};
 use crate::request::RequestId;
+use crate::scheduler::nearest::Candidate;
 use crate::units::Sector;
 
 impl Cfq {
     /// The one of two waiting requests that is better served now, the last having been at
-    /// `last`: synchronous before asynchronous, then the nearer one. Backwards counts
-    /// `back_seek_penalty` times; what lies more than `back_seek_max` behind comes after all
-    /// that does not, and of two such the lower one first (`cfq_choose_req`).
-    fn choose(&self, a: Option<RequestId>, b: Option<RequestId>, last: u64) -> Option<RequestId> {
-        let (Some(a), Some(b)) = (a, b) else { return a.or(b) };
-        if a == b {
-            return Some(b);
+    /// `last` (`cfq_choose_req`).
+    fn choose(&self, a: Option<RequestId>, b: Option<RequestId>, last: Sector) -> Option<RequestId> {
+        let (Some(first), Some(second)) = (a, b) else { return a.or(b) };
+        if first == second {
+            return b;
         }
-        let (slot_a, slot_b) = (&self.slots[a.index()], &self.slots[b.index()]);
-        if slot_a.sync != slot_b.sync {
-            return Some(if slot_a.sync { a } else { b });
-        }
-        let (at_a, at_b) = (slot_a.sector.0, slot_b.sector.0);
-        let first = match (self.distance(at_a, last), self.distance(at_b, last)) {
-            (Some(to_a), Some(to_b)) => to_a < to_b || (to_a == to_b && at_a >= at_b),
-            (Some(_), None) => true,
-            (None, Some(_)) => false,
-            (None, None) => at_a <= at_b,
+        let candidate = |id: RequestId| {
+            let slot = &self.slots[id.index()];
+            Candidate { sync: slot.sync, sector: slot.sector }
         };
-        Some(if first { a } else { b })
-    }
-
-    /// How far it is from `last` to there; `None` if that is too far back.
-    fn distance(&self, to: u64, last: u64) -> Option<u64> {
-        if to >= last {
-            Some(to - last)
-        } else if to + self.tuned.back_max >= last {
-            Some((last - to).wrapping_mul(self.tuned.back_penalty))
-        } else {
-            None
-        }
+        let better = self.tuned.back_seek.first_is_better(candidate(first), candidate(second), last);
+        Some(if better { first } else { second })
     }
 
     /// What goes after `id`, which waits there too (`cfq_find_next_rq`).
@@ -45,7 +27,7 @@ impl Cfq {
         let sorted = &self.queues[queue].sorted;
         let at = self.slots[id.index()].sector;
         let above = sorted.above(at, id).or_else(|| sorted.first().filter(|&first| first != id));
-        self.choose(above, sorted.below(at, id), at.0)
+        self.choose(above, sorted.below(at, id), at)
     }
 
     /// The request, which lies at `sector`, waits in its queue (`cfq_add_rq_rb`).
@@ -59,7 +41,7 @@ impl Cfq {
             self.add_busy(q);
         }
         let before = self.queues[q].next;
-        let next = self.choose(before, Some(id), self.last_position);
+        let next = self.choose(before, Some(id), Sector(self.last_position));
         self.queues[q].next = next;
         if before != next {
             self.note_position(q);

@@ -327,6 +327,8 @@ pub(super) enum State {
 pub(super) struct Slot {
     pub state: State,
     pub sync: bool,
+    /// A write that is waited for and that nothing will follow.
+    pub no_idle: bool,
     pub queue: QueueId,
     pub context: usize,
     /// As sorted in.
@@ -335,6 +337,13 @@ pub(super) struct Slot {
 }
 
 impl Slot {
-    pub const VACANT: Slot =
-        Slot { state: State::Absent, sync: false, queue: 0, context: 0, sector: Sector(0), expires: 0 };
+    pub const VACANT: Slot = Slot {
+        state: State::Absent,
+        sync: false,
+        no_idle: false,
+        queue: 0,
+        context: 0,
+        sector: Sector(0),
+        expires: 0,
+    };
 }

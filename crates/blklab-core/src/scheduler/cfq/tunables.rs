@@ -1,5 +1,6 @@
 //! The table of CFQ's tunables, and what they come to.
 
+use super::super::nearest::BackSeek;
 use super::super::{QueueLimits, Settings, Tunable, Unit};
 
 const fn tunable(
@@ -144,8 +145,7 @@ pub(super) const TUNABLES: &[Tunable] = &[
 pub(super) struct Tuned {
     pub quantum: u32,
     pub fifo_expire: [u64; 2],
-    pub back_max: u64,
-    pub back_penalty: u64,
+    pub back_seek: BackSeek,
     pub slice: [u64; 2],
     pub slice_async_rq: u32,
     pub slice_idle: u64,
@@ -168,8 +168,10 @@ impl Tuned {
             quantum: number("quantum") as u32,
             fifo_expire: [millis("fifo_expire_async"), millis("fifo_expire_sync")],
             // As the kernel's 32 bits have it.
-            back_max: u64::from((number("back_seek_max") as u32).wrapping_mul(2)),
-            back_penalty: number("back_seek_penalty"),
+            back_seek: BackSeek {
+                max: u64::from((number("back_seek_max") as u32).wrapping_mul(2)),
+                penalty: number("back_seek_penalty"),
+            },
             slice: [either("slice_async", "slice_async_us"), either("slice_sync", "slice_sync_us")],
             slice_async_rq: number("slice_async_rq") as u32,
             slice_idle: match limits.rotational || idles {

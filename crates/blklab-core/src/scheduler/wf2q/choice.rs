@@ -11,7 +11,7 @@ impl Wf2q {
     /// (`bfq_update_next_in_service`).
     pub(super) fn update_next(&mut self, group: u32, changed: u32, expiration: bool, now: Nanos) -> bool {
         let old = self.groups[group as usize].next;
-        let next = if changed != NIL && changed != old {
+        let next = if changed != NIL && changed != old && !self.always_searches {
             // Without a search: only the one that changed can be better than before.
             if old == NIL || self.goes_before(group, changed, old) { changed } else { NIL }
         } else {
@@ -78,9 +78,10 @@ impl Wf2q {
     /// Whether the idle class was out of sight for too long and has somebody waiting. Looking
     /// counts as serving.
     fn idle_class_is_due(&mut self, group: u32, now: Nanos) -> bool {
+        let Some(timeout) = self.idle_class_timeout else { return false };
         let tick = self.ticks.at(now);
         let group = &mut self.groups[group as usize];
-        if group.idle_class_served.is_some_and(|served| tick <= served + self.idle_class_timeout) {
+        if group.idle_class_served.is_some_and(|served| tick <= served + timeout) {
             return false;
         }
         group.idle_class_served = Some(tick);
@@ -92,6 +93,9 @@ impl Wf2q {
     pub(super) fn descend(&mut self, now: Nanos) -> u32 {
         let mut group = 0;
         let leaf = loop {
+            if self.always_searches {
+                self.groups[group as usize].next = self.lookup_next(group, false, now);
+            }
             let id = self.groups[group as usize].next;
             assert!(id != NIL, "a group on the way to a busy queue has somebody next");
             self.groups[group as usize].in_service = id;

@@ -33,6 +33,8 @@
 mod choice;
 mod counters;
 mod entity;
+#[cfg(test)]
+mod promises;
 mod queueing;
 mod tree;
 
@@ -96,7 +98,9 @@ pub struct Wf2q {
     entities: Vec<Entity>,
     groups: Vec<Group>,
     ticks: Ticks,
-    idle_class_timeout: u64,
+    /// Ticks; `None`: the idle class waits for as long as it takes.
+    idle_class_timeout: Option<u64>,
+    always_searches: bool,
     in_service: u32,
     /// Busy queues per class, and those of them with raised weight.
     busy: [u32; CLASSES],
@@ -120,7 +124,8 @@ impl Wf2q {
             entities: Vec::new(),
             groups: vec![Group::new(NIL, Some(0))],
             ticks,
-            idle_class_timeout: ticks.span(IDLE_CLASS_TIMEOUT),
+            idle_class_timeout: Some(ticks.span(IDLE_CLASS_TIMEOUT)),
+            always_searches: false,
             in_service: NIL,
             busy: [0; CLASSES],
             raised_busy: 0,
@@ -130,6 +135,12 @@ impl Wf2q {
             freed: Vec::new(),
             vacant: Vec::new(),
         }
+    }
+
+    /// As in the patch of 2008: the idle class is served only while nobody else has anything,
+    /// however long that is, and every choice is searched for anew.
+    pub fn as_in_2008(self) -> Wf2q {
+        Wf2q { idle_class_timeout: None, always_searches: true, ..self }
     }
 
     /// Take in those of the run's groups that are not here yet; queues may then be added to

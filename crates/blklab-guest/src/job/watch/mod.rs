@@ -84,7 +84,7 @@ impl Watch {
         if let Some(mut request) = self.requests.take(now, record) {
             request.process = self.owners.of(request.sector.0);
             self.depth.service_ns += (now - request.issued).0;
-            self.trace.completed(&request, now);
+            self.trace.completed(&request, None, now);
         }
         if let Some(bios) = &mut self.bios {
             let series = &mut self.series;

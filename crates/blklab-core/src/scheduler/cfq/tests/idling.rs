@@ -1,7 +1,7 @@
 //! Whom the disk is kept idle for.
 
 use super::drive::{Drive, Process, limits};
-use crate::request::Op::Read;
+use crate::request::Op::{Read, Write};
 use crate::request::{Bio, ProcessId};
 use crate::scheduler::journal::{Decision, IdleEnd};
 use crate::scheduler::testing::{Rig, bio};
@@ -82,6 +82,23 @@ fn a_disk_that_never_has_five_requests_at_once_takes_none_in_a_queue() {
     assert_eq!(queues_commands(3), Some(false));
     assert_eq!(queues_commands(4), Some(true));
     assert_eq!(queues_commands(32), Some(true));
+}
+
+#[test]
+fn writes_of_fsync_are_not_idled_for_one_by_one_and_direct_ones_are() {
+    for idle in [false, true] {
+        let mut rig = Rig::with_limits("cfq", &[], limits(true));
+        for process in 0..2 {
+            let place = 1000 + 50_000_000 * u64::from(process);
+            rig.submit(Bio { process: ProcessId(process), idle, ..bio(Write, place) });
+        }
+        rig.dispatch(0).expect("two wait");
+        rig.complete(0);
+        assert_eq!(rig.dispatch(0).is_none(), idle);
+        // After the last of them the disk idles for all.
+        rig.complete_all();
+        assert_eq!(rig.scheduler.next_timer(), ms(8));
+    }
 }
 
 /// A reader that is alone on the disk and has had its answer, with another's request waiting or

@@ -1,0 +1,319 @@
+//! `bfq-2008`: the first BFQ, which shares the disk in sectors instead of time.
+//!
+//! Follows the patch of Checconi and Valente for Linux 2.6.28, of the algorithm that they
+//! presented in 2008 ("High throughput disk scheduling with fair bandwidth distribution", IEEE
+//! Transactions on Computers 2010), in the single-queue block layer of Linux 4.12.
+//!
+//! CFQ of that time gave each process slices of the disk's *time*. On a hard disk that is not
+//! what the processes get out of it: the outer tracks are twice as fast as the inner ones, and
+//! who has to seek more in its slice reads less. BFQ gives each process a *budget* of
+//! sectors instead, and B-WF2Q+ ([`wf2q`](super::wf2q)) decides who is served for its budget
+//! next, so that each gets its weight's share of the sectors, wherever they lie, and is never
+//! late by more than about one budget of the others. A process has the disk to itself
+//! until:
+//!
+//! * its budget is used up: the next one will be larger, up to the largest. Or
+//! * it has nothing more to ask for. After a request the disk is kept *idle* for `slice_idle`,
+//!   since a process that reads on asks at once; who keeps it waiting gets a smaller budget. Or
+//! * its time is over (`timeout_sync`): it seeks. To keep it from taking most of the
+//!   disk's time for few sectors it pays for its whole budget, so that processes which seek
+//!   share the disk by time, as under CFQ.
+//!
+//! The largest budget is what the disk moves in three quarters of `timeout_sync` at the fastest
+//! rate that a turn has had: with 125 ms, about the 100 ms of a slice of CFQ.
+//!
+//! Weights come from I/O priorities: 8 less the level, so that level 0 has eight times the share
+//! of level 7. Real time goes before best effort, the idle class comes when nobody else wants
+//! the disk, however long that takes. Within a turn requests are sorted as CFQ did: the
+//! nearest to the head, upwards rather than down, but the oldest first if it has waited for
+//! too long.
+//!
+//! Later versions added low latency, preemption, merging of queues that read side by side and
+//! injection, judged slowness by the disk's rate and gave timed-out queues a charge for their
+//! time: that is `bfq`. Nothing of that is here.
+//!
+//! Three traits of the patch are kept though they look like slips, since published results were
+//! made with them:
+//!
+//! * "Slow" is said of a turn that was *fast*: the comparison in `bfq_update_peak_rate` is the
+//!   other way round than its comment. So it is a fast reader which pauses that pays for its
+//!   whole budget, and a seeky one which pauses that does not.
+//! * A turn found to be over before a dispatch is charged before its rate is measured, and so
+//!   counts as faster than it was.
+//! * The turn's first request, and those that are chosen when it ends and not out yet, count in
+//!   that rate; their time does not.
+//!
+//! Left out: metadata requests (`REQ_META`), which went first and of which the model has none;
+//! raised priority of who holds a file system's locks; nice values (a process without priority is
+//! best effort, level 4); changes of priority or group while a process runs; extra requests beyond
+//! `nr_requests` for a process that the disk idles for, which would show only where the queue's
+//! requests run out. Groups have weights of 1 to 1000 as today's cgroups do, in the patch they
+//! had levels. Two requests of a process at the same sector both wait; the patch sent the first
+//! at once.
+
+mod budget;
+mod complete;
+mod habits;
+mod requests;
+mod serve;
+mod state;
+mod tunables;
+
+#[cfg(test)]
+mod tests;
+
+use super::journal::{Decision, Journal};
+use super::lists::{Links, List};
+use super::merge::MergeIndex;
+use super::wf2q::{LeafId, Wf2q};
+use super::{Generation, Info, InsertAt, Merge, Queue, QueueLimits, Scheduler, Settings, Tasks, can_join};
+use crate::request::{Bio, ProcessId, RequestId};
+use crate::ticks::Ticks;
+use crate::units::{Nanos, Sector};
+use budget::{DEFAULT_MAX_BUDGET, PeakRate};
+use complete::HwTag;
+use state::{ASYNC_QUEUES, ProcessQueue, Slot, State, Task};
+use tunables::{TUNABLES, Tuned};
+
+/// The state of the first BFQ.
+pub struct Bfq2008 {
+    tuned: Tuned,
+    ticks: Ticks,
+    now: Nanos,
+    tick: u64,
+    journal: Journal,
+
+    wf2q: Wf2q,
+    /// By the number of their leaf.
+    queues: Vec<ProcessQueue>,
+    tasks: Vec<Task>,
+    /// Of each group, [`ASYNC_QUEUES`].
+    async_queues: Vec<Option<LeafId>>,
+
+    slots: Vec<Slot>,
+    links: Links,
+    merges: MergeIndex,
+    /// Chosen, in the order in which they go to the disk (the legacy `queue_head`).
+    outgoing: List,
+    outgoing_count: usize,
+    /// Requests in queues, and with the disk.
+    queued: u32,
+    in_driver: u32,
+    /// Synchronous ones that are chosen and not ended.
+    sync_flight: u32,
+    /// Where the last request that went to the disk ended.
+    last_position: Sector,
+
+    in_service: Option<LeafId>,
+    /// Whose request went out first in this turn.
+    in_service_task: Option<usize>,
+    /// Sectors that went out in this turn.
+    served: u32,
+    /// When the turn's time began to run.
+    budget_start: Nanos,
+    idling_start: Nanos,
+    idle_until: Nanos,
+    /// A process has ended in its turn: others may go on.
+    kick: Nanos,
+
+    max_budget: i32,
+    peak_rate: PeakRate,
+    hw_tag: HwTag,
+}
+
+impl Bfq2008 {
+    #[inline]
+    fn at(&mut self, queue: &Queue<'_>) {
+        self.now = queue.now;
+        self.tick = self.ticks.at(queue.now);
+    }
+
+    #[inline]
+    fn note(&mut self, process: ProcessId, decision: Decision) {
+        self.journal.note(self.now, process, decision);
+    }
+}
+
+impl Scheduler for Bfq2008 {
+    const INFO: Info = Info {
+        name: "bfq-2008",
+        generation: Generation::SingleQueue,
+        summary: "the first BFQ: shares of sectors by I/O priority, in budgets (single queue)",
+        follows: "the patch for Linux 2.6.28 (Checconi and Valente), without metadata requests",
+        // estimate: as cfq, and the search for the next queue.
+        lock_ns: 1_000,
+        tunables: TUNABLES,
+    };
+
+    fn new(settings: &Settings, limits: &QueueLimits, tasks: &Tasks) -> Self {
+        let tuned = Tuned::new(settings, limits);
+        let requests = limits.nr_requests as usize;
+        let mut wf2q = Wf2q::new(limits.ticks).as_in_2008();
+        wf2q.know_groups(tasks.cgroups());
+        Bfq2008 {
+            max_budget: if tuned.max_budget > 0 { tuned.max_budget } else { DEFAULT_MAX_BUDGET },
+            tuned,
+            ticks: limits.ticks,
+            now: Nanos::ZERO,
+            tick: 0,
+            journal: Journal::default(),
+            wf2q,
+            queues: Vec::new(),
+            tasks: Vec::new(),
+            async_queues: vec![None; tasks.cgroups().len() * ASYNC_QUEUES],
+            slots: Vec::with_capacity(requests),
+            links: Links::with_capacity(requests),
+            merges: MergeIndex::with_capacity(requests),
+            outgoing: List::EMPTY,
+            outgoing_count: 0,
+            queued: 0,
+            in_driver: 0,
+            sync_flight: 0,
+            last_position: Sector(0),
+            in_service: None,
+            in_service_task: None,
+            served: 0,
+            budget_start: Nanos::ZERO,
+            idling_start: Nanos::ZERO,
+            idle_until: Nanos::NEVER,
+            kick: Nanos::NEVER,
+            peak_rate: PeakRate::default(),
+            hw_tag: HwTag::NEW,
+        }
+    }
+
+    /// Only with requests of the queue that the bio would go to (`bfq_allow_merge`).
+    #[inline]
+    fn find_merge(&mut self, queue: &Queue<'_>, bio: &Bio) -> Option<Merge> {
+        let q = self.queue_of(bio.process, requests::is_sync(bio.op, bio.sync))?;
+        let (slots, sorted) = (&self.slots, &self.queues[q.index()].sorted);
+        let allowed = |id: RequestId| slots[id.index()].queue == q;
+        let end = bio.sector.offset(bio.sectors);
+        self.merges.find_among(queue, bio, allowed, || sorted.starting_at(end))
+    }
+
+    fn bio_merged(&mut self, queue: &Queue<'_>, merge: Merge, _: Sector) {
+        self.at(queue);
+        match merge {
+            Merge::Back(id) => self.merges.grown(id, queue.requests[id].end()),
+            Merge::Front(id) => {
+                self.reposition(id, queue.requests);
+                self.merges.grown_downwards(id);
+            }
+        }
+    }
+
+    fn neighbour(&self, queue: &Queue<'_>, id: RequestId, after: bool) -> Option<RequestId> {
+        let slot = &self.slots[id.index()];
+        let sorted = &self.queues[slot.queue.index()].sorted;
+        let other = if after { sorted.above(slot.sector, id) } else { sorted.below(slot.sector, id) }?;
+        let (first, next) = if after { (id, other) } else { (other, id) };
+        let open = !self.merges.is_full(first) && !self.merges.is_full(next);
+        (open && can_join(queue, first, next)).then_some(other)
+    }
+
+    fn find_join(&mut self, queue: &Queue<'_>, id: RequestId) -> Option<RequestId> {
+        self.at(queue);
+        self.attach(queue, id);
+        let (slots, q) = (&self.slots, self.slots[id.index()].queue);
+        self.merges.find_join_among(queue, id, |first| slots[first.index()].queue == q)
+    }
+
+    fn requests_merged(&mut self, queue: &Queue<'_>, kept: RequestId, gone: RequestId) {
+        self.at(queue);
+        let Slot { state, queue: q, since, .. } = self.slots[gone.index()];
+        if state == State::Waiting {
+            if since < self.slots[kept.index()].since {
+                let fifo = &mut self.queues[q.index()].fifo;
+                self.links.remove(fifo, kept);
+                self.links.insert_after(fifo, gone, kept);
+            }
+            self.remove(gone, queue.requests);
+        }
+        let kept_slot = &mut self.slots[kept.index()];
+        kept_slot.since = kept_slot.since.min(since);
+        self.slots[gone.index()].state = State::Absent;
+        self.merges.grown(kept, queue.requests[gone].end());
+    }
+
+    #[inline]
+    fn insert(&mut self, queue: &Queue<'_>, id: RequestId, at: InsertAt) {
+        self.at(queue);
+        self.attach(queue, id);
+        let Slot { state, queue: q, .. } = self.slots[id.index()];
+        if at == InsertAt::Sorted {
+            self.links.push_back(&mut self.queues[q.index()].fifo, id);
+            self.merges.insert(queue, id);
+            self.queued += 1;
+            self.sort_in(id, queue.requests[id].sector, queue.requests);
+            self.enqueued(id, queue.requests);
+            return;
+        }
+        if state == State::Driver {
+            self.in_driver -= 1;
+        } else {
+            // It was in no queue: it goes past them.
+            let queue = &mut self.queues[q.index()];
+            queue.dispatched += 1;
+            self.sync_flight += u32::from(queue.sync);
+        }
+        let slot = &mut self.slots[id.index()];
+        slot.state = State::Outgoing;
+        slot.barrier = true;
+        self.links.push_front(&mut self.outgoing, id);
+        self.outgoing_count += 1;
+    }
+
+    #[inline]
+    fn dispatch(&mut self, queue: &Queue<'_>, _: u16) -> Option<RequestId> {
+        self.at(queue);
+        if self.outgoing.is_empty() {
+            self.fill(queue.requests);
+        }
+        let id = self.links.pop_front(&mut self.outgoing)?;
+        self.outgoing_count -= 1;
+        self.slots[id.index()].state = State::Driver;
+        self.in_driver += 1;
+        self.last_position = queue.requests[id].end();
+        Some(id)
+    }
+
+    #[inline]
+    fn completed(&mut self, queue: &Queue<'_>, id: RequestId) {
+        self.at(queue);
+        self.ended(id, queue.requests);
+    }
+
+    #[inline]
+    fn next_timer(&self) -> Nanos {
+        self.idle_until.min(self.kick)
+    }
+
+    fn timer(&mut self, queue: &Queue<'_>) -> bool {
+        self.at(queue);
+        self.kick = Nanos::NEVER;
+        if self.idle_until <= queue.now {
+            self.idled_long_enough(queue.requests);
+        }
+        self.waiting() > 0
+    }
+
+    #[inline]
+    fn has_work(&self, _: u16) -> bool {
+        self.waiting() > 0
+    }
+
+    #[inline]
+    fn waiting(&self) -> usize {
+        self.queued as usize + self.outgoing_count
+    }
+
+    fn process_exited(&mut self, queue: &Queue<'_>, process: ProcessId) {
+        self.at(queue);
+        self.exit(process);
+    }
+
+    fn journal(&mut self) -> Option<&mut Journal> {
+        Some(&mut self.journal)
+    }
+}

@@ -1,0 +1,151 @@
+//! Requests, queues and processes as this scheduler knows them.
+
+use super::habits::{Seeks, Thinking};
+use crate::request::{IoPrio, PrioClass, ProcessId, RequestId};
+use crate::scheduler::lists::List;
+use crate::scheduler::sorted::Sorted;
+use crate::scheduler::wf2q::{Class, LeafId, weight_of_level};
+use crate::units::Sector;
+
+/// Level of a process that has set none: that of nice 0.
+const DEFAULT_LEVEL: u8 = 4;
+const LEVELS: u8 = 8;
+/// Asynchronous queues of a group: one for each level of two classes, and one for the idle class.
+pub(super) const ASYNC_QUEUES: usize = 2 * LEVELS as usize + 1;
+
+/// Where a request is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// Not here.
+    Absent,
+    /// It has a queue, and is in no list yet.
+    Attached,
+    /// Sorted into its queue.
+    Waiting,
+    /// In the list of those that go out next.
+    Outgoing,
+    /// With the disk.
+    Driver,
+}
+
+/// What is kept of a request, by id.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Slot {
+    pub state: State,
+    pub sync: bool,
+    /// Came back from the disk: nothing is sorted before it.
+    pub barrier: bool,
+    pub queue: LeafId,
+    pub task: usize,
+    /// As sorted in.
+    pub sector: Sector,
+    /// The tick in which it was made.
+    pub since: u64,
+}
+
+/// The requests of one process that somebody waits for, or of all processes of one priority
+/// for which nobody does.
+#[derive(Debug)]
+pub(super) struct ProcessQueue {
+    pub process: ProcessId,
+    pub sync: bool,
+    pub class: Class,
+    pub sorted: Sorted,
+    pub fifo: List,
+    pub next: Option<RequestId>,
+    /// Requests on their way to the disk or with it.
+    pub dispatched: u32,
+    /// Sectors that its next turn is worth, by what it did with the last ones.
+    pub max_budget: i32,
+    /// Turns, in 256ths, weighted by age.
+    pub budgets_assigned: u32,
+    /// The disk may be kept idle for it.
+    pub idles: bool,
+    /// No request of this turn has ended: its time does not run yet.
+    pub budget_new: bool,
+    /// The oldest request has been looked at in this turn.
+    pub fifo_checked: bool,
+    /// The tick in which its time is over.
+    pub budget_timeout: u64,
+}
+
+impl ProcessQueue {
+    pub fn new(process: ProcessId, sync: bool, class: Class, max_budget: i32) -> ProcessQueue {
+        ProcessQueue {
+            process,
+            sync,
+            class,
+            sorted: Sorted::default(),
+            fifo: List::EMPTY,
+            next: None,
+            dispatched: 0,
+            max_budget,
+            budgets_assigned: 0,
+            idles: sync && class != Class::Idle,
+            budget_new: false,
+            fifo_checked: false,
+            budget_timeout: 0,
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.fifo.is_empty()
+    }
+}
+
+/// A process.
+#[derive(Clone, Debug)]
+pub(super) struct Task {
+    /// Asynchronous, synchronous; made with the first request.
+    pub queues: [Option<LeafId>; 2],
+    pub exited: bool,
+    pub thinking: Thinking,
+    pub seeks: Seeks,
+}
+
+impl Task {
+    pub fn new(tick: u64) -> Task {
+        Task { queues: [None; 2], exited: false, thinking: Thinking::since(tick), seeks: Seeks::default() }
+    }
+
+    /// The process's place among the tasks; the kernel's own comes first.
+    pub const fn index_of(process: ProcessId) -> usize {
+        process.0.wrapping_add(1) as usize
+    }
+
+    pub const fn process_at(index: usize) -> ProcessId {
+        ProcessId((index as u32).wrapping_sub(1))
+    }
+}
+
+/// A priority in force: who has set none is best effort, the idle class has one level.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Priority {
+    pub class: Class,
+    level: u8,
+}
+
+impl Priority {
+    pub fn of(prio: IoPrio) -> Priority {
+        let level = match prio.class {
+            PrioClass::RealTime | PrioClass::BestEffort => prio.level.min(LEVELS - 1),
+            PrioClass::None => DEFAULT_LEVEL,
+            PrioClass::Idle => LEVELS - 1,
+        };
+        Priority { class: Class::from(prio.class), level }
+    }
+
+    /// Twice the level below 8 is twice the weight.
+    pub fn weight(self) -> u32 {
+        weight_of_level(self.level)
+    }
+
+    /// The place of its asynchronous queue among a group's.
+    pub fn async_index(self) -> usize {
+        match self.class {
+            Class::RealTime => usize::from(self.level),
+            Class::BestEffort => usize::from(LEVELS + self.level),
+            Class::Idle => ASYNC_QUEUES - 1,
+        }
+    }
+}

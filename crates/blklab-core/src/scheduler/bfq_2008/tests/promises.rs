@@ -1,0 +1,106 @@
+//! What holds for processes with any habits and priorities.
+
+use super::world::{Reader, World};
+use super::*;
+use crate::request::PrioClass::{BestEffort, Idle, RealTime};
+use proptest::prelude::*;
+
+const SLICE_IDLE: Nanos = Nanos::from_millis(8);
+
+fn any_reader(class: impl Strategy<Value = PrioClass>) -> impl Strategy<Value = Reader> {
+    let think = prop::sample::select(vec![0, 0, 0, 2, 7, 12, 50, 200]);
+    let count = prop_oneof![2 => Just(u32::MAX), 1 => 1..200_u32];
+    (class, 0..8_u8, 1..=8_u32, any::<bool>(), think, count).prop_map(
+        |(class, at, size, random, think, count)| Reader {
+            task: level(class, at),
+            sectors: size * 8,
+            random,
+            think: ms(think),
+            count,
+        },
+    )
+}
+
+fn any_class() -> impl Strategy<Value = PrioClass> {
+    prop::sample::select(vec![RealTime, BestEffort, BestEffort, BestEffort, Idle])
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Ahead of the ideal share by a budget and a request at most, behind by twice a budget
+    /// (see the bound of B-WF2Q+) and a request.
+    #[test]
+    fn who_always_has_requests_gets_his_weights_share_of_the_sectors(
+        levels in prop::collection::vec((0..8_u8, 1..=8_u32), 2..8), max_budget in 200..4000_i64,
+    ) {
+        let reader = |&(at, size): &(u8, u32)| Reader {
+            task: level(BestEffort, at), sectors: size * 8, random: false, think: Nanos::ZERO, count: u32::MAX,
+        };
+        let readers: Vec<_> = levels.iter().map(reader).collect();
+        let mut world = World::new(&[("max_budget", max_budget)], &readers);
+        let all: f64 = levels.iter().map(|&(at, _)| f64::from(8 - at)).sum();
+        while world.step(Nanos::from_secs(3)).is_some() {
+            let total: u64 = world.served.iter().sum();
+            for (place, &(at, size)) in levels.iter().enumerate() {
+                let phi = f64::from(8 - at) / all;
+                let ahead = world.served[place] as f64 - phi * total as f64;
+                let (budget, request) = (max_budget as f64, f64::from(size * 8));
+                prop_assert!(ahead <= budget + request, "{place} is ahead by {ahead}");
+                prop_assert!(-ahead <= budget * (1.0 + phi) + request, "{place} is behind by {}", -ahead);
+            }
+        }
+        prop_assert!(world.served.iter().all(|&sectors| sectors > 0));
+    }
+
+    #[test]
+    fn a_turn_begins_only_while_no_higher_class_waits(
+        readers in prop::collection::vec(any_reader(any_class()), 2..7)
+    ) {
+        let rank = |class| [RealTime, BestEffort, Idle].iter().position(|&other| other == class);
+        let mut world = World::new(&[], &readers);
+        while let Some(begun) = world.step(Nanos::from_secs(4)) {
+            for process in begun {
+                let own = rank(readers[process].task.prio.class);
+                let mut others = world.rig.waiting.keys().filter(|&&id| world.is_in_queue(id));
+                let higher = others.find(|&&id| {
+                    rank(readers[world.rig.requests[id].process.0 as usize].task.prio.class) < own
+                });
+                prop_assert!(higher.is_none(), "{process} goes before {higher:?} at {}", world.rig.now);
+            }
+        }
+    }
+
+    #[test]
+    fn nobody_holds_the_disk_beyond_slice_idle_while_others_wait(
+        readers in prop::collection::vec(any_reader(any_class()), 2..7)
+    ) {
+        let mut world = World::new(&[], &readers);
+        while world.step(Nanos::from_secs(4)).is_some() {
+            prop_assert!(world.free_longest <= SLICE_IDLE, "free for {} at {}", world.free_longest, world.rig.now);
+        }
+    }
+
+    /// Between two turns of a process the others have their weights' share and a turn each. A
+    /// turn takes its timeout, a wait, and one request that is still on its way.
+    #[test]
+    fn nobody_starves(readers in prop::collection::vec(any_reader(Just(BestEffort)), 2..7)) {
+        let mut world = World::new(&[], &readers);
+        while world.step(Nanos::from_secs(8)).is_some() {}
+        let weight = |reader: &Reader| 8 - u64::from(reader.task.prio.level);
+        let all: u64 = readers.iter().map(weight).sum();
+        let turn = ms(125) + SLICE_IDLE + ms(20);
+        for (place, reader) in readers.iter().enumerate() {
+            let turns = 2 * (all / weight(reader) + 1) + readers.len() as u64;
+            let longest = world.waited[place].max(unserved(&world, place));
+            prop_assert!(longest <= Nanos(turn.0 * turns), "{place} waited for {longest} of {turns} turns");
+        }
+    }
+}
+
+/// How long the process's request has waited that still does.
+fn unserved(world: &World, place: usize) -> Nanos {
+    let own = |id: &&crate::request::RequestId| world.rig.requests[**id].process.0 as usize == place;
+    let since = world.rig.waiting.keys().find(own).map(|&id| world.rig.requests[id].inserted);
+    since.map_or(Nanos::ZERO, |since| world.rig.now.saturating_sub(since))
+}

@@ -1,0 +1,128 @@
+//! A disk that takes one request at a time, and processes that wait for each of theirs.
+
+use super::*;
+use crate::request::RequestId;
+use crate::scheduler::AnyScheduler;
+use crate::scheduler::bfq_2008::state::State;
+use crate::units::Sector;
+
+/// A request that does not begin where the last one ended.
+const SEEK: Nanos = Nanos::from_millis(8);
+/// Some 100 MB/s.
+const SECTOR: Nanos = Nanos(5_000);
+
+/// One process: reads, each when the last one has come and it has thought.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reader {
+    pub task: Task,
+    pub sectors: u32,
+    pub random: bool,
+    pub think: Nanos,
+    /// Requests after which it stops.
+    pub count: u32,
+}
+
+pub(super) struct World {
+    pub rig: Rig,
+    readers: Vec<Reader>,
+    /// When each asks next, and for which sector.
+    due: Vec<(Nanos, u64)>,
+    head: Sector,
+    completes: Nanos,
+    /// Since when the disk is free and somebody waits.
+    free_since: Option<Nanos>,
+    pub free_longest: Nanos,
+    /// Sectors that each has got, and the longest that each had to wait.
+    pub served: Vec<u64>,
+    pub waited: Vec<Nanos>,
+}
+
+impl World {
+    pub fn new(tunables: &[(&str, i64)], readers: &[Reader]) -> World {
+        let tasks: Vec<_> = readers.iter().map(|reader| reader.task).collect();
+        let mut rig = with_prios(tunables, &tasks);
+        keep(&mut rig);
+        World {
+            rig,
+            due: (0..readers.len() as u64).map(|place| (Nanos::ZERO, place << 32)).collect(),
+            head: Sector(0),
+            completes: Nanos::NEVER,
+            free_since: None,
+            free_longest: Nanos::ZERO,
+            served: vec![0; readers.len()],
+            waited: vec![Nanos::ZERO; readers.len()],
+            readers: readers.to_vec(),
+        }
+    }
+
+    /// In a queue, not chosen yet.
+    pub fn is_in_queue(&self, id: RequestId) -> bool {
+        let AnyScheduler::Bfq2008(bfq) = &self.rig.scheduler else { panic!("another scheduler") };
+        bfq.slots[id.index()].state == State::Waiting
+    }
+
+    /// The next thing that happens, if it does before `end`. Who began turns in it.
+    pub fn step(&mut self, end: Nanos) -> Option<Vec<usize>> {
+        let asks = self.due.iter().map(|due| due.0).min().unwrap_or(Nanos::NEVER);
+        let next = asks.min(self.completes).min(self.rig.scheduler.next_timer()).max(self.rig.now);
+        if next > end {
+            return None;
+        }
+        self.rig.advance(next.saturating_sub(self.rig.now));
+        if self.completes <= next {
+            self.complete();
+        }
+        for place in 0..self.readers.len() {
+            if self.due[place].0 <= next {
+                self.ask(place);
+            }
+        }
+        self.dispatch();
+        let notes = kept(&mut self.rig);
+        let begins = |note: &Note| matches!(note.decision, Decision::SliceStart { .. });
+        Some(notes.into_iter().filter(begins).map(|note| note.process.0 as usize).collect())
+    }
+
+    fn complete(&mut self) {
+        let id = self.rig.in_flight[0].0;
+        let request = self.rig.requests[id];
+        let place = request.process.0 as usize;
+        self.rig.complete(0);
+        self.completes = Nanos::NEVER;
+        self.served[place] += u64::from(request.sectors);
+        self.waited[place] = self.waited[place].max(self.rig.now.saturating_sub(request.inserted));
+        let reader = &mut self.readers[place];
+        reader.count -= 1;
+        if reader.count > 0 {
+            let jump = if reader.random { request.end().0 * 7919 % (1 << 31) / 64 * 64 } else { 0 };
+            let sector = if reader.random { ((place as u64) << 32) + jump } else { request.end().0 };
+            self.due[place] = (self.rig.now + reader.think, sector);
+        }
+    }
+
+    fn ask(&mut self, place: usize) {
+        let sector = std::mem::replace(&mut self.due[place].0, Nanos::NEVER);
+        debug_assert!(sector <= self.rig.now);
+        let bio =
+            Bio { sectors: self.readers[place].sectors, ..of(place as u32, bio(Read, self.due[place].1)) };
+        self.rig.submit(bio);
+    }
+
+    fn dispatch(&mut self) {
+        if !self.rig.in_flight.is_empty() {
+            return;
+        }
+        let now = self.rig.now;
+        let Some(id) = self.rig.dispatch(0) else {
+            let waits = !self.rig.waiting.is_empty();
+            self.free_since = waits.then(|| self.free_since.unwrap_or(now));
+            return;
+        };
+        let free = self.free_since.take().map_or(Nanos::ZERO, |since| now.saturating_sub(since));
+        self.free_longest = self.free_longest.max(free);
+        let request = &self.rig.requests[id];
+        let seek = if request.sector == self.head { Nanos::ZERO } else { SEEK };
+        self.completes = now + seek + Nanos(SECTOR.0 * u64::from(request.sectors));
+        self.head = request.end();
+    }
+}

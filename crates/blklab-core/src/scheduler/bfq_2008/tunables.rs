@@ -1,0 +1,119 @@
+//! The table of tunables, and what they come to.
+
+use crate::scheduler::nearest::BackSeek;
+use crate::scheduler::{QueueLimits, Settings, Tunable, Unit};
+use crate::units::Nanos;
+
+const fn tunable(name: &'static str, unit: Unit, default: i64, min: i64, help: &'static str) -> Tunable {
+    Tunable { name, unit, default, min, max: i32::MAX as i64, help }
+}
+
+/// In the order of `bfq_attrs`.
+pub(super) const TUNABLES: &[Tunable] = &[
+    tunable(
+        "quantum",
+        Unit::Count,
+        4,
+        1,
+        "requests that one process may have with the disk; four times as many if it is alone",
+    ),
+    tunable(
+        "fifo_expire_sync",
+        Unit::Milliseconds,
+        125,
+        1,
+        "a synchronous request that has waited so long goes first in its process's next turn",
+    ),
+    tunable("fifo_expire_async", Unit::Milliseconds, 250, 1, "the same for asynchronous requests"),
+    tunable(
+        "back_seek_max",
+        Unit::Kibibytes,
+        16 * 1024,
+        0,
+        "how far below the head a request may be and still compete with those above it",
+    ),
+    tunable(
+        "back_seek_penalty",
+        Unit::Count,
+        2,
+        1,
+        "a distance downwards counts so many times as much as one upwards",
+    ),
+    tunable(
+        "slice_idle",
+        Unit::Milliseconds,
+        8,
+        0,
+        "how long the disk waits for the next request of the process in service; 0: not at all",
+    ),
+    tunable(
+        "max_budget",
+        Unit::Sectors,
+        0,
+        0,
+        "most that a process may be served in one turn; 0: what moves at the peak rate in 3/4 of timeout_sync",
+    ),
+    tunable(
+        "max_budget_async_rq",
+        Unit::Count,
+        4,
+        1,
+        "asynchronous requests in one turn, while others want the disk too",
+    ),
+    tunable(
+        "timeout_sync",
+        Unit::Milliseconds,
+        125,
+        1,
+        "how long a process may take to use up its budget; who takes longer pays for all of it",
+    ),
+    tunable("timeout_async", Unit::Milliseconds, 40, 0, "the same for asynchronous requests"),
+];
+
+/// The settings in the units that are reckoned in.
+#[derive(Clone, Debug)]
+pub(super) struct Tuned {
+    pub quantum: u32,
+    /// Ticks; asynchronous, synchronous. So are the timeouts.
+    pub fifo_expire: [u64; 2],
+    pub back_seek: BackSeek,
+    /// Ticks.
+    pub slice_idle: u64,
+    /// 0: by the peak rate.
+    pub max_budget: i32,
+    pub max_budget_async_rq: u32,
+    pub timeout: [u64; 2],
+    /// `timeout_sync`, in ms, as its ticks say it.
+    pub timeout_sync_ms: u64,
+}
+
+impl Tuned {
+    pub fn new(settings: &Settings, limits: &QueueLimits) -> Tuned {
+        let ticks = limits.ticks;
+        let get = |name| settings.get(name);
+        // The defaults are parts of a second in ticks, so that 8 ms are one tick of 10 ms, and
+        // 125 ms twelve; what is set is rounded up.
+        let span = |name, default_ms: u64| {
+            let ms = get(name) as u64;
+            if ms == default_ms {
+                (ticks.hz() * default_ms / 1000).max(1)
+            } else {
+                ticks.span(Nanos::from_millis(ms))
+            }
+        };
+        let timeout_sync = span("timeout_sync", 125);
+        Tuned {
+            quantum: get("quantum") as u32,
+            fifo_expire: [span("fifo_expire_async", 250), span("fifo_expire_sync", 125)],
+            back_seek: BackSeek {
+                max: get("back_seek_max") as u64 * 2,
+                penalty: get("back_seek_penalty") as u64,
+            },
+            slice_idle: span("slice_idle", 8),
+            max_budget: get("max_budget") as i32,
+            max_budget_async_rq: get("max_budget_async_rq") as u32,
+            timeout: [span("timeout_async", 40), timeout_sync],
+            timeout_sync_ms: timeout_sync * 1000 / ticks.hz(),
+        }
+    }
+}

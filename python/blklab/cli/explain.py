@@ -1,0 +1,182 @@
+"""``blklab explain``: one run, process by process, with what the scheduler decided."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from blklab.cli import complete
+from blklab.cli.models import DiskName
+from blklab.cli.rigs import DriverName, KernelName, RigName
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from blklab.explain.timeline import Timeline
+
+TEXT_REQUESTS = 40
+"""Shown as text, unless more are asked for: some screens."""
+FILE_REQUESTS = 2000
+"""In a page or for Perfetto: what a browser draws at once."""
+
+
+def explain(
+    job: Annotated[
+        str,
+        typer.Argument(
+            help="A fio job file, or the name of a workload.", autocompletion=complete.workload
+        ),
+    ],
+    disk: DiskName,
+    scheduler: Annotated[
+        str, typer.Option(help="name[:tunable=value,...].", autocompletion=complete.scheduler)
+    ] = "none",
+    from_: Annotated[
+        str, typer.Option("--from", metavar="TIME", help="Begin of the window: 4s, 250ms, 80us.")
+    ] = "0s",
+    until: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Its end. [default: the run's]")
+    ] = None,
+    process: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Show this one only: a job's name, or name.0 of its first clone; "
+            "kernel: its write-back and flushes; repeatable."
+        ),
+    ] = None,
+    requests: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            max=100_000,
+            help="Most that are shown; what is left out is counted. "
+            f"[default: {TEXT_REQUESTS} as text, {FILE_REQUESTS} in a file]",
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Write a page with the picture there, instead of text.")
+    ] = None,
+    perfetto: Annotated[
+        Path | None,
+        typer.Option(help="Write a trace for https://ui.perfetto.dev there, instead of text."),
+    ] = None,
+    rig: RigName = "sim",
+    kernel: KernelName = None,
+    driver: DriverName = None,
+    seed: Annotated[
+        int, typer.Option(min=0, max=2**63 - 1, help="The same seed gives the same result.")
+    ] = 1,
+    host: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="name=value[,...] of the modelled host, see: blklab host.",
+            autocompletion=complete.host,
+        ),
+    ] = None,
+    ignore_unsupported: Annotated[
+        bool, typer.Option(help="Leave out job options that are not simulated.")
+    ] = False,
+) -> None:
+    """Show what happened to each request of a run, and what the scheduler decided, over time."""
+    from blklab import specs
+    from blklab.cli import console
+    from blklab.cli.progress import watching
+    from blklab.explain import summary, window
+    from blklab.explain.timeline import build
+    from blklab.files import check_directory, write_together
+    from blklab.rigs import Experiment, sim
+    from blklab.rigs import rig as rig_of
+
+    model, entry = specs.disk(disk), specs.workload(job)
+    asked = window.parse(from_, until)
+    wanted = window.check_processes(
+        process or (), sim.describe_job(entry, ignore_unsupported), str(entry.path)
+    )
+    for path in filter(None, (out, perfetto)):
+        check_directory(path.parent)
+    experiment = Experiment(
+        entry, model, scheduler, seed, specs.host(host or ()), ignore_unsupported, asked
+    )
+    console.print_ignored(sim.ignored_options(entry, ignore_unsupported))
+    place = rig_of(rig, {"kernel": kernel, "driver": driver})
+    with watching(place):
+        result = place.run(experiment)
+    console.print_notes(result.notes)
+    timeline = build(
+        result,
+        load=entry.name,
+        disk=model.label,
+        scheduler=scheduler,
+        rig=rig,
+        from_ns=asked.from_ns,
+        until_ns=asked.until_ns,
+        wanted=wanted,
+        most=requests or (FILE_REQUESTS if out or perfetto else TEXT_REQUESTS),
+    )
+    window.check_found(timeline, result)
+    console.print_notes(filter(None, [summary.undecided(timeline)]))
+    if out or perfetto:
+        write_together(_files(timeline, out, perfetto))
+        for what, written in (("Timeline", out), ("Perfetto trace", perfetto)):
+            if written:
+                print(f"{what}: {written}")
+        console.print_notes(filter(None, [summary.left_out(timeline)]))
+    else:
+        _print(timeline)
+
+
+def _files(timeline: Timeline, out: Path | None, perfetto: Path | None) -> dict[Path, str | bytes]:
+    from blklab.explain import trace
+    from blklab.report.timeline import page
+
+    files: dict[Path, str | bytes] = {}
+    if out:
+        files[out] = page(timeline)
+    if perfetto:
+        files[perfetto] = trace.perfetto(timeline)
+    return files
+
+
+def _print(timeline: Timeline) -> None:
+    from rich.text import Text
+
+    from blklab.cli import console
+    from blklab.explain import summary, text
+
+    out = console.console()
+    out.print(f"{text.head(timeline)}\n{summary.sentence(timeline)}")
+    table = console.table("ms", "process", "what", right=(0,))
+    for line in text.lines(timeline):
+        style = "bold cyan" if line.decided else ""
+        table.add_row(f"{line.at_ns / 1e6:,.3f}", Text(line.who), Text(line.what, style=style))
+    out.print(table)
+    out.print(_shares(timeline))
+    for note in filter(None, [summary.left_out(timeline)]):
+        out.print(note)
+
+
+def _shares(timeline: Timeline) -> Table:
+    from rich.text import Text
+
+    from blklab.cli import console
+    from blklab.explain import summary
+    from blklab.units import size_text
+
+    shares = summary.shares(timeline)
+    heads = ["process", "requests", "data", "in scheduler", "at disk"]
+    turns = any(share.turns for share in shares)
+    heads += ["turns", "in turn", "idled for"] if turns else []
+    table = console.table(*heads, right=range(1, len(heads)))
+    table.columns[0].no_wrap = True
+    for share in shares:
+        row = [
+            f"{share.requests:,}",
+            size_text(share.bytes),
+            summary.text(share.waited_ns),
+            summary.text(share.with_disk_ns),
+        ]
+        more = [f"{share.turns}", summary.text(share.turn_ns), summary.text(share.idle_ns)]
+        table.add_row(Text(share.name), *row, *(more if turns else []))
+    return table

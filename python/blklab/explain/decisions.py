@@ -1,0 +1,191 @@
+"""Every kind of decision that a scheduler notes: in plain words, and whether it begins or ends
+something that lasts. The names are those of ``decisions.rs``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from blklab.units import duration_text, size_text
+
+SECTOR_BYTES = 512
+OPERATIONS = ("read", "write", "flush", "discard")
+"""By the numbers of ``Trace.op``."""
+
+Edge = Literal["begin", "end", ""]
+Words = Callable[["Note"], str]
+
+
+@dataclass(frozen=True)
+class Note:
+    """One row of :class:`blklab.result.Decisions`."""
+
+    at_ns: int
+    process: int
+    name: str
+    a: int
+    b: int
+    name_of: Callable[[int], str]
+    """A process's name."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What a decision means."""
+
+    words: Words
+    short: str
+    """For a mark or a band in a picture."""
+    span: str = ""
+    """What lasts: ``turn``, ``idling``, ``raised weight``, ``batch``, ``held back``."""
+    edge: Edge = ""
+    of_queue: bool = False
+    """It concerns the queue as a whole, not one process."""
+
+
+SPANS: Mapping[str, str] = {
+    "turn": "a process's turn: the disk is for its requests, but for what is injected",
+    "idling": "the disk is kept idle, waiting for the process",
+    "raised weight": "the process counts for more than its weight says",
+    "batch": "requests of one direction go, one behind the other",
+    "held back": "no more requests of this kind go until some have ended",
+}
+"""What lasts, in words."""
+
+
+def _slice_start(note: Note) -> str:
+    limits = [_sectors(note.a)] if note.a else []
+    limits += [duration_text(note.b)] if note.b else []
+    return "its turn begins" + (f": {' and '.join(limits)} at most" if limits else "")
+
+
+def _sectors(count: int) -> str:
+    return size_text(count * SECTOR_BYTES)
+
+
+def several(op: int) -> str:
+    """Requests of this operation."""
+    return {0: "reads", 1: "writes", 2: "flushes", 3: "discards"}[op]
+
+
+def _end(why: str) -> Kind:
+    return Kind(
+        lambda note: f"its turn ends: {why}" + (f"; it got {_sectors(note.a)}" if note.a else ""),
+        why,
+        "turn",
+        "end",
+    )
+
+
+def _plain(words: str, short: str, span: str = "", edge: Edge = "") -> Kind:
+    return Kind(lambda _: words, short, span, edge)
+
+
+def _raised(why: str, short: str) -> Kind:
+    return Kind(
+        lambda note: f"its weight counts {note.a} times: {why}", short, "raised weight", "begin"
+    )
+
+
+def _batch_start(note: Note) -> str:
+    starved = ", for they were passed over often enough" if note.b else ""
+    return f"a batch of {several(note.a)} begins{starved}"
+
+
+def _batch_end(note: Note) -> str:
+    return f"the batch ends after {note.a} request{'s' if note.a != 1 else ''}"
+
+
+_CLASSES = ("", "real-time ", "", "idle ")
+"""By the numbers of ``ioprio_set(2)``; best effort is what most are."""
+
+
+def _chosen(what: str) -> Kind:
+    def words(note: Note) -> str:
+        group = f" of cgroup {note.a}" if note.a else ""
+        return f"{_CLASSES[note.b]}{what}{group} are next"
+
+    return Kind(words, f"{what} are next")
+
+
+KINDS: Mapping[str, Kind] = {
+    "slice-start": Kind(_slice_start, "turn begins", "turn", "begin"),
+    "slice-timed": Kind(
+        lambda note: f"its first request has ended: the turn may take {duration_text(note.a)}",
+        "its first request has ended: how long the turn may take",
+    ),
+    "slice-end-no-more-requests": _end("it asks for no more"),
+    "slice-end-too-idle": _end("it keeps the disk waiting"),
+    "slice-end-time-out": _end("its time is over"),
+    "slice-end-budget-exhausted": _end("its budget is used up"),
+    "slice-end-preempted": _end("another goes before it"),
+    "slice-end-released": _end("its queue is given up"),
+    "slice-end-handed-over": _end("another goes on close to where it stopped"),
+    "idle-start": Kind(
+        lambda note: (
+            f"the disk is kept idle for it, {duration_text(max(note.a - note.at_ns, 0))} at most"
+        ),
+        "idling begins",
+        "idling",
+        "begin",
+    ),
+    "idle-end-request": _plain("idling ends: it asks again", "it asks again", "idling", "end"),
+    "idle-end-time-out": _plain(
+        "idling ends: it did not ask again in time", "it did not ask in time", "idling", "end"
+    ),
+    "idle-end-given-up": _plain(
+        "idling ends: another is served", "another is served", "idling", "end"
+    ),
+    "weight-raised-interactive": _raised("somebody may be waiting for it", "interactive"),
+    "weight-raised-soft-real-time": _raised(
+        "it asks for little at regular times (soft real-time)", "soft real-time"
+    ),
+    "weight-raised-end": _plain(
+        "its weight is its own again", "weight its own again", "raised weight", "end"
+    ),
+    "injected": Kind(
+        lambda note: f"a request of it goes in the turn of {note.name_of(note.a)}",
+        "a request goes in the turn of another",
+    ),
+    "preempts": Kind(
+        lambda note: f"it takes the turn of {note.name_of(note.a)}", "takes the turn of another"
+    ),
+    "queues-merged": Kind(
+        lambda note: f"it shares a queue with {note.name_of(note.a)} from now on",
+        "shares a queue with another",
+    ),
+    "queue-split": _plain("it has a queue of its own again", "has a queue of its own again"),
+    "large-burst": _plain(
+        "it began together with many others and is not taken for interactive",
+        "began together with many others",
+    ),
+    "expired": _plain(
+        "a request of it has waited too long and goes first", "a request waited too long"
+    ),
+    "aged": _plain(
+        "a request of it has waited so long that it goes before those of a higher class",
+        "a request of a low class waited too long",
+    ),
+    "batch-start": Kind(_batch_start, "batch begins", "batch", "begin", of_queue=True),
+    "batch-end": Kind(_batch_end, "batch ends", "batch", "end", of_queue=True),
+    "held-back": Kind(
+        lambda note: f"{several(note.a)} are held back: {note.b} may be with the disk at once",
+        "held back",
+        "held back",
+        "begin",
+        of_queue=True,
+    ),
+    "let-go": Kind(
+        lambda note: f"{several(note.a)} go again", "go again", "held back", "end", of_queue=True
+    ),
+    "depth-changed": Kind(
+        lambda note: f"from now on {note.b} {several(note.a)} may be with the disk at once",
+        "another number may be with the disk",
+        of_queue=True,
+    ),
+    "async-chosen": _chosen("requests that nobody waits for"),
+    "sync-noidle-chosen": _chosen("processes that nobody idles for"),
+    "sync-chosen": _chosen("processes that are worth idling for"),
+}
+"""By name."""

@@ -1,0 +1,65 @@
+"""What is asked of a run: which stretch of it, which processes; and whether there is anything."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from blklab.errors import InputError, nearest
+from blklab.explain.summary import seconds
+from blklab.explain.timeline import KERNEL, Timeline, names
+from blklab.result import Result
+from blklab.rigs import Window
+
+KEPT = 100_000
+"""Requests that a run keeps, of all processes; which of them are shown is chosen afterwards."""
+_UNITS_NS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9}
+_LAST_NS = 2**63 - 1
+
+
+def parse(from_: str, until: str | None) -> Window:
+    """``--from`` and ``--until`` as a window. InputError if it is none, or empty."""
+    from_ns = _time("--from", from_)
+    until_ns = _LAST_NS if until is None else _time("--until", until)
+    if until_ns <= from_ns:
+        raise InputError(
+            f"--until {until}: the window is empty; expected a time after --from {from_}"
+        )
+    return Window(from_ns, until_ns, KEPT)
+
+
+def _time(option: str, text: str) -> int:
+    found = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*(ns|us|ms|s)\s*", text)
+    span_ns = float(found[1]) * _UNITS_NS[found[2]] if found else math.nan
+    if not span_ns < _LAST_NS:
+        raise InputError(f"{option}: expected a time such as 4s, 250ms or 80us, found '{text}'")
+    return round(span_ns)
+
+
+def check_processes(wanted: Sequence[str], job: Mapping[str, Any], path: str) -> Collection[str]:
+    """`wanted`, if the job file `job`, as described by the simulator, has each. InputError."""
+    jobs = [section["name"] for section in job["jobs"] for _ in range(section["clones"])]
+    known = {*jobs, *names(jobs), KERNEL}
+    for name in wanted:
+        if name not in known:
+            raise InputError(f"--process: {path} has no process '{name}'{nearest(name, known)}")
+    return wanted
+
+
+def check_found(timeline: Timeline, result: Result) -> None:
+    """InputError if nothing is in the window, which says where there is something."""
+    if timeline.from_ns >= result.duration_ns:
+        raise InputError(
+            f"--from {seconds(timeline.from_ns)}: the run ends at {seconds(result.duration_ns)}"
+        )
+    if timeline.requests or timeline.decisions:
+        return
+    queued_ns = result.overview.queued_ns
+    after = queued_ns[queued_ns > timeline.until_ns]
+    next_ = f"; a request is queued at {seconds(int(after.min()))}" if len(after) else ""
+    raise InputError(
+        f"nothing happens from {seconds(timeline.from_ns)} to {seconds(timeline.until_ns)} of "
+        f"{seconds(timeline.run_ns)}{next_}"
+    )
