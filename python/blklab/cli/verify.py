@@ -35,7 +35,8 @@ def verify(
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A few loads: some seconds.")] = False,
     kernel: Annotated[
-        str | None, typer.Option(help="A kernel of `blklab kernel list`. [default: the last built]")
+        str | None,
+        typer.Option(help="A kernel of `blklab kernel list`. [default: the last without changes]"),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Seed of all runs.")] = 1,
     jobs: Annotated[
@@ -51,14 +52,16 @@ def verify(
     from blklab.cli import console
     from blklab.cli.progress import progress
     from blklab.files import write_whole
+    from blklab.kernel import cache
     from blklab.verify import export, matrix, run
     from blklab.verify.verdict import judge
 
     places = matrix.places(disk or ())
     loads = matrix.quick() if quick and not load else matrix.chosen(load or ())
     cells_wanted = run.plan(places, tuple(scheduler or ()), loads)
+    tested = kernel or cache.unchanged().key
     with progress(len(cells_wanted), "each on the simulator and in a guest") as tick:
-        cells = run.run(cells_wanted, kernel, jobs, seed, tick)
+        cells = run.run(cells_wanted, tested, jobs, seed, tick)
     verdict = judge(cells)
     exported = export.exported(cells, verdict, seed)
     if out is not None:

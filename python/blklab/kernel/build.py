@@ -27,7 +27,6 @@ _COMPILED_AT_FIRST = 730
 """Files that a first build compiles: of 7.3.4 with our configuration. Others differ a little."""
 _LONGEST_COMPILATION_NS = 60 * 10**9
 """estimate: of one file on a busy machine; usual are one to five seconds."""
-_OWN_PATCHES = ("clock.patch",)
 _UNFIT = re.compile(r"[^\w.+-]+", re.ASCII)
 
 
@@ -65,7 +64,7 @@ class _Order:
         stems = [
             label.removesuffix(".patch").removesuffix(".diff")
             for label, _ in self.patches
-            if label not in _OWN_PATCHES
+            if label not in cache.OWN_PATCHES
         ]
         stems += [Path(label).stem for label, _ in self.files_added]
         return _UNFIT.sub("-", "-".join([self.source.name, *stems])).lstrip("._+-")[:80]
@@ -112,7 +111,7 @@ def build(
 def _own_patches(place: Source, steps: Steps) -> list[tuple[str, bytes]]:
     """What every kernel of ours gets, as far as it fits the source."""
     fitting = []
-    for label in _OWN_PATCHES:
+    for label in cache.OWN_PATCHES:
         text = Path(__file__).with_name(label).read_bytes()
         try:
             patches.apply([(label, text)], lambda name: place.top / name)
