@@ -32,9 +32,9 @@ pub(super) struct World {
     /// Since when the disk is free and somebody waits.
     free_since: Option<Nanos>,
     pub free_longest: Nanos,
-    /// Sectors that each has got, and the longest that each had to wait.
+    /// Sectors that each has got, and that all had when each asked last.
     pub served: Vec<u64>,
-    pub waited: Vec<Nanos>,
+    pub asked_at: Vec<u64>,
 }
 
 impl World {
@@ -50,7 +50,7 @@ impl World {
             free_since: None,
             free_longest: Nanos::ZERO,
             served: vec![0; readers.len()],
-            waited: vec![Nanos::ZERO; readers.len()],
+            asked_at: vec![0; readers.len()],
             readers: readers.to_vec(),
         }
     }
@@ -90,7 +90,6 @@ impl World {
         self.rig.complete(0);
         self.completes = Nanos::NEVER;
         self.served[place] += u64::from(request.sectors);
-        self.waited[place] = self.waited[place].max(self.rig.now.saturating_sub(request.inserted));
         let reader = &mut self.readers[place];
         reader.count -= 1;
         if reader.count > 0 {
@@ -101,8 +100,8 @@ impl World {
     }
 
     fn ask(&mut self, place: usize) {
-        let sector = std::mem::replace(&mut self.due[place].0, Nanos::NEVER);
-        debug_assert!(sector <= self.rig.now);
+        self.due[place].0 = Nanos::NEVER;
+        self.asked_at[place] = self.served.iter().sum();
         let bio =
             Bio { sectors: self.readers[place].sectors, ..of(place as u32, bio(Read, self.due[place].1)) };
         self.rig.submit(bio);
