@@ -23,30 +23,46 @@ const CASES: &[(&str, &str)] = &[
     ("none", "wd10ezrx"),
 ];
 
-fn names() -> impl Iterator<Item = String> {
-    CASES.iter().map(|(scheduler, disk)| format!("{scheduler} on {disk}"))
+/// Several processes, each with 32 requests under way.
+const SHARED: &[(&str, &str)] = &[
+    ("bfq", "wd10ezrx"),
+    ("cfq", "wd10ezrx"),
+    ("bfq", "su800-128gb"),
+    ("mq-deadline", "wd10ezrx"),
+    ("mq-deadline", "su800-128gb"),
+];
+const PROCESSES: u64 = 8;
+
+fn names(cases: &[(&str, &str)]) -> Vec<String> {
+    cases.iter().map(|(scheduler, disk)| format!("{scheduler} on {disk}")).collect()
 }
 
-fn run(bencher: Bencher<'_, '_>, case: &str, free: bool) {
+fn run(bencher: Bencher<'_, '_>, case: &str, free: bool, processes: u64) {
     let (scheduler, disk) = case.split_once(" on ").expect("made above");
+    let each = IOS / processes;
     let job = format!(
-        "[a]\nrw=randread\nbs=4k\ndirect=1\nioengine=libaio\niodepth=32\nfilename=/dev/disk\nnumber_ios={IOS}\nnorandommap\n"
+        "[a]\nrw=randread\nbs=4k\ndirect=1\nioengine=libaio\niodepth=32\nfilename=/dev/disk\nnumber_ios={each}\nnorandommap\nnumjobs={processes}\n"
     );
     let experiment = Experiment::new(&job, disk, scheduler);
     let experiment = if free { experiment.free_host() } else { experiment };
     bencher.counter(ItemsCount::new(IOS)).bench_local(|| {
         let result = experiment.run();
-        assert_eq!(result.jobs[0].read.ios, IOS);
+        assert_eq!(result.jobs.iter().map(|job| job.read.ios).sum::<u64>(), IOS);
         result
     });
 }
 
-#[divan::bench(args = names(), sample_count = 7, sample_size = 1)]
+#[divan::bench(args = names(CASES), sample_count = 7, sample_size = 1)]
 fn with_host_costs(bencher: Bencher<'_, '_>, case: &str) {
-    run(bencher, case, false);
+    run(bencher, case, false, 1);
 }
 
-#[divan::bench(args = names(), sample_count = 7, sample_size = 1)]
+#[divan::bench(args = names(CASES), sample_count = 7, sample_size = 1)]
 fn with_a_free_host(bencher: Bencher<'_, '_>, case: &str) {
-    run(bencher, case, true);
+    run(bencher, case, true, 1);
+}
+
+#[divan::bench(args = names(SHARED), sample_count = 7, sample_size = 1)]
+fn shared_by_eight_processes(bencher: Bencher<'_, '_>, case: &str) {
+    run(bencher, case, false, PROCESSES);
 }

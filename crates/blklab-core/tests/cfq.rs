@@ -102,6 +102,23 @@ fn who_reads_now_and_then_waits_less_for_the_page_cache_to_be_written() {
     }
 }
 
+/// An fsync waits for the turns of the readers: about one round of `target_latency`.
+#[test]
+fn fsync_beside_three_readers_waits_for_a_round_and_leaves_them_the_disk() {
+    let log = "[log]\nrw=write\nbs=4k\noffset=0\nsize=1g\ndirect=0\nfsync=1\n";
+    let job = readers(&[(20, ""), (40, ""), (60, "")]) + log;
+    let run = |scheduler| {
+        let result = run(&job, DISK, scheduler);
+        let log = &result.jobs[3];
+        let reads: f64 = result.jobs[..3].iter().map(mb_s).sum();
+        (reads, log.write.runtime_ns as f64 / 1e6 / log.write.ios as f64)
+    };
+    let (reads, each_ms) = run("cfq");
+    assert!((250.0..500.0).contains(&each_ms), "{each_ms} ms for each write and its fsync");
+    let (others, other_ms) = run("deadline");
+    assert!(reads > 10.0 * others && each_ms > 5.0 * other_ms, "{reads}, {others} MB/s; {other_ms} ms");
+}
+
 #[test]
 fn flash_that_takes_commands_in_a_queue_loses_nothing_under_cfq() {
     let job = "[global]\nrw=randread\nbs=4k\ndirect=1\nfilename=/dev/disk\nruntime=5\ntime_based\n\

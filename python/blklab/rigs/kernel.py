@@ -36,9 +36,8 @@ _TIMEOUT_S = 1800.0
 _VALUE_BYTES = 8
 # Write-back throttling is not part of any scheduler, and the other rigs have none.
 _QUEUE = {"wbt_lat_usec": 0}
-# Of `nr_requests`, in per cent: what a scheduler has by itself. bfq goes by what mq-deadline has,
-# which is set before it.
-_ASYNC_SHARE = {"bfq": 100, "kyber": 75}
+# Of `nr_requests`, in per cent. bfq goes by what mq-deadline has, which is set before it.
+_ASYNC_SHARE = {"bfq": 100}
 _CLOCKS: Mapping[TimeTravel, str] = {
     "inf-cpu": "virtual, CPU work takes no time",
     "on": "virtual, CPU work takes this machine's time",

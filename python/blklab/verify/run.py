@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from blklab import pool, specs
+from blklab.errors import BlklabError
 from blklab.rigs import Experiment
 from blklab.rigs.kernel import KernelRig
 from blklab.rigs.sim import SimRig
@@ -65,7 +66,12 @@ def run(
         experiment = Experiment(job, disk, planned.scheduler, seed)
         ours = sim.run(replace(experiment, host=specs.host([HOST])))
         guest = guests[planned.load.driver]
-        real = guest.run(replace(experiment, host=specs.host([MEMORY])))
+        try:
+            real = guest.run(replace(experiment, host=specs.host([MEMORY])))
+        except BlklabError as error:
+            cell = f"{planned.place.name}, {planned.scheduler}, {planned.load.name}"
+            error.args = (f"{cell}: {error}",)
+            raise
         native = planned.load.driver == "native"
         both = (figures(ours), figures(real)) if native else figures_at_disk(ours, real)
         return Cell(

@@ -25,6 +25,8 @@ pub(super) struct Tags {
     /// A word has `1 << shift` of them.
     shift: u32,
     depth: u32,
+    /// Not handed out.
+    free: u32,
     /// Where the next may be (`alloc_hint`).
     hint: u32,
 }
@@ -61,13 +63,17 @@ impl Tags {
             shift -= 1;
         }
         let words = vec![Word::default(); depth.div_ceil(1 << shift) as usize];
-        Tags { words, shift, depth, hint: depth / 4 }
+        Tags { words, shift, depth, free: depth, hint: depth / 4 }
     }
 
     /// A tag for whoever may have `most` of them (`__sbitmap_queue_get`,
     /// `sbitmap_queue_get_shallow`).
     #[inline]
     pub fn take(&mut self, most: u32) -> Option<u32> {
+        if self.free == 0 {
+            self.hint = 0;
+            return None;
+        }
         let shallow = most < self.depth;
         let first = self.hint >> self.shift;
         let mut from = if shallow { self.hint & ((1 << self.shift) - 1) } else { 0 };
@@ -78,6 +84,7 @@ impl Tags {
             if depth > 0
                 && let Some(bit) = self.words[index as usize].take(depth, from)
             {
+                self.free -= 1;
                 let tag = (index << self.shift) + bit;
                 if tag == self.hint {
                     self.hint = if tag + 2 >= self.depth { 0 } else { tag + 1 };
@@ -93,6 +100,7 @@ impl Tags {
     /// The tag is free again.
     #[inline]
     pub fn put(&mut self, tag: u32) {
+        self.free += 1;
         let word = &mut self.words[(tag >> self.shift) as usize];
         word.freed |= 1 << (tag & ((1 << self.shift) - 1));
     }

@@ -75,6 +75,8 @@ impl Bfq {
 
     /// Release the queue if no process, no request and no planned merge needs it.
     pub(super) fn free_if_unused(&mut self, q: QueueId) {
+        // It may have been forgotten just now, and is not to be released twice.
+        self.reap();
         let queue = &self.queues[q.index()];
         if queue.process_refs == 0 && queue.stable_refs == 0 && self.wf2q.allocated(q) == 0 && queue.used {
             self.wf2q.release(q);

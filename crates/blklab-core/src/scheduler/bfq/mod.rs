@@ -24,14 +24,19 @@
 //!
 //! With several hardware queues there is still one state and one order for all.
 //!
-//! Left out:
+//! Left out, and why that does not matter, or where it would:
 //! * disks with several actuators: no disk here has them;
 //! * `REQ_META`: requests here do not say that they are a file system's metadata, which the kernel
-//!   serves before data of the same queue;
-//! * processes that change priority or cgroup during a run, and cgroups that come and go;
+//!   serves before data of the same queue. Files here are extents of the disk, without any;
+//! * processes that change priority or cgroup during a run, and cgroups that come and go: job files
+//!   have none;
 //! * the fallback queue for when memory is out;
-//! * nice values: a process without an I/O priority counts as best effort, level 4;
-//! * which tag a request has: limits are by number of requests in use.
+//! * nice values: a process without an I/O priority counts as best effort, level 4, as with nice 0;
+//! * of two queues near to each other, one on either side of a place, the kernel finds the one that
+//!   the shape of its tree shows first, and here it is the lower (`positions.rs`).
+//!
+//! `blklab verify` compares it with the kernel's, command by command: it is the same but where
+//! chance has a part (which tag a request has), or a guest's nanoseconds.
 
 mod arrive;
 mod bio_merge;
@@ -368,5 +373,7 @@ impl Scheduler for Bfq {
     }
 }
 
+#[cfg(test)]
+mod properties;
 #[cfg(test)]
 mod tests;

@@ -147,7 +147,8 @@ impl PeakRate {
             return false;
         }
         let sequential = u64::from(9 * self.sequential / self.samples);
-        let weight = (sequential * self.span / REF_INTERVAL_NS).min(8) as u32;
+        // The span is huge if nothing has ended since the first dispatch: in 64 bits, as in C.
+        let weight = ((sequential.wrapping_mul(self.span) / REF_INTERVAL_NS) as u32).min(8);
         let divisor = 10 - weight;
         self.rate = (self.rate * (divisor - 1) / divisor + rate / divisor).max(1);
         true

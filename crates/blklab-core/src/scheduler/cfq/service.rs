@@ -85,10 +85,15 @@ impl Cfq {
     /// Those whose next requests lie close together may cooperate: keep the queue by where its
     /// next one lies, unless another's lies there (`cfq_prio_tree_add`).
     pub(super) fn note_position(&mut self, q: QueueId) {
+        let queue = &self.queues[q];
+        let next = queue.next.filter(|_| queue.class != Class::Idle);
+        let sector = next.map(|next| self.slots[next.index()].sector.0);
+        if queue.in_positions && sector == Some(self.positions.key(q as u32)) {
+            return;
+        }
         self.forget_position(q);
+        let Some(sector) = sector else { return };
         let queue = &mut self.queues[q];
-        let Some(next) = queue.next.filter(|_| queue.class != Class::Idle) else { return };
-        let sector = self.slots[next.index()].sector.0;
         let set = &mut self.position_sets[usize::from(queue.level)];
         let (below, _) = self.positions.around(set, sector);
         if below.is_none_or(|below| self.positions.key(below) != sector) {

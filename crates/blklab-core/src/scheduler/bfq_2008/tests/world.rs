@@ -32,9 +32,11 @@ pub(super) struct World {
     /// Since when the disk is free and somebody waits.
     free_since: Option<Nanos>,
     pub free_longest: Nanos,
-    /// Sectors that each has got, and that all had when each asked last.
+    /// Sectors that each has got.
     pub served: Vec<u64>,
-    pub asked_at: Vec<u64>,
+    /// Sectors that all had got when each asked last, and the most that moved while it waited.
+    asked_at: Vec<u64>,
+    pub waited: Vec<u64>,
 }
 
 impl World {
@@ -51,8 +53,15 @@ impl World {
             free_longest: Nanos::ZERO,
             served: vec![0; readers.len()],
             asked_at: vec![0; readers.len()],
+            waited: vec![0; readers.len()],
             readers: readers.to_vec(),
         }
+    }
+
+    /// It has asked and not got.
+    pub fn is_waiting(&self, place: usize) -> bool {
+        let own = |id: &RequestId| self.rig.requests[*id].process.0 as usize == place;
+        self.rig.waiting.keys().any(own) || self.rig.in_flight.iter().any(|(id, _)| own(id))
     }
 
     /// In a queue, not chosen yet.
@@ -83,6 +92,11 @@ impl World {
         Some(notes.into_iter().filter(begins).map(|note| note.process.0 as usize).collect())
     }
 
+    /// Sectors that moved since the process asked, if it still waits; else since it last did.
+    pub fn waits(&self, place: usize) -> u64 {
+        self.served.iter().sum::<u64>() - self.asked_at[place]
+    }
+
     fn complete(&mut self) {
         let id = self.rig.in_flight[0].0;
         let request = self.rig.requests[id];
@@ -90,6 +104,7 @@ impl World {
         self.rig.complete(0);
         self.completes = Nanos::NEVER;
         self.served[place] += u64::from(request.sectors);
+        self.waited[place] = self.waited[place].max(self.waits(place));
         let reader = &mut self.readers[place];
         reader.count -= 1;
         if reader.count > 0 {
@@ -100,7 +115,8 @@ impl World {
     }
 
     fn ask(&mut self, place: usize) {
-        self.due[place].0 = Nanos::NEVER;
+        let sector = std::mem::replace(&mut self.due[place].0, Nanos::NEVER);
+        debug_assert!(sector <= self.rig.now);
         self.asked_at[place] = self.served.iter().sum();
         let bio =
             Bio { sectors: self.readers[place].sectors, ..of(place as u32, bio(Read, self.due[place].1)) };
