@@ -19,6 +19,10 @@
 //!   disk's time for few sectors it pays for its whole budget, so that processes which seek
 //!   share the disk by time, as under CFQ.
 //!
+//! What is shared is sectors, so that a process which has had a large budget waits until others of
+//! its weight have had as many. If those seek, and pause before their time is over, that takes
+//! seconds: two random readers that think for 2 ms keep a sequential one waiting for 7 s.
+//!
 //! The largest budget is what the disk moves in three quarters of `timeout_sync` at the fastest
 //! rate that a turn has had: with 125 ms, about the 100 ms of a slice of CFQ.
 //!
