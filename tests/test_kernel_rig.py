@@ -293,8 +293,9 @@ def test_a_comparison_names_kernel_and_driver(place: Path, kernel: str) -> None:
     assert setup["rig_setup"]["kernel"]["key"] == kernel
     assert set(setup["host"]) >= {"dirty_ratio", "memory_kb"} and "cpus" not in setup["host"]
     assert {info["follows"] for info in setup["schedulers"]} == {"the kernel that ran"}
-    tunable = setup["schedulers"][1]["tunables"][-1]
-    assert (tunable["name"], tunable["value"], tunable["changed"]) == ("low_latency", "0", True)
+    tunables = {row["name"]: row for row in setup["schedulers"][1]["tunables"]}
+    assert (tunables["low_latency"]["value"], tunables["low_latency"]["changed"]) == (0, True)
+    assert not tunables["slice_idle"]["changed"]
     assert "driver native, clock inf-cpu" in (place / "out/report.html").read_text()
 
 

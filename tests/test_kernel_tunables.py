@@ -41,7 +41,6 @@ def test_nr_requests_and_async_depth_are_both_as_they_were_asked_for() -> None:
     [
         ("mq-deadline:async_depth=512", "queue/async_depth=512: the kernel made 256 of it"),
         ("mq-deadline:front_merge=1", "iosched/front_merge: no such tunable; there are: .*front_m"),
-        ("bfq:low_latency=7", "iosched/low_latency=7: the kernel made 1 of it"),
     ],
 )
 def test_what_a_kernel_makes_something_else_of_is_refused(spec: str, message: str) -> None:
