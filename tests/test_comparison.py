@@ -208,6 +208,9 @@ def test_words_say_who_wins_by_how_much_or_what_would_have_shown() -> None:
     )
     tie = decide({"a": [1.0, 2.0, 3.0], "b": [1.0, 2.0, 3.0]})
     assert sentence(tie, "both") == "no difference that matters (one of 2.0 % would have shown)"
+    noisy = decide({"a": [1.0, 3.0, 2.0], "b": [2.0, 1.0, 3.0]})
+    assert sentence(noisy, "both").startswith("not known (only a difference of ")
+    assert short(noisy) == "not known"
     single = decide({"a": [1.0], "b": [2.0]})
     assert "use more --repeats" in sentence(single, "both")
     pair = decide({"a": [9.0, 9.0], "b": [9.0, 9.0], "c": [3.0, 3.0]})

@@ -19,7 +19,7 @@ def short(verdict: Verdict | None) -> str:
     if verdict.winner:
         return verdict.winner
     if not verdict.behind or len(verdict.leads) > len(verdict.behind):
-        if math.isinf(verdict.visible):
+        if verdict.behind and verdict.visible >= _COARSE:
             return "not known"
         return "no difference" if verdict.behind else verdict.best
     behind = sorted(name for name in verdict.behind if name not in verdict.leads)
@@ -46,11 +46,17 @@ def sentence(verdict: Verdict | None, objective: str) -> str:
         return f"{verdict.winner} is {factor(gap.estimate)} {quality} than {nearest} ({sure})"
     if len(verdict.leads) <= len(verdict.behind):
         behind = [name for name in verdict.behind if name not in verdict.leads]
+        answer = f"{_NO_DIFFERENCE} between them" if _is_fine(verdict) else "not known which"
         return (
-            f"{_listed(sorted(verdict.leads))}: {_NO_DIFFERENCE} between them"
+            f"{_listed(sorted(verdict.leads))}: {answer}"
             f" ({_seen(verdict)}); {_listed(behind)} {'is' if len(behind) == 1 else 'are'} behind"
         )
-    return f"{_NO_DIFFERENCE} ({_seen(verdict)})"
+    return f"{_NO_DIFFERENCE if _is_fine(verdict) else 'not known'} ({_seen(verdict)})"
+
+
+def _is_fine(verdict: Verdict) -> bool:
+    """Whether a difference that is worth seeing would have been seen."""
+    return verdict.visible < _COARSE
 
 
 def factor(ratio: float) -> str:
@@ -62,8 +68,10 @@ def factor(ratio: float) -> str:
 
 
 def _seen(verdict: Verdict) -> str:
-    seen = f"one of {factor(max(verdict.visible, MATTERS))} would have shown"
-    return seen if verdict.visible < _COARSE else f"only {seen}; more --repeats see smaller ones"
+    size = factor(max(verdict.visible, MATTERS))
+    if _is_fine(verdict):
+        return f"one of {size} would have shown"
+    return f"only a difference of {size} would have shown; more --repeats see smaller ones"
 
 
 def _listed(names: Sequence[str]) -> str:
