@@ -2,35 +2,10 @@
 //! share the disk's time, writes that nobody waits for keep out of the way.
 
 mod common;
+#[path = "common/side_by_side.rs"]
+mod side_by_side;
 
-use blklab_core::result::{JobResult, RunResult};
-use common::Experiment;
-
-const DISK: &str = "wd10ezrx";
-
-fn run(job: &str, disk: &str, scheduler: &str) -> RunResult {
-    Experiment::new(job, disk, scheduler).run()
-}
-
-fn mb_s(job: &JobResult) -> f64 {
-    job.read.bytes as f64 / job.read.runtime_ns as f64 * 1e3
-}
-
-fn read_mb_s(result: &RunResult) -> f64 {
-    result.jobs.iter().map(mb_s).sum()
-}
-
-/// Sequential readers at these places of the disk, in percent, each with options of its own.
-fn readers(places: &[(u32, &str)]) -> String {
-    let global =
-        "[global]\nrw=read\nbs=128k\ndirect=1\nfilename=/dev/disk\nsize=20g\nruntime=20\ntime_based\n";
-    let job = |(index, (place, options)): (usize, &(u32, &str))| {
-        format!("[reader{index}]\noffset={place}%\n{}\n", options.replace(' ', "\n"))
-    };
-    std::iter::once(global.to_owned()).chain(places.iter().enumerate().map(job)).collect()
-}
-
-const THREE: [(u32, &str); 3] = [(0, ""), (40, ""), (80, "")];
+use side_by_side::{DISK, THREE, mb_s, read_mb_s, readers, run};
 
 /// What they would reach together if each had the disk for a third of the time.
 fn alone_mb_s(disk: &str) -> f64 {

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from blklab.cli import complete
-from blklab.cli.rigs import DriverName, KernelName, RigName
+from blklab.cli.rigs import DriverName, HostValues, IgnoreUnsupported, KernelName, RigName
 from blklab.compare import defaults
 
 if TYPE_CHECKING:
@@ -60,16 +60,8 @@ def compare(
     rig: RigName = "sim",
     kernel: KernelName = None,
     driver: DriverName = None,
-    host: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="name=value[,...] of the modelled host, see: blklab host.",
-            autocompletion=complete.host,
-        ),
-    ] = None,
-    ignore_unsupported: Annotated[
-        bool, typer.Option(help="Leave out job options that are not simulated.")
-    ] = False,
+    host: HostValues = None,
+    ignore_unsupported: IgnoreUnsupported = False,
     as_json: Annotated[
         bool,
         typer.Option("--json", help="Print rankings and verdicts as JSON on stdout, nothing else."),

@@ -9,7 +9,7 @@ import typer
 
 from blklab.cli import complete
 from blklab.cli.models import DiskName
-from blklab.cli.rigs import DriverName, KernelName, RigName
+from blklab.cli.rigs import DriverName, HostValues, IgnoreUnsupported, KernelName, RigName
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -68,16 +68,8 @@ def explain(
     seed: Annotated[
         int, typer.Option(min=0, max=2**63 - 1, help="The same seed gives the same result.")
     ] = 1,
-    host: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="name=value[,...] of the modelled host, see: blklab host.",
-            autocompletion=complete.host,
-        ),
-    ] = None,
-    ignore_unsupported: Annotated[
-        bool, typer.Option(help="Leave out job options that are not simulated.")
-    ] = False,
+    host: HostValues = None,
+    ignore_unsupported: IgnoreUnsupported = False,
 ) -> None:
     """Show what happened to each request of a run, and what the scheduler decided, over time."""
     from blklab import specs

@@ -9,7 +9,7 @@ import typer
 
 from blklab.cli import complete
 from blklab.cli.models import DiskName
-from blklab.cli.rigs import DriverName, KernelName, RigName
+from blklab.cli.rigs import DriverName, HostValues, IgnoreUnsupported, KernelName, RigName
 
 
 def fio(
@@ -33,16 +33,8 @@ def fio(
         str, typer.Option(help="normal, json, json+ or terse, as fio's; several with commas.")
     ] = "normal",
     output: Annotated[Path | None, typer.Option(help="Write there instead of stdout.")] = None,
-    host: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="name=value[,...] of the modelled host, see: blklab host.",
-            autocompletion=complete.host,
-        ),
-    ] = None,
-    ignore_unsupported: Annotated[
-        bool, typer.Option(help="Leave out job options that are not simulated.")
-    ] = False,
+    host: HostValues = None,
+    ignore_unsupported: IgnoreUnsupported = False,
 ) -> None:
     """Run one fio job file once and print what fio prints."""
     from blklab import fio as formats

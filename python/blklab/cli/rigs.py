@@ -27,3 +27,14 @@ DriverName = Annotated[
         autocompletion=complete.driver,
     ),
 ]
+HostValues = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--host",
+        help="name=value[,...] of the modelled host, see: blklab host.",
+        autocompletion=complete.host,
+    ),
+]
+IgnoreUnsupported = Annotated[
+    bool, typer.Option(help="Leave out job options that are not simulated.")
+]

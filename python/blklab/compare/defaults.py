@@ -12,14 +12,15 @@ if TYPE_CHECKING:
 
 DISKS = ("desktop-5900rpm", "950pro-256gb")
 WORKLOADS = ("seqread", "seqwrite", "randread", "randwrite")
-SCHEDULERS = ("none", "mq-deadline", "kyber", "bfq", "cfq")
+LINUX = ("none", "mq-deadline", "kyber", "bfq")
+"""What a kernel has since its single-queue block layer went, with 5.0."""
 _GONE = ("cfq",)
-"""Went with Linux's single-queue block layer, which only had disks of one hardware queue."""
+"""Went with that layer, which only had disks of one hardware queue."""
 
 
 def schedulers(rig: str) -> tuple[str, ...]:
     """Those that Linux has, and on the simulator the one that many comparisons are about."""
-    return tuple(name for name in SCHEDULERS if rig == "sim" or name not in _GONE)
+    return LINUX + _GONE if rig == "sim" else LINUX
 
 
 def left_out(disks: Iterable[Disk], schedulers: Iterable[str]) -> tuple[LeftOut, ...]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from blklab import rigs, specs
+from blklab.compare.defaults import LINUX
 from blklab.compare.plan import Setup
 from blklab.errors import InputError, nearest
 from blklab.kernel import tools
@@ -14,9 +15,6 @@ from blklab.specs import on_kernel
 from blklab.study.model import Part, Study
 from blklab.study.outcome import Skipped
 from blklab.study.paths import beside
-
-_LINUX = ("none", "mq-deadline", "kyber", "bfq")
-"""What a kernel has since its single-queue block layer went, with 5.0."""
 
 _Found = TypeVar("_Found")
 
@@ -111,11 +109,11 @@ def _missing(study: Study, spec: str, rig: str) -> str:
         one.name == kernel and (one.patches or one.added or one.source) for one in study.kernels
     )
     name = scheduler.parse(told).name
-    if not changed and name not in {*simulated, *_LINUX}:
-        raise InputError(f"no scheduler '{name}'{nearest(name, {*simulated, *_LINUX})}")
+    if not changed and name not in {*simulated, *LINUX}:
+        raise InputError(f"no scheduler '{name}'{nearest(name, {*simulated, *LINUX})}")
     if rig == "sim" and kernel is not None:
         return "needs --rig kernel: it runs on a kernel that is built for it"
-    if not changed and name not in (simulated if rig == "sim" else _LINUX):
+    if not changed and name not in (simulated if rig == "sim" else LINUX):
         return f"the rig '{rig}' has no '{name}'"
     if rig == "sim":
         sim.check_scheduler(told)

@@ -8,7 +8,7 @@
 use super::lists::{Links, List};
 use super::merge::MergeIndex;
 use super::sorted::Sorted;
-use super::{Merge, Queue, can_join};
+use super::{Merge, Queue};
 use crate::request::{Bio, RequestId};
 use crate::units::{Nanos, Sector};
 
@@ -161,9 +161,7 @@ impl<const N: usize> Lanes<N> {
         let Slot { sector, lane, .. } = self.slots[id.index()];
         let sorted = &self.lanes[usize::from(lane)].sorted;
         let other = if after { sorted.above(sector, id) } else { sorted.below(sector, id) }?;
-        let (first, next) = if after { (id, other) } else { (other, id) };
-        let open = !self.merges.is_full(first) && !self.merges.is_full(next);
-        (open && can_join(queue, first, next)).then_some(other)
+        self.merges.joins(queue, id, other, after).then_some(other)
     }
 
     /// See [`Scheduler::find_join`](super::Scheduler::find_join).

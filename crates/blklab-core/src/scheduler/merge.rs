@@ -224,6 +224,13 @@ impl MergeIndex {
         self.slots.get(id.index()).is_some_and(|slot| slot.hashed)
     }
 
+    /// Whether `other`, the next `after` or before `id` in its scheduler's order, can become one
+    /// request with it.
+    pub fn joins(&self, queue: &Queue<'_>, id: RequestId, other: RequestId, after: bool) -> bool {
+        let (first, next) = if after { (id, other) } else { (other, id) };
+        !self.is_full(first) && !self.is_full(next) && can_join(queue, first, next)
+    }
+
     /// True if the waiting request was refused once for its size and takes no more.
     pub fn is_full(&self, id: RequestId) -> bool {
         self.slots[id.index()].full

@@ -13,7 +13,7 @@
 
 use super::lists::{Links, List};
 use super::merge::MergeIndex;
-use super::{Generation, Info, InsertAt, Merge, Queue, QueueLimits, Scheduler, Settings, Tasks, can_join};
+use super::{Generation, Info, InsertAt, Merge, Queue, QueueLimits, Scheduler, Settings, Tasks};
 use crate::request::{Bio, RequestId};
 use crate::units::Sector;
 
@@ -63,9 +63,7 @@ impl Scheduler for Noop {
 
     fn neighbour(&self, queue: &Queue<'_>, id: RequestId, after: bool) -> Option<RequestId> {
         let other = if after { self.links.after(id) } else { self.links.before(id) }?;
-        let (first, next) = if after { (id, other) } else { (other, id) };
-        let open = !self.merges.is_full(first) && !self.merges.is_full(next);
-        (open && can_join(queue, first, next)).then_some(other)
+        self.merges.joins(queue, id, other, after).then_some(other)
     }
 
     fn find_join(&mut self, queue: &Queue<'_>, id: RequestId) -> Option<RequestId> {

@@ -65,7 +65,7 @@ use super::journal::Journal;
 use super::lists::{Links, List};
 use super::merge::MergeIndex;
 use super::wf2q::Wf2q;
-use super::{Generation, Info, InsertAt, Merge, Queue, QueueLimits, Scheduler, Settings, Tasks, can_join};
+use super::{Generation, Info, InsertAt, Merge, Queue, QueueLimits, Scheduler, Settings, Tasks};
 use crate::request::{Bio, Op, ProcessId, RequestId};
 use crate::units::{Nanos, Sector};
 use burst::Burst;
@@ -254,9 +254,7 @@ impl Scheduler for Bfq {
         let slot = &self.slots[id];
         let sorted = &self.queues[slot.queue.index()].sorted;
         let other = if after { sorted.above(slot.sector, id) } else { sorted.below(slot.sector, id) }?;
-        let (first, next) = if after { (id, other) } else { (other, id) };
-        let open = !self.merges.is_full(first) && !self.merges.is_full(next);
-        (open && can_join(queue, first, next)).then_some(other)
+        self.merges.joins(queue, id, other, after).then_some(other)
     }
 
     fn find_join(&mut self, queue: &Queue<'_>, id: RequestId) -> Option<RequestId> {

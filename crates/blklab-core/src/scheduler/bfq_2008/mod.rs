@@ -70,7 +70,7 @@ use super::journal::{Decision, Journal};
 use super::lists::{Links, List};
 use super::merge::MergeIndex;
 use super::wf2q::{LeafId, Wf2q};
-use super::{Generation, Info, InsertAt, Merge, Queue, QueueLimits, Scheduler, Settings, Tasks, can_join};
+use super::{Generation, Info, InsertAt, Merge, Queue, QueueLimits, Scheduler, Settings, Tasks};
 use crate::request::{Bio, ProcessId, RequestId};
 use crate::ticks::Ticks;
 use crate::units::{Nanos, Sector};
@@ -211,9 +211,7 @@ impl Scheduler for Bfq2008 {
         let slot = &self.slots[id.index()];
         let sorted = &self.queues[slot.queue.index()].sorted;
         let other = if after { sorted.above(slot.sector, id) } else { sorted.below(slot.sector, id) }?;
-        let (first, next) = if after { (id, other) } else { (other, id) };
-        let open = !self.merges.is_full(first) && !self.merges.is_full(next);
-        (open && can_join(queue, first, next)).then_some(other)
+        self.merges.joins(queue, id, other, after).then_some(other)
     }
 
     fn find_join(&mut self, queue: &Queue<'_>, id: RequestId) -> Option<RequestId> {

@@ -65,9 +65,7 @@ use super::journal::{Decision, Journal, Workload};
 use super::lists::{Links, List};
 use super::merge::MergeIndex;
 use super::ordered::{Members, Set};
-use super::{
-    CgroupId, Generation, Info, InsertAt, Merge, Queue, QueueLimits, Scheduler, Settings, Tasks, can_join,
-};
+use super::{CgroupId, Generation, Info, InsertAt, Merge, Queue, QueueLimits, Scheduler, Settings, Tasks};
 use crate::request::{Bio, PrioClass, ProcessId, RequestId};
 use crate::units::{Nanos, Sector};
 use slab::Slab;
@@ -263,9 +261,7 @@ impl Scheduler for Cfq {
         let slot = &self.slots[id.index()];
         let sorted = &self.queues[slot.queue].sorted;
         let other = if after { sorted.above(slot.sector, id) } else { sorted.below(slot.sector, id) }?;
-        let (first, next) = if after { (id, other) } else { (other, id) };
-        let open = !self.merges.is_full(first) && !self.merges.is_full(next);
-        (open && can_join(queue, first, next)).then_some(other)
+        self.merges.joins(queue, id, other, after).then_some(other)
     }
 
     fn find_join(&mut self, queue: &Queue<'_>, id: RequestId) -> Option<RequestId> {
