@@ -45,6 +45,15 @@ impl Sampler {
     }
 }
 
+/// Latencies of one I/O.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Latencies {
+    /// `None` where the engine does not tell submission and completion apart.
+    slat: Option<Nanos>,
+    clat: Nanos,
+    lat: Nanos,
+}
+
 /// One direction of one process.
 #[derive(Debug)]
 struct DirectionTally {
@@ -54,8 +63,29 @@ struct DirectionTally {
     clat: Moments,
     lat: Moments,
     clat_hist: LatencyHistogram,
+    /// Those of the latest I/Os, which were all alike and are not counted yet: what the page
+    /// cache serves takes the same time again and again.
+    latest: Latencies,
+    alike: u64,
     bw: Sampler,
     iops: Sampler,
+}
+
+impl DirectionTally {
+    #[inline]
+    fn count_latest(&mut self, levels: &mut [u64; LATENCY_BOUNDS_NS.len() + 1]) {
+        let (Latencies { slat, clat, lat }, times) = (self.latest, std::mem::take(&mut self.alike));
+        if times == 0 {
+            return;
+        }
+        if let Some(slat) = slat {
+            self.slat.record_n(slat, times);
+        }
+        self.clat.record_n(clat, times);
+        self.lat.record_n(lat, times);
+        self.clat_hist.record_n(clat, times);
+        levels[latency_level(lat)] += times;
+    }
 }
 
 /// All of one process.
@@ -88,6 +118,8 @@ impl Tally {
             clat: Moments::default(),
             lat: Moments::default(),
             clat_hist: LatencyHistogram::default(),
+            latest: Latencies::default(),
+            alike: 0,
             bw: Sampler::new(bw_width),
             iops: Sampler::new(iops_width),
         };
@@ -120,19 +152,27 @@ impl Tally {
     #[inline]
     pub fn io(&mut self, side: usize, bytes: u64, times: IoTimes, queued: bool) {
         let tally = &mut self.directions[side];
-        let clat = times.reaped.saturating_sub(times.issued);
-        let lat = times.reaped - times.start;
+        let latencies = Latencies {
+            slat: queued.then(|| times.issued.saturating_sub(times.start)),
+            clat: times.reaped.saturating_sub(times.issued),
+            lat: times.reaped - times.start,
+        };
         tally.ios += 1;
         tally.bytes += bytes;
-        if queued {
-            tally.slat.record(times.issued.saturating_sub(times.start));
-        }
-        tally.clat.record(clat);
-        tally.lat.record(lat);
-        tally.clat_hist.record(clat);
         tally.bw.add(times.reaped, bytes, 1.0 / 1024.0);
         tally.iops.add(times.reaped, 1, 1.0);
-        self.latency_levels[latency_level(lat)] += 1;
+        if latencies != tally.latest {
+            tally.count_latest(&mut self.latency_levels);
+            tally.latest = latencies;
+        }
+        tally.alike += 1;
+    }
+
+    /// Count what is not counted yet: before results are asked for.
+    pub fn settle(&mut self) {
+        for direction in &mut self.directions {
+            direction.count_latest(&mut self.latency_levels);
+        }
     }
 
     /// An fsync or fdatasync returned.

@@ -242,20 +242,31 @@ impl PageCache {
         out: &mut Vec<PageRange>,
     ) -> Step {
         let end = offset + bytes;
+        if end > self.pages.size_bytes(file) || self.throttle.is_due(dirtier) {
+            return self.write_pages(now, file, offset, end, dirtier, out);
+        }
         let mut page = offset / PAGE_BYTES;
         let behind = end.div_ceil(PAGE_BYTES);
+        // A page, or whole pages of one line, that are there: what most small writes are.
+        if behind <= line_end(page) && (behind - page == 1 || (offset | end) % PAGE_BYTES == 0) {
+            let budget = self.throttle.budget(dirtier);
+            if let Some(newly) = self.pages.rewrite(file, page, line_mask(page, behind), budget) {
+                if newly > 0 {
+                    self.throttle.dirtied(dirtier, newly);
+                    self.flusher.file_dirtied(file, now);
+                }
+                return Step { bytes, wait: None };
+            }
+        }
         // Rewriting dirty pages changes nothing that is counted.
         while page < behind {
             let mask = line_mask(page, behind);
             match self.pages.line(file, page) {
                 Some(line) if mask & !line.dirty == 0 => page = line_end(page).min(behind),
-                _ => break,
+                _ => return self.write_pages(now, file, offset, end, dirtier, out),
             }
         }
-        if page == behind && end <= self.pages.size_bytes(file) && !self.throttle.is_due(dirtier) {
-            return Step { bytes, wait: None };
-        }
-        self.write_pages(now, file, offset, end, dirtier, out)
+        Step { bytes, wait: None }
     }
 
     fn write_pages(
@@ -390,7 +401,7 @@ fn up_to(mask: u64, bits: u64, count: u64) -> u64 {
 
 /// The lowest `count` of `bits`.
 fn first_bits(mut bits: u64, count: u64) -> u64 {
-    if count >= u64::from(u64::BITS) {
+    if count >= u64::from(bits.count_ones()) {
         return bits;
     }
     let mut kept = 0;

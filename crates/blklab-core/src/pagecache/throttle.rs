@@ -61,6 +61,8 @@ pub(super) struct Throttle {
     ticks: Ticks,
     background: u64,
     limit: u64,
+    /// After how many pages dirtied by all somebody has to look (`ratelimit_pages`).
+    check_pages: u64,
     write_bandwidth: u64,
     average_bandwidth: u64,
     rate: u64,
@@ -82,6 +84,7 @@ impl Throttle {
             ticks,
             background,
             limit,
+            check_pages: (limit / 32).max(16),
             write_bandwidth: INITIAL_BANDWIDTH,
             average_bandwidth: INITIAL_BANDWIDTH,
             rate: INITIAL_BANDWIDTH,
@@ -114,6 +117,7 @@ impl Throttle {
         (pages + MIN_PAGES) / MIN_PAGES * MIN_PAGES
     }
 
+    #[inline]
     fn poll_pages(&self, dirtier: &Dirtier) -> u64 {
         if self.exceeded { dirtier.poll_pages.min(POLL_PAGES_EXCEEDED) } else { dirtier.poll_pages }
     }
@@ -123,22 +127,18 @@ impl Throttle {
     pub fn is_due(&self, dirtier: &Dirtier) -> bool {
         dirtier.blocked.is_some()
             || dirtier.pages >= self.poll_pages(dirtier)
-            || self.unchecked >= self.check_pages()
-    }
-
-    /// After how many pages dirtied by all somebody has to look (`ratelimit_pages`).
-    #[inline]
-    fn check_pages(&self) -> u64 {
-        (self.limit / 32).max(16)
+            || self.unchecked >= self.check_pages
     }
 
     /// Clean pages that it may dirty before it must look again: at least one.
+    #[inline]
     pub fn budget(&self, dirtier: &Dirtier) -> u64 {
         let own = self.poll_pages(dirtier).saturating_sub(dirtier.pages);
-        own.min(self.check_pages().saturating_sub(self.unchecked)).max(1)
+        own.min(self.check_pages.saturating_sub(self.unchecked)).max(1)
     }
 
     /// It has dirtied pages that were clean.
+    #[inline]
     pub fn dirtied(&mut self, dirtier: &mut Dirtier, pages: u64) {
         dirtier.pages += pages;
         self.unchecked += pages;
