@@ -18,29 +18,32 @@ pub struct IoTimes {
     pub reaped: Nanos,
 }
 
-/// Bandwidth and IOPS over spans of `bwavgtime` and `iopsavgtime`.
+/// Bandwidth or IOPS over spans of `bwavgtime` or `iopsavgtime`.
 #[derive(Debug)]
 struct Sampler {
     width: Nanos,
     begin: Nanos,
-    amount: u64,
+    /// What there was at `begin`.
+    before: u64,
     samples: Samples,
 }
 
 impl Sampler {
-    fn new(width: Nanos) -> Sampler {
-        Sampler { width, begin: Nanos::ZERO, amount: 0, samples: Samples::default() }
+    fn new(width: Nanos, begin: Nanos) -> Sampler {
+        Sampler { width, begin, before: 0, samples: Samples::default() }
     }
 
-    /// `amount` more at `now`; a span ends with the first I/O behind its width.
-    #[inline]
-    fn add(&mut self, now: Nanos, amount: u64, per_second: f64) {
-        self.amount += amount;
-        let span = now.saturating_sub(self.begin);
-        if span >= self.width {
-            self.samples.record(self.amount as f64 * per_second / span.as_secs_f64());
-            self.begin = now;
-            self.amount = 0;
+    /// A span ends with the first I/O at or behind this time.
+    fn due(&self) -> Nanos {
+        self.begin.saturating_add(self.width)
+    }
+
+    /// `total` at `now`, with an I/O: if that ends the span, a sample.
+    fn look(&mut self, now: Nanos, total: u64, per_second: f64) {
+        if now >= self.due() {
+            let span = now - self.begin;
+            self.samples.record((total - self.before) as f64 * per_second / span.as_secs_f64());
+            (self.begin, self.before) = (now, total);
         }
     }
 }
@@ -69,9 +72,35 @@ struct DirectionTally {
     alike: u64,
     bw: Sampler,
     iops: Sampler,
+    /// When the first of the two spans ends.
+    sample_at: Nanos,
 }
 
 impl DirectionTally {
+    fn new(bw_width: Nanos, iops_width: Nanos, begin: Nanos) -> DirectionTally {
+        let (bw, iops) = (Sampler::new(bw_width, begin), Sampler::new(iops_width, begin));
+        DirectionTally {
+            ios: 0,
+            bytes: 0,
+            slat: Moments::default(),
+            clat: Moments::default(),
+            lat: Moments::default(),
+            clat_hist: LatencyHistogram::default(),
+            latest: Latencies::default(),
+            alike: 0,
+            sample_at: bw.due().min(iops.due()),
+            bw,
+            iops,
+        }
+    }
+
+    #[inline(never)]
+    fn sample(&mut self, now: Nanos) {
+        self.bw.look(now, self.bytes, 1.0 / 1024.0);
+        self.iops.look(now, self.ios, 1.0);
+        self.sample_at = self.bw.due().min(self.iops.due());
+    }
+
     #[inline]
     fn count_latest(&mut self, levels: &mut [u64; LATENCY_BOUNDS_NS.len() + 1]) {
         let (Latencies { slat, clat, lat }, times) = (self.latest, std::mem::take(&mut self.alike));
@@ -111,23 +140,15 @@ pub struct Tally {
 impl Tally {
     /// Nothing counted yet; samples of these widths.
     pub fn new(bw_width: Nanos, iops_width: Nanos) -> Tally {
-        let direction = || DirectionTally {
-            ios: 0,
-            bytes: 0,
-            slat: Moments::default(),
-            clat: Moments::default(),
-            lat: Moments::default(),
-            clat_hist: LatencyHistogram::default(),
-            latest: Latencies::default(),
-            alike: 0,
-            bw: Sampler::new(bw_width),
-            iops: Sampler::new(iops_width),
-        };
+        Tally::beginning(bw_width, iops_width, Nanos::ZERO)
+    }
+
+    fn beginning(bw_width: Nanos, iops_width: Nanos, begin: Nanos) -> Tally {
         Tally {
             bw_width,
             iops_width,
-            begin: Nanos::ZERO,
-            directions: [direction(), direction(), direction()],
+            begin,
+            directions: std::array::from_fn(|_| DirectionTally::new(bw_width, iops_width, begin)),
             sync_lat: Moments::default(),
             sync_hist: LatencyHistogram::default(),
             depth_levels: [0; 7],
@@ -139,12 +160,7 @@ impl Tally {
 
     /// Begin to count at `now`, forgetting everything before.
     pub fn restart(&mut self, now: Nanos) {
-        *self = Tally::new(self.bw_width, self.iops_width);
-        self.begin = now;
-        for direction in &mut self.directions {
-            direction.bw.begin = now;
-            direction.iops.begin = now;
-        }
+        *self = Tally::beginning(self.bw_width, self.iops_width, now);
     }
 
     /// An I/O of direction `side` (0 read, 1 write, 2 trim) was reaped. `queued`: the
@@ -159,8 +175,9 @@ impl Tally {
         };
         tally.ios += 1;
         tally.bytes += bytes;
-        tally.bw.add(times.reaped, bytes, 1.0 / 1024.0);
-        tally.iops.add(times.reaped, 1, 1.0);
+        if times.reaped >= tally.sample_at {
+            tally.sample(times.reaped);
+        }
         if latencies != tally.latest {
             tally.count_latest(&mut self.latency_levels);
             tally.latest = latencies;

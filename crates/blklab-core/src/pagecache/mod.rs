@@ -242,21 +242,26 @@ impl PageCache {
         out: &mut Vec<PageRange>,
     ) -> Step {
         let end = offset + bytes;
-        if end > self.pages.size_bytes(file) || self.throttle.is_due(dirtier) {
+        let room = self.throttle.room(dirtier);
+        if room == 0 || end > self.pages.size_bytes(file) {
             return self.write_pages(now, file, offset, end, dirtier, out);
         }
         let mut page = offset / PAGE_BYTES;
         let behind = end.div_ceil(PAGE_BYTES);
         // A page, or whole pages of one line, that are there: what most small writes are.
-        if behind <= line_end(page) && (behind - page == 1 || (offset | end) % PAGE_BYTES == 0) {
-            let budget = self.throttle.budget(dirtier);
-            if let Some(newly) = self.pages.rewrite(file, page, line_mask(page, behind), budget) {
-                if newly > 0 {
-                    self.throttle.dirtied(dirtier, newly);
-                    self.flusher.file_dirtied(file, now);
-                }
-                return Step { bytes, wait: None };
+        let mask = match behind - page {
+            1 => page_bit(page),
+            _ if behind <= line_end(page) && (offset | end) % PAGE_BYTES == 0 => line_mask(page, behind),
+            _ => 0,
+        };
+        if mask != 0
+            && let Some(newly) = self.pages.rewrite(file, page, mask, room)
+        {
+            if newly > 0 {
+                self.throttle.dirtied(dirtier, newly);
+                self.flusher.file_dirtied(file, now);
             }
+            return Step { bytes, wait: None };
         }
         // Rewriting dirty pages changes nothing that is counted.
         while page < behind {
@@ -282,7 +287,7 @@ impl PageCache {
         let mut pos = offset;
         let stop = |pos: u64, wait| Step { bytes: pos - offset, wait: Some(wait) };
         while pos < end {
-            if self.throttle.is_due(dirtier) {
+            if self.throttle.room(dirtier) == 0 {
                 let counts = self.counts();
                 let verdict = self.throttle.balance(now, counts, dirtier);
                 if verdict.wake_flusher {
@@ -316,7 +321,7 @@ impl PageCache {
                 return stop(pos, Wait::Page(page));
             }
             // The writer looks at the limits again after so many pages that were clean.
-            mask = up_to(mask, mask & !line.dirty, self.throttle.budget(dirtier));
+            mask = up_to(mask, mask & !line.dirty, self.throttle.room(dirtier).max(1));
             pos = if whole { pos + u64::from(mask.count_ones()) * PAGE_BYTES } else { next.min(end) };
             self.pages.grow_file(file, pos);
             let newly = self.pages.dirty(file, page, mask);
