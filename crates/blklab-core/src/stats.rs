@@ -38,7 +38,8 @@ impl Moments {
         }
         self.count += times;
         self.sum += v * times;
-        self.sum_of_squares += u128::from(v) * u128::from(v) * u128::from(times);
+        let square = u128::from(v) * u128::from(v);
+        self.sum_of_squares += if times == 1 { square } else { square * u128::from(times) };
     }
 
     /// How many were recorded.

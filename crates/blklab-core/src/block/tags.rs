@@ -75,11 +75,10 @@ impl Tags {
             return None;
         }
         let shallow = most < self.depth;
-        let first = self.hint >> self.shift;
+        let mut index = self.hint >> self.shift;
         let mut from = if shallow { self.hint & ((1 << self.shift) - 1) } else { 0 };
         let count = self.words.len() as u32;
-        for step in 0..count {
-            let index = (first + step) % count;
+        for _ in 0..count {
             let depth = self.depth_of_word(index, most);
             if depth > 0
                 && let Some(bit) = self.words[index as usize].take(depth, from)
@@ -92,6 +91,7 @@ impl Tags {
                 return Some(tag);
             }
             from = 0;
+            index = if index + 1 == count { 0 } else { index + 1 };
         }
         self.hint = 0;
         None

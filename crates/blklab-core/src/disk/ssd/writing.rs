@@ -59,7 +59,7 @@ impl Ssd {
             let next = (u64::from(unit + 1) << self.config.unit_shift).min(end);
             let here = self.link.transfer(understood, next - sector);
             let index = self.config.die(unit);
-            let channel = (index % self.config.channels) as usize;
+            let channel = self.config.channel(index);
             let at = self.channels[channel].transfer(here, next - sector);
             let ns = self.config.of_page(&self.config.program_ns, unit);
             done = done.max(self.dies[index as usize].read(at, ns, 0));
@@ -136,7 +136,7 @@ impl Ssd {
         self.orders += 1;
         let sectors = u64::from(open.units) * self.config.unit_sectors;
         let index = self.config.die(open.first);
-        let channel = &mut self.channels[(index % self.config.channels) as usize];
+        let channel = &mut self.channels[self.config.channel(index)];
         let ready = channel.transfer(now, sectors);
         self.dies[index as usize].push(Job {
             ready,

@@ -24,7 +24,7 @@ impl Process {
     }
 
     /// Wait until `least` I/Os are done; true when they are.
-    #[inline]
+    #[inline(always)]
     fn await_done(&mut self, least: usize, world: &mut World) -> bool {
         if self.has_threads() {
             world.aio[self.spec.id.0 as usize].collect(&mut self.done, least);
