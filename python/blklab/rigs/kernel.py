@@ -118,7 +118,7 @@ class KernelRig:
             directory = Path(name)
             (directory / "disk.toml").write_text(experiment.disk.file.text)
             (directory / "guest.json").write_text(json.dumps(order))
-            self._boot(kernel, directory, memory_mib)
+            self._boot(kernel, directory, memory_mib, experiment.seed)
             found = outcome.read(directory)
             result = Result.from_run(_Run(directory))
             if not self._late_disk:
@@ -133,13 +133,14 @@ class KernelRig:
         for guest in guests:
             guest.kill()
 
-    def _boot(self, kernel: cache.Kernel, directory: Path, memory_mib: int) -> None:
+    def _boot(self, kernel: cache.Kernel, directory: Path, memory_mib: int, seed: int) -> None:
         with boot(
             kernel.image,
             [str(self._init)],
             directory,
             memory_mib=memory_mib,
             time_travel=self._time_travel,
+            seed=seed,
             timeout_s=_TIMEOUT_S,
             temporary=True,
         ) as guest:
@@ -164,8 +165,9 @@ class KernelRig:
         job = sim.describe_job(experiment.job, experiment.ignore_unsupported)
         limits = sim.describe_disk(experiment.disk)["limits"]
         requests = _requests(chosen.name, limits)
-        depth = _async_depth(chosen.name, requests, kernel.version)
-        queue = _QUEUE | requests | depth | chosen.queue()
+        asked = chosen.queue()
+        depth = _async_depth(chosen.name, requests and requests | asked, kernel.version)
+        queue = _QUEUE | requests | depth | asked
         order = {
             "disk": {
                 "file": "disk.toml",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from blklab.cli import complete
-from blklab.cli.models import DataPlace, DiskName, PlatterSeed
+from blklab.cli.models import DataPlace, DiskName
 
 if TYPE_CHECKING:
     from blklab.kernel.program import Ran
@@ -64,7 +64,14 @@ def run(
             "takes its time) or off (the host's)."
         ),
     ] = "inf-cpu",
-    seed: PlatterSeed = 1,
+    seed: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            max=2**63 - 1,
+            help="Where a platter stands at the start, and what is random in the guest.",
+        ),
+    ] = 1,
     timeout: Annotated[float, typer.Option(min=1, help="End it after so many seconds.")] = 3600.0,
 ) -> None:
     """Run a program in a guest, before a modelled disk, and say what the disk did.
