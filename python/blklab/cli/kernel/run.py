@@ -34,7 +34,9 @@ def run(
     ] = "none",
     kernel: Annotated[
         str | None,
-        typer.Option(help="By name. [default: the latest]", autocompletion=complete.kernel),
+        typer.Option(
+            help="By name. [default: the last without changes]", autocompletion=complete.kernel
+        ),
     ] = None,
     mkfs: Annotated[
         str | None,
@@ -106,9 +108,9 @@ def run(
         trace=trace,
         trace_format=trace_format or program.TRACE_FORMATS[0],
     )
-    chosen = cache.find(kernel) if kernel else cache.latest()
+    chosen = cache.chosen(kernel)
     ran = program.run(chosen, task, sys.stdout.buffer, sys.stderr.buffer)
-    for line in _told(ran):
+    for line in _told(ran, chosen.text):
         print(f"blklab: {line}", file=sys.stderr)
     if trace is not None:
         kept = ran.outcome["trace"]
@@ -117,7 +119,7 @@ def run(
     sys.exit(ran.exit_code)
 
 
-def _told(ran: Ran) -> list[str]:
+def _told(ran: Ran, kernel: str) -> list[str]:
     """What the disk did, and whether it can be believed."""
     from blklab.kernel.outcome import notes, too_late
     from blklab.units import duration_text
@@ -128,7 +130,7 @@ def _told(ran: Ran) -> list[str]:
     lines = [
         f"{_moved(disk, 'read')}, {_moved(disk, 'write')}, {disk['flushes']} flushes; "
         f"lateness {', '.join(spans)}",
-        f"{found['scheduler']} on Linux {found['kernel']}: "
+        f"{found['scheduler']} on {kernel}: "
         f"{duration_text(found['program']['duration_ns'])} there, "
         f"{duration_text(ran.wall_s * 1e9)} here",
     ]
