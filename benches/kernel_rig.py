@@ -65,7 +65,7 @@ EXAMPLES = {
             "blklab compare --rig kernel --driver native --disk wd10ezrx --workload j.fio \\\n"
             "    --scheduler mq-deadline --scheduler bfq --repeats 2",
         ),
-        lines=10,
+        lines=13,
     ),
     "refused": Example(("blklab fio j.fio --disk wd10ezrx --rig kernel --scheduler noop",)),
     "program": Example(
