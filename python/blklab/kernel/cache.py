@@ -104,7 +104,8 @@ class Kernel:
     def text(self) -> str:
         """For a person: ``Linux 7.3.4 (mine, patched with mine.patch)``."""
         label = () if self.label == self.version else (self.label,)
-        told = (*label, *(self.changes or ["without changes"]), *self.config)
+        lacking = (f"lacks {patch}" for patch in OWN_PATCHES if patch not in self.patches)
+        told = (*label, *(self.changes or ["without changes"]), *self.config, *lacking)
         return f"Linux {self.version} ({', '.join(told)})"
 
 
