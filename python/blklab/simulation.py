@@ -34,7 +34,7 @@ def simulate(
         host: costs and sizes of the modelled host, by name.
         ignore_unsupported: leave out job options that are not simulated instead of refusing.
         rig: ``sim``, or ``kernel``: Linux itself above the modelled disk.
-        kernel: name of the kernel for the kernel rig; the one built last if None.
+        kernel: name of the kernel for the kernel rig; the last one built without changes if None.
         driver: who issues the I/O on the kernel rig: ``fio``, the default, or ``native``.
 
     Raises:

@@ -57,7 +57,7 @@ def fio(
     place = rig_of(rig, {"kernel": kernel, "driver": driver})
     with watching(place):
         result = place.run(experiment)
-    console.print_notes(result.notes)
+    console.print_notes(filter(None, [place.describe()["text"], *result.notes]))
     text = formats.render(report(result, model.file.name, shared), chosen)
     if output is None:
         print(text, end="")
