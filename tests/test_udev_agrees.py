@@ -6,15 +6,18 @@ nothing behind; it only writes read_ahead_kb of a loop device that is the test's
 
 from __future__ import annotations
 
+import contextlib
 import random
 import re
 import shutil
 import subprocess
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from blklab.devices import queue
 from blklab.devices.roots import HERE
 from blklab.udev import judge
 from tests import loop_device
@@ -37,6 +40,15 @@ def require() -> None:
     done = subprocess.run(["unshare", "-m", "true"], check=False, capture_output=True)
     if done.returncode:
         pytest.skip("needs a mount namespace, which this container refuses")
+
+
+@contextlib.contextmanager
+def restored(name: str) -> Iterator[None]:
+    """A loop device keeps its read-ahead when its file goes."""
+    disk = queue.named(name)
+    before = disk.settings()
+    yield
+    disk.write_all(before)
 
 
 def by_udev(top: Path, action: str, name: str) -> list[str]:
@@ -120,7 +132,7 @@ def test_judged_as_udev_does_it(tmp_path: Path, seed: int) -> None:
     draw = random.Random(seed)
     etc = tmp_path / "etc/udev/rules.d"
     etc.mkdir(parents=True)
-    with loop_device.attached(tmp_path) as name:
+    with loop_device.attached(tmp_path) as name, restored(name):
         (etc / "50-some.rules").write_text(rules(draw, name) + "\n")
         (etc / "40-first.rules").write_text(rules(draw, name) + "\n")
         nowhere = tmp_path / "nowhere"
