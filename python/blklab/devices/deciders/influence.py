@@ -34,6 +34,8 @@ class Influence:
     sure: bool
     why: str = ""
     """If it is not sure."""
+    program: bool = False
+    """A program that udev runs after all rules."""
 
     @property
     def place(self) -> str:
