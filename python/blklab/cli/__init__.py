@@ -16,6 +16,7 @@ import typer
 from typer.exceptions import TyperException
 
 from blklab.cli import (
+    apply,
     compare,
     devices,
     disk,
@@ -53,6 +54,9 @@ for command in (
     studies.studies,
     host.host,
     report.report,
+    apply.apply,
+    apply.status,
+    apply.undo,
     verify.verify,
 ):
     app.command()(command)

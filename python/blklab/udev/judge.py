@@ -120,7 +120,7 @@ def _of_program(
         yield Effect(line, found["attribute"], said, plain, why or unknown, program=True)
         return
     program = Path(text.split()[0]) if text.split() else Path()
-    inside = reading.value(_program(program, roots)) if program.name else ""
+    inside = "\n".join(reading.script(_program(program, roots))) if program.name else ""
     named = _IN_SHELL.search(inside)
     if named:
         yield Effect(line, named["attribute"], None, False, f"{program} is a program", program=True)
