@@ -174,19 +174,30 @@ own, name = Path(sys.argv[1]), sys.argv[2]
 roots = replace(HERE, etc=own / "etc", run=own / "run", usr=own / "usr", lib=own / "lib",
                 var=own / "var")
 disk = queue.named(name)
-made = change.plan(disk, choice.parse("bfq:slice_idle=0,low_latency=0", disk), "id", "auto", roots)
-print("begun", flush=True)
-change.carry_out(made, roots, programs.HERE)
-print("done", flush=True)
+if sys.argv[3] == "undo":
+    print("begun", flush=True)
+    change.undo(roots, programs.HERE)
+else:
+    given = choice.parse("bfq:slice_idle=0,low_latency=0", disk)
+    made = change.plan(disk, given, "id", "auto", roots)
+    print("begun", flush=True)
+    change.carry_out(made, roots, programs.HERE)
 """
 
 
-def test_killed_at_any_moment_it_can_be_undone(loop: Queue, roots: Roots, programs: Asked) -> None:
+@pytest.mark.parametrize("what", ["apply", "undo"])
+def test_killed_at_any_moment_it_can_be_undone(
+    loop: Queue, roots: Roots, programs: Asked, what: str
+) -> None:
     loop.write_all({"scheduler": "mq-deadline", "iosched/fifo_batch": "3"})
-    before = loop.settings()
+    # One that stays, and that no undo of the later may touch.
+    apply(loop, "kyber:read_lat_nsec=9", roots, programs)
+    before, kept = loop.settings(), [path.read_text() for path in files(roots)]
     draw, interrupted = random.Random(1), 0
-    for _ in range(40):
-        command = [sys.executable, "-c", _KILLED, str(roots.etc.parent), loop.name]
+    for _ in range(25):
+        if what == "undo":
+            apply(loop, "bfq:slice_idle=0", roots, programs)
+        command = [sys.executable, "-c", _KILLED, str(roots.etc.parent), loop.name, what]
         running = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert running.stdout is not None
         assert running.stdout.readline() == "begun\n"
@@ -194,14 +205,26 @@ def test_killed_at_any_moment_it_can_be_undone(loop: Queue, roots: Roots, progra
         running.send_signal(signal.SIGKILL)
         running.communicate()
         entries = record.load(roots)
-        if entries:
+        if len(entries) > 1:
             interrupted += not entries[-1].done
             assert states.status(entries, roots).holds == entries[-1].done
             change.undo(roots, programs)
         assert loop.settings() == before
         # A file that was being written has another name, and is no rule.
-        assert not [path for path in files(roots) if not path.name.startswith(".")]
+        left = [path for path in files(roots) if not path.name.startswith(".")]
+        assert [path.read_text() for path in left] == kept
     assert interrupted > 0
+
+
+def test_two_at_once_do_not_mix(loop: Queue, roots: Roots, programs: Asked) -> None:
+    given = choice.parse("bfq", loop)
+    made = change.plan(loop, given, "id", "auto", roots)
+    with record.alone(roots), pytest.raises(RunError, match="another blklab applies or undoes"):
+        change.carry_out(made, roots, programs)
+    apply(loop, "kyber", roots, programs)
+    with pytest.raises(RunError, match="has applied or undone something meanwhile"):
+        change.carry_out(made, roots, programs)
+    assert loop.read("scheduler") == "kyber"
 
 
 def test_an_interrupted_apply_is_to_be_undone_first(

@@ -91,7 +91,14 @@ def plan(target: Queue, settings: Mapping[str, str], of: str, form: str, roots: 
 def carry_out(made: Plan, roots: Roots, programs: Programs) -> list[str]:
     """Do it; what was not as expected, in lines. After an error everything is as before."""
     _check_may_write(roots)
-    _check_ours(made.earlier, roots)
+    with record.alone(roots):
+        if record.load(roots) != made.earlier:
+            raise RunError("another blklab has applied or undone something meanwhile; try again")
+        _check_ours(made.earlier, roots)
+        return _carried_out(made, roots, programs)
+
+
+def _carried_out(made: Plan, roots: Roots, programs: Programs) -> list[str]:
     entries = [*made.earlier, made.entry]
     record.save(entries, roots)
     try:
@@ -119,13 +126,19 @@ def carry_out(made: Plan, roots: Roots, programs: Programs) -> list[str]:
 def undo(roots: Roots, programs: Programs) -> tuple[Entry, list[str]]:
     """Take back the latest entry: its settings, its rules, its profile. What could not be put
     back stands in lines. InputError if there is none, or the files are no longer ours."""
-    entries = record.load(roots)
-    if not entries:
+    if not record.load(roots):
         raise InputError("nothing is applied; there is nothing to undo")
     _check_may_write(roots)
-    if entries[-1].done:
-        _check_ours(entries, roots)
-    return entries[-1], _take_back(entries[-1], entries[:-1], roots, programs)
+    with record.alone(roots):
+        entries = record.load(roots)
+        if not entries:
+            raise RunError("another blklab has undone it meanwhile")
+        if entries[-1].done:
+            _check_ours(entries, roots)
+            # From here on, only going on with undoing leads anywhere.
+            entries[-1].done = False
+            record.save(entries, roots)
+        return entries[-1], _take_back(entries[-1], entries[:-1], roots, programs)
 
 
 def _take_back(entry: Entry, others: list[Entry], roots: Roots, programs: Programs) -> list[str]:

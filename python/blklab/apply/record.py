@@ -6,9 +6,11 @@ stack: the latest is undone first, so what was before it is what is there after.
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,7 +19,7 @@ from blklab.apply import choice, keys
 from blklab.apply.keys import Key
 from blklab.apply.rule import Part
 from blklab.devices.roots import Roots
-from blklab.errors import InputError
+from blklab.errors import InputError, RunError
 from blklab.files import write_whole
 
 _FORMAT = 1
@@ -61,6 +63,22 @@ def path(roots: Roots) -> Path:
     """Where the file is."""
     own = os.environ.get(VARIABLE)
     return (Path(own) if own else roots.var / "lib/blklab") / "applied.json"
+
+
+@contextlib.contextmanager
+def alone(roots: Roots) -> Iterator[None]:
+    """Nobody else applies or undoes meanwhile. RunError if somebody is at it."""
+    directory = path(roots).parent
+    directory.mkdir(parents=True, exist_ok=True)
+    # The directory itself is the lock: it leaves no file behind, and a killed process frees it.
+    handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError:
+        raise RunError(f"{directory}: another blklab applies or undoes at this moment") from None
+    finally:
+        os.close(handle)
 
 
 def load(roots: Roots) -> list[Entry]:
