@@ -24,6 +24,7 @@ from blklab.cli import (
     host,
     kernel,
     report,
+    restore,
     run,
     schedulers,
     studies,
@@ -51,6 +52,7 @@ for command in (
     studies.studies,
     host.host,
     report.report,
+    restore.restore,
     verify.verify,
 ):
     app.command()(command)
