@@ -9,7 +9,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from blklab.cli import complete
-from blklab.cli.rigs import DriverName, HostValues, IgnoreUnsupported, KernelName, RigName
+from blklab.cli.models import TARGET_HELP
+from blklab.cli.rigs import (
+    CacheState,
+    DriverName,
+    HostValues,
+    IgnoreUnsupported,
+    KernelName,
+    Overwrite,
+    RigName,
+    WriteDevice,
+    options,
+)
 from blklab.compare import defaults
 
 if TYPE_CHECKING:
@@ -22,8 +33,7 @@ def compare(
     disk: Annotated[
         list[str] | None,
         typer.Option(
-            help="Disk model: name or file.toml[:key=value,...]; repeatable. "
-            f"[default: {', '.join(defaults.DISKS)}]",
+            help=f"{TARGET_HELP} Repeatable. [default: {', '.join(defaults.DISKS)}]",
             autocompletion=complete.disk,
         ),
     ] = None,
@@ -60,6 +70,9 @@ def compare(
     rig: RigName = "sim",
     kernel: KernelName = None,
     driver: DriverName = None,
+    cache: CacheState = None,
+    write_device: WriteDevice = False,
+    overwrite: Overwrite = None,
     host: HostValues = None,
     ignore_unsupported: IgnoreUnsupported = False,
     as_json: Annotated[
@@ -83,7 +96,8 @@ def compare(
 
     checked_objective(objective)
     check_directory(out)
-    disks = tuple(specs.disk(spec) for spec in disk or defaults.DISKS)
+    place = rig_of(rig, options(kernel, driver, cache, write_device, overwrite))
+    disks = tuple(place.find_disk(spec) for spec in disk or defaults.disks(rig))
     usual = defaults.schedulers(rig)
     setup = Setup(
         disks,
@@ -95,12 +109,15 @@ def compare(
         ignore_unsupported,
         () if scheduler else defaults.left_out(disks, usual),
     )
-    place = rig_of(rig, {"kernel": kernel, "driver": driver})
     described = describe(setup, place)
     for load in described["workloads"]:
         console.print_ignored(load["ignored"])
     runs = plan(setup)
-    with progress(len(runs), _question(setup)) as tick:
+    experiments = [planned.experiment for planned in runs]
+    with (
+        place.prepared(experiments, console.print_note),
+        progress(len(runs), _question(setup)) as tick,
+    ):
         measured = execute(runs, place, jobs, tick)
     results = store.Results(described, tuple(measured))
     answers = analyse(results.runs, objective)

@@ -56,17 +56,18 @@ def _position(rig: Rig, took_s: float) -> RenderableType:
     from rich.table import Table
 
     now_s, end_s = rig.position()
+    clock = "" if rig.name == "live" else " of virtual time"
     if took_s < _SHORT_S:
         return ""
     if now_s == 0:
         return f"running for {took_s:.0f} s"
     if end_s is None:
-        return f"{now_s:.1f} s of virtual time"
+        return f"{now_s:.1f} s{clock}"
     left_s = took_s / now_s * max(end_s - now_s, 0)
     line = Table.grid(padding=(0, 1))
     line.add_row(
         ProgressBar(end_s, min(now_s, end_s), width=20),
-        f"{now_s:.1f} of {end_s:.1f} s of virtual time, about {left_s:.0f} s left",
+        f"{now_s:.1f} of {end_s:.1f} s{clock}, about {left_s:.0f} s left",
     )
     return line
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -72,6 +72,10 @@ class Borrowed:
                         raise
                     notes.append(str(error))
         return notes
+
+    def part(self, names: Collection[str]) -> Borrowed:
+        """Only the disks with these names."""
+        return Borrowed(tuple(one for one in self.queues if one.name in names), self.before)
 
     def settings(self) -> dict[str, dict[str, str]]:
         """What each disk is set to now, by its name."""

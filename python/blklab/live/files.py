@@ -63,13 +63,6 @@ class LaidFiles:
         """Of one file."""
         return self.directory / str(number)
 
-    def drop_cached(self) -> None:
-        """Ask the kernel to forget what it has of them in memory; needs no root."""
-        for path in sorted(self.directory.iterdir()):
-            with path.open("rb") as file:
-                os.fsync(file.fileno())
-                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-
 
 def room_bytes(directory: Path) -> int:
     """How much test files may take there, so that `KEEP_FREE` stays free. InputError if the
