@@ -62,7 +62,7 @@ class Machine:
         for key, value in (_QUEUE | dict(queue or {})).items():
             if value is not None:
                 self.write(f"{where}/queue/{key}", value)
-        self._known(name, number, self.top / where)
+        self._known(name, number, self.top / where, "disk")
         self.link(f"sys/block/{name}", self.top / where)
         return self.top / where
 
@@ -72,10 +72,15 @@ class Machine:
         for key, text in {"partition": "1", "size": str(sectors), "start": start}.items():
             self.write(f"{where}/{key}", text)
         self.write(f"{where}/dev", number)
-        self._known(name, number, self.top / where)
+        self._known(name, number, self.top / where, "partition")
         return self.top / where
 
-    def _known(self, name: str, number: str, directory: Path) -> None:
+    def _known(self, name: str, number: str, directory: Path, kind: str) -> None:
+        major, minor = number.split(":")
+        (directory / "uevent").write_text(
+            f"MAJOR={major}\nMINOR={minor}\nDEVNAME={name.replace('!', '/')}\nDEVTYPE={kind}\n"
+        )
+        (directory / "subsystem").symlink_to(self.top / "sys/class/block")
         self.link(f"sys/class/block/{name}", directory)
         self.link(f"sys/dev/block/{number}", directory)
         # A made-up node is a file: making a real one needs root.

@@ -17,6 +17,7 @@ from typer.exceptions import TyperException
 
 from blklab.cli import (
     compare,
+    devices,
     disk,
     disks,
     explain,
@@ -46,6 +47,7 @@ for command in (
     run.run,
     fio.fio,
     explain.explain,
+    devices.devices,
     disks.disks,
     schedulers.schedulers,
     workloads.workloads,

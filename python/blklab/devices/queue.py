@@ -23,6 +23,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from blklab.devices import reading
 from blklab.devices.roots import HERE, Roots
 from blklab.devices.text import shown
 from blklab.errors import InputError, RunError, nearest
@@ -46,8 +47,6 @@ SETTABLE = (
 or a disk does not have are left out where they are listed."""
 
 _FIRST = (SCHEDULER, "nr_requests", f"{IOSCHED}strict_guarantees")
-# Attributes are a page at most.
-_BYTES_MAX = 1 << 16
 _NUMBER = re.compile(r"[+-]?[0-9]{1,30}")
 _GONE = (errno.ENODEV, errno.ENXIO)
 _DENIED = (errno.EACCES, errno.EPERM, errno.EROFS)
@@ -178,7 +177,7 @@ class Queue:
 
     def is_there(self) -> bool:
         """Whether the name still stands for this very disk."""
-        return self.disk.is_dir() and _sequence(self.disk) == self.sequence
+        return self.disk.is_dir() and reading.value(self.disk / "diskseq") == self.sequence
 
     def _path(self, attribute: str) -> Path:
         return self.disk / "queue" / attribute
@@ -189,14 +188,14 @@ class Queue:
 
     def _text(self, attribute: str) -> str:
         try:
-            return _content(self._path(attribute))
+            return reading.content(self._path(attribute)).strip()
         except OSError as error:
             raise self._read_error(attribute, error) from error
 
     def _values(self, below: str) -> dict[str, str]:
         self._check_same(below or "queue")
         values = {}
-        for name in _names(self._path(below)):
+        for name in reading.names(self._path(below)):
             if self._path(below + name).is_dir():
                 continue
             # Some exist and cannot be read: wbt_lat_usec where write-back throttling is off.
@@ -227,10 +226,12 @@ class Queue:
 
     def _missing_text(self, attribute: str) -> str:
         if not attribute.startswith(IOSCHED):
-            return f"this disk has no such setting{nearest(attribute, _names(self._path('')))}"
+            return (
+                f"this disk has no such setting{nearest(attribute, reading.names(self._path('')))}"
+            )
         with contextlib.suppress(MissingError):
             scheduler = self.read(SCHEDULER)
-            close = nearest(attribute.removeprefix(IOSCHED), _names(self._path(IOSCHED)))
+            close = nearest(attribute.removeprefix(IOSCHED), reading.names(self._path(IOSCHED)))
             return f"the scheduler {scheduler} has no such tunable{close}"
         return "this disk has no scheduler"
 
@@ -274,12 +275,12 @@ def named(name: str, roots: Roots = HERE) -> Queue:
     disk = roots.sys / "block" / name
     if name not in disks(roots):
         raise InputError(f"no disk '{shown(name)}'{nearest(name, map(shown, disks(roots)))}")
-    return Queue(name, disk, _sequence(disk))
+    return Queue(name, disk, reading.value(disk / "diskseq"))
 
 
 def disks(roots: Roots = HERE) -> list[str]:
     """The whole disks of ``/sys/block``, sorted: no partitions."""
-    return _names(roots.sys / "block")
+    return reading.names(roots.sys / "block")
 
 
 def device_name(what: str, roots: Roots = HERE) -> str:
@@ -287,7 +288,7 @@ def device_name(what: str, roots: Roots = HERE) -> str:
 
     InputError if there is no such block device.
     """
-    known = _names(roots.sys / "class/block")
+    known = reading.names(roots.sys / "class/block")
     if "/" not in what:
         if what not in known:
             raise InputError(f"no block device '{shown(what)}'{nearest(what, map(shown, known))}")
@@ -327,22 +328,3 @@ def _name_of_node(path: Path, roots: Roots) -> str:
     # In sysfs, names that hold a slash (cciss/c0d0) hold an exclamation mark instead.
     below = path.is_relative_to(roots.dev)
     return str(path.relative_to(roots.dev)).replace("/", "!") if below else ""
-
-
-def _content(path: Path) -> str:
-    with path.open("rb") as file:
-        return file.read(_BYTES_MAX).decode(errors="backslashreplace").strip()
-
-
-def _names(directory: Path) -> list[str]:
-    try:
-        return sorted(path.name for path in directory.iterdir())
-    except OSError:
-        return []
-
-
-def _sequence(disk: Path) -> str:
-    try:
-        return _content(disk / "diskseq")
-    except OSError:
-        return ""

@@ -19,6 +19,7 @@ class Roots:
     usr: Path = Path("/usr")
     lib: Path = Path("/lib")
     var: Path = Path("/var")
+    boot: Path = Path("/boot")
 
     @classmethod
     def under(cls, top: Path) -> Roots:
