@@ -184,7 +184,7 @@ def test_a_directory_is_resolved_to_the_disks_below_all_layers(tmp_path: Path) -
         disk = machine.disk(name, number=f"8:{number * 16}")
         machine.partition(disk, f"{name}1", number=f"8:{number * 16 + 1}")
     for number, (name, below) in enumerate({"md0": ("sda1", "sdb1"), "dm-0": ("md0",)}.items()):
-        disk = machine.disk(name, number=f"9:{number}")
+        disk = machine.disk(name, number=f"9:{number}", queue={"scheduler": "none"})
         for lower in below:
             machine.write(f"{disk.relative_to(tmp_path)}/slaves/{lower}", "")
     assert target.find("/dev/dm-0", machine.roots).disks == ("sda", "sdb")

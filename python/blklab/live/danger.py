@@ -15,13 +15,11 @@ import shlex
 import shutil
 import subprocess
 from collections.abc import Iterator
-from pathlib import Path
 
-from blklab.devices.queue import disk_of
+from blklab.devices import identity, mounts, queue, reading, stack
 from blklab.devices.roots import HERE, Roots
 from blklab.devices.text import shown
 from blklab.errors import InputError
-from blklab.live.target import mounts
 
 _TIMEOUT_S = 60.0
 # Which of a disk's many names in by-id says most to a person; the others are numbers.
@@ -31,47 +29,52 @@ _PLAIN_IDS = ("nvme-eui.", "wwn-", "dm-uuid-", "lvm-pv-uuid-", "scsi-0", "scsi-3
 def full_id(device: str, roots: Roots = HERE) -> str:
     """What tells this disk, or partition, from all others: its name in ``/dev/disk/by-id``, else
     what it says of itself in sysfs; of a loop device its file."""
-    links = [
-        link.name
-        for link in sorted((roots.dev / "disk/by-id").glob("*"))
-        if link.resolve().name == device
-    ]
+    links = stack.ids(roots).get(device, [])
     plain = [name for name in links if not name.startswith(_PLAIN_IDS)]
     if links:
         return (plain or links)[0]
-    disk = disk_of(device, roots)
-    part = "" if disk == device else f"-part{_text(roots, device, 'partition')}"
-    if file := _text(roots, disk, "loop/backing_file"):
+    disk = queue.disk_of(device, roots)
+    number = reading.value(roots.sys / "class/block" / device / "partition")
+    part = f"-part{number}" if number else ""
+    if file := stack.backing_file(disk, roots):
         return f"loop:{file}{part}"
-    for attribute in ("wwid", "device/wwid", "serial", "device/serial"):
-        if value := _text(roots, disk, attribute):
-            return f"{disk}-{'-'.join(value.split())}{part}"
-    return f"{disk}-diskseq{_text(roots, disk, 'diskseq')}{part}"
+    told = identity.identity(roots.sys / "block" / disk)
+    said = told.wwid or told.serial
+    if not said:
+        said = f"diskseq{reading.value(roots.sys / 'block' / disk / 'diskseq')}"
+    return f"{disk}-{'-'.join(said.split())}{part}"
 
 
 def reasons(device: str, roots: Roots = HERE) -> list[str]:
     """Why it should not be written to, a clause each; empty if nothing speaks against it."""
-    inside = _with_partitions(device, roots)
-    numbers = {_text(roots, name, "dev"): name for name in inside}
-    found = [
-        f"{shown(_own(numbers[mount.number], device))}is mounted at {shown(str(mount.point))}"
-        for mount in mounts(roots)
-        if mount.number in numbers
-    ]
-    found += [
-        f"{shown(_own(name, device))}is swap space" for name in inside if _is_swap(name, roots)
-    ]
+    place = roots.sys / "class/block" / device
+    inside = [device, *stack.partitions(place)]
+    every, swaps = mounts.mounts(roots), mounts.swaps(roots)
+    found = []
     for name in inside:
-        holders = roots.sys / "class/block" / name / "holders"
-        below = [path.name for path in holders.iterdir()] if holders.is_dir() else []
-        found += [f"{shown(_own(name, device))}is in use by {shown(other)}" for other in below]
-    found += _backed(inside, roots)
+        own = "it" if name == device else f"its partition {shown(name)}"
+        number = reading.value(roots.sys / "class/block" / name / "dev")
+        found += [
+            f"{own} is mounted at {shown(mount.point)}"
+            for mount in mounts.of_device(name, number, every, roots)
+        ]
+        found += [f"{own} is swap space"] if name in swaps else []
+        holders = reading.names(roots.sys / "class/block" / name / "holders")
+        found += [f"{own} is in use by {shown(holder)}" for holder in holders]
+        node = str(roots.dev / name.replace("!", "/"))
+        # Loop devices do not claim what they lie on.
+        found += [
+            f"{own} is below {other}"
+            for other in queue.disks(roots)
+            if stack.backing_file(other, roots) == node
+        ]
     if len(inside) > 1:
         found.append(f"it has partitions ({', '.join(map(shown, inside[1:]))})")
     if not found and _is_claimed(device, roots):
         found.append("a program has it open for itself alone")
     for name in inside:
-        found += [f"{shown(_own(name, device))}holds {what}" for what in _signatures(name, roots)]
+        own = "it" if name == device else f"its partition {shown(name)}"
+        found += [f"{own} holds {what}" for what in _signatures(name, roots)]
     return found
 
 
@@ -124,36 +127,6 @@ def _why(error: OSError) -> str:
     return error.strerror or str(error)
 
 
-def _with_partitions(device: str, roots: Roots) -> list[str]:
-    place = roots.sys / "class/block" / device
-    parts = sorted(path.parent.name for path in place.glob("*/partition"))
-    return [device, *parts]
-
-
-def _own(name: str, device: str) -> str:
-    """Whose fault it is, in front of a clause."""
-    return "it " if name == device else f"its partition {name} "
-
-
-def _is_swap(name: str, roots: Roots) -> bool:
-    try:
-        lines = (roots.proc / "swaps").read_text(errors="surrogateescape").splitlines()[1:]
-    except OSError:
-        return False
-    return any(Path(line.split()[0]).resolve().name == name for line in lines if line)
-
-
-def _backed(inside: list[str], roots: Roots) -> list[str]:
-    """Loop devices over it, which do not claim it."""
-    nodes = {str(roots.dev / name.replace("!", "/")) for name in inside}
-    files = sorted(roots.sys.glob("block/loop*/loop/backing_file"))
-    return [
-        f"it is below {shown(file.parent.parent.name)}"
-        for file in files
-        if file.read_text(errors="surrogateescape").strip() in nodes
-    ]
-
-
 def _is_claimed(device: str, roots: Roots) -> bool:
     try:
         os.close(os.open(roots.dev / device, os.O_RDONLY | os.O_EXCL | os.O_CLOEXEC))
@@ -202,11 +175,3 @@ def _signatures(device: str, roots: Roots) -> list[str]:
     if probed.returncode == 8 and not kinds:  # noqa: PLR2004
         kinds.append("several things")
     return [shown(kind) for kind in dict.fromkeys(kinds)]
-
-
-def _text(roots: Roots, device: str, attribute: str) -> str:
-    try:
-        path = roots.sys / "class/block" / device / attribute
-        return path.read_bytes().decode(errors="backslashreplace").strip()
-    except OSError:
-        return ""

@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
-from pathlib import Path
 from typing import Any
 
-from blklab.devices import queue
+from blklab.devices import device
 from blklab.devices.queue import IOSCHED
 from blklab.devices.roots import HERE, Roots
 from blklab.devices.text import shown
@@ -17,44 +16,49 @@ from blklab.live.surroundings import governors
 from blklab.live.target import Target
 from blklab.units import size_text
 
-_SECTOR_BYTES = 512
-
 
 def target(found: Target, roots: Roots = HERE) -> dict[str, Any]:
     """As ``describe_disk`` of a rig has it; the limits of the first disk below, the settings of
     all of them."""
-    disks = [queue.named(name, roots) for name in found.disks]
+    around = device.Surroundings.read(roots)
+    disks = [device.describe(name, around) for name in found.disks]
     first = disks[0]
-    attributes = first.attributes()
-    model = " ".join(_text(roots, first.name, "device/model").split()) or first.name
-    size = sum(int(_text(roots, disk.name, "size") or 0) * _SECTOR_BYTES for disk in disks)
-    rotational = attributes.get("rotational") == "1"
+    told = first.identity
+    size = sum(disk.size_bytes for disk in disks)
     names = ", ".join(shown(disk.name) for disk in disks)
     what = f"on {names}" if found.device is None else names
     return {
-        "name": shown(model),
-        "summary": f"{what}: {size_text(size)}, {'rotating' if rotational else 'not rotating'}",
-        "kind": "hdd" if rotational else "ssd",
-        "transport": shown(_text(roots, first.name, "device/transport")),
+        "name": shown(" ".join(part for part in (told.vendor, told.model) if part) if told else "")
+        or shown(first.name),
+        "summary": f"{what}: {size_text(size)}, {'' if first.rotational else 'not '}rotating",
+        "kind": "hdd" if first.rotational else "ssd",
+        "transport": shown(told.transport) if told else "",
         "limits": {
             "capacity_bytes": size,
-            "rotational": rotational,
-            "hw_queues": len(list((first.disk / "mq").glob("[0-9]*"))),
-            "queue_depth": int(_text(roots, first.name, "device/queue_depth") or 0),
-            "logical_block_bytes": int(attributes.get("logical_block_size", "0")),
-            "physical_block_bytes": int(attributes.get("physical_block_size", "0")),
-            "volatile_write_cache": attributes.get("write_cache") == "write back",
+            "rotational": bool(first.rotational),
+            "hw_queues": first.hardware_queues,
+            "queue_depth": first.queue_depth,
+            "volatile_write_cache": first.attributes.get("write_cache") == "write back",
         },
-        "parameters": [
-            {"key": f"{disk.name}: {name}", "value": shown(value), "unit": "", "help": "",
-             "source": "as it was before"}
-            for disk in disks
-            for name, value in
-            [("id", full_id(disk.name, roots)),
-             *disk.attributes().items(),
-             *((IOSCHED + name, value) for name, value in disk.tunables().items())]
-        ],
-    }  # fmt: skip
+        "parameters": [row for disk in disks for row in _settings(disk, roots)],
+    }
+
+
+def _settings(disk: device.Device, roots: Roots) -> list[dict[str, str]]:
+    """Everything that its queue is set to, as it was before."""
+    tunables = {IOSCHED + name: value for name, value in disk.tunables.items()}
+    identity = {"id": full_id(disk.name, roots)}
+    identity |= {"firmware": disk.identity.firmware} if disk.identity else {}
+    return [
+        {
+            "key": f"{shown(disk.name)}: {name}",
+            "value": shown(value),
+            "unit": "",
+            "help": "",
+            "source": "as it was before",
+        }
+        for name, value in (identity | disk.attributes | tunables).items()
+    ]
 
 
 def machine(cache: str, roots: Roots = HERE) -> dict[str, Any]:
@@ -83,11 +87,3 @@ def _cpu(roots: Roots) -> str:
         if line.startswith("model name"):
             return shown(line.partition(":")[2].strip())
     return platform.machine()
-
-
-def _text(roots: Roots, disk: str, attribute: str) -> str:
-    try:
-        path: Path = roots.sys / "block" / disk / attribute
-        return path.read_bytes().decode(errors="backslashreplace").strip()
-    except OSError:
-        return ""
