@@ -169,6 +169,7 @@ def test_compare_says_beforehand_how_long_it_takes_and_ranks(mounted: Path, tmp_
     out = ["--repeats", "2", "--out", str(tmp_path / "out"), "--json"]
     done = CliRunner().invoke(app, [*words, *schedulers, *out], catch_exceptions=False)
     assert f"4 runs on {mounted}: about 8 s, after 4 MiB of test files" in done.stderr
+    assert "2 repeats show a difference of 28.9 % if runs of the same differ by 2%" in done.stderr
     document = json.loads(done.stdout)
     ranking = document["cells"][0]["ranking"]
     assert {row["scheduler"] for row in ranking} == {"none", "mq-deadline:fifo_batch=1"}
@@ -189,7 +190,10 @@ def test_interrupted_nothing_of_it_stays(
     before, chance = disk.settings(), random.Random(int(number))
     job = tmp_path / f"long{int(number)}.fio"
     job.write_text(LONG)
-    words = ["fio", str(job), "--rig", "live", "--disk", str(mounted), "--scheduler", "kyber"]
+    where = ["--rig", "live", "--disk", str(mounted), "--scheduler", "kyber"]
+    words = ["fio", str(job), *where]
+    if number == signal.SIGTERM:
+        words = ["compare", "--workload", str(job), *where, "--out", str(tmp_path / "out")]
     for _ in range(2 if number == signal.SIGKILL else 1):
         process = subprocess.Popen(
             [*BLKLAB, *words], stderr=subprocess.PIPE, stdout=subprocess.PIPE

@@ -19,13 +19,14 @@ _SHORT_S = 1.0
 
 
 @contextmanager
-def progress(total: int, what: str) -> Iterator[Callable[[Any], None]]:
-    """Yields what is to be called after each of `total` runs. Writes to stderr only."""
+def progress(total: int | None, what: str) -> Iterator[Callable[[Any], None]]:
+    """Yields what is to be called after each of `total` runs, None if nobody knows how many.
+    Writes to stderr only."""
     if sys.stderr.isatty():
         with _bar(total, what) as tick:
             yield tick
     else:
-        print(f"{total} runs: {what}", file=sys.stderr)
+        print(f"{total} runs: {what}" if total else what, file=sys.stderr)
         yield _lines(total)
 
 
@@ -73,7 +74,7 @@ def _position(rig: Rig, took_s: float) -> RenderableType:
 
 
 @contextmanager
-def _bar(total: int, what: str) -> Iterator[Callable[[Any], None]]:
+def _bar(total: int | None, what: str) -> Iterator[Callable[[Any], None]]:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
     from rich.progress import TimeRemainingColumn as Remaining
 
@@ -85,7 +86,7 @@ def _bar(total: int, what: str) -> Iterator[Callable[[Any], None]]:
         yield lambda _: bar.advance(task)
 
 
-def _lines(total: int) -> Callable[[Any], None]:
+def _lines(total: int | None) -> Callable[[Any], None]:
     start_s = last_s = time.monotonic()
     done = 0
 
@@ -93,8 +94,11 @@ def _lines(total: int) -> Callable[[Any], None]:
         nonlocal done, last_s
         done += 1
         now_s = time.monotonic()
-        if now_s - last_s >= _LINE_EVERY_S and done < total:
+        if now_s - last_s >= _LINE_EVERY_S and done != total:
             last_s = now_s
+            if total is None:
+                print(f"{done} runs in {now_s - start_s:.0f} s", file=sys.stderr)
+                return
             left_s = (now_s - start_s) / done * (total - done)
             print(f"{done}/{total} runs, about {left_s:.0f} s left", file=sys.stderr)
 
