@@ -205,6 +205,21 @@ def test_tuned_names_and_excludes_disks(machine: Machine, devices: str, expected
     assert len(found(machine)) == expected
 
 
+def test_tuned_gives_a_disk_to_the_section_of_the_lowest_priority_that_fits(
+    machine: Machine,
+) -> None:
+    machine.disk("sda")
+    machine.write("etc/tuned/active_profile", "base mine")
+    machine.write("usr/lib/tuned/base/tuned.conf", "[disk]\nelevator=kyber")
+    own = "[mine]\ntype=disk\npriority=-1\ndevices_udev_regex=^ID_SERIAL=Disk_1$\nelevator=bfq"
+    machine.write("etc/tuned/mine/tuned.conf", own)
+    assert [row[2] for row in found(machine)] == ["bfq", "kyber"]
+    machine.write("run/udev/data/b8:0", "E:ID_SERIAL=Disk_1")
+    assert [row[2] for row in found(machine)] == ["bfq"]
+    machine.write("run/udev/data/b8:0", "E:ID_SERIAL=Disk_12")
+    assert [row[2] for row in found(machine)] == ["kyber"]
+
+
 def test_tuned_profiles_that_include_each_other_end(machine: Machine) -> None:
     machine.disk("sda")
     machine.write("etc/tuned/active_profile", "a")

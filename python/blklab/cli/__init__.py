@@ -16,6 +16,7 @@ import typer
 from typer.exceptions import TyperException
 
 from blklab.cli import (
+    apply,
     compare,
     devices,
     disk,
@@ -55,6 +56,9 @@ for command in (
     host.host,
     report.report,
     restore.restore,
+    apply.apply,
+    apply.status,
+    apply.undo,
     verify.verify,
 ):
     app.command()(command)

@@ -30,6 +30,17 @@ def lines(path: Path) -> list[str]:
         return []
 
 
+def script(path: Path) -> list[str]:
+    """The lines of a script; none of a program, which is not to be read."""
+    try:
+        with path.open("rb") as file:
+            if file.read(2) != b"#!":
+                return []
+    except OSError:
+        return []
+    return lines(path)
+
+
 def names(directory: Path) -> list[str]:
     """What is in a directory, sorted; nothing if there is no such directory."""
     try:

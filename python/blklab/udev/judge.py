@@ -35,6 +35,8 @@ class Effect:
     sure: bool
     why: str = ""
     """If it is not sure: what it hangs on."""
+    program: bool = False
+    """Done by a program, after all rules."""
 
 
 def effects(disk: Path, action: str, roots: Roots, files: Sequence[Path] = ()) -> list[Effect]:
@@ -47,7 +49,7 @@ def effects(disk: Path, action: str, roots: Roots, files: Sequence[Path] = ()) -
     found = [
         effect for file in files or ordered(roots) for effect in _of_file(parse(file), event, roots)
     ]
-    return sorted(found, key=_is_run)
+    return sorted(found, key=lambda effect: effect.program)
 
 
 def broken(roots: Roots) -> list[Line]:
@@ -59,12 +61,6 @@ def broken(roots: Roots) -> list[Line]:
         for line in parse(file)
         if line.error
     ]
-
-
-def _is_run(effect: Effect) -> bool:
-    return any(token.key == "RUN" for token in effect.line.tokens) and not any(
-        token.key == "ATTR" and not token.is_match for token in effect.line.tokens
-    )
 
 
 def _of_file(lines: Sequence[Line], event: Event, roots: Roots) -> Iterator[Effect]:
@@ -121,13 +117,13 @@ def _of_program(
         said = value["value"] if value else None
         plain = sure and text.count(_QUEUE) == 1 and said is not None
         unknown = "" if plain or why else "what its command writes is not known"
-        yield Effect(line, found["attribute"], said, plain, why or unknown)
+        yield Effect(line, found["attribute"], said, plain, why or unknown, program=True)
         return
     program = Path(text.split()[0]) if text.split() else Path()
-    inside = reading.value(_program(program, roots)) if program.name else ""
+    inside = "\n".join(reading.script(_program(program, roots))) if program.name else ""
     named = _IN_SHELL.search(inside)
     if named:
-        yield Effect(line, named["attribute"], None, False, f"{program} is a program")
+        yield Effect(line, named["attribute"], None, False, f"{program} is a program", program=True)
 
 
 def _program(program: Path, roots: Roots) -> Path:

@@ -6,8 +6,9 @@ do something.
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -73,10 +74,16 @@ class Line:
 
 def parse(file: Path) -> list[Line]:
     """The rules of a file; none if it cannot be read."""
-    return [_line(file, number, text) for number, text in _logical(reading.lines(file))]
+    return _parsed(file, tuple(reading.lines(file)))
 
 
-def _logical(lines: list[str]) -> Iterator[tuple[int, str]]:
+@functools.lru_cache(maxsize=1024)
+def _parsed(file: Path, lines: tuple[str, ...]) -> list[Line]:
+    """Once for all devices."""
+    return [_line(file, number, text) for number, text in _logical(lines)]
+
+
+def _logical(lines: Sequence[str]) -> Iterator[tuple[int, str]]:
     """Lines that end in a backslash go on in the next; comments between them do not count."""
     begun, text = 0, ""
     for number, raw in enumerate(lines, 1):

@@ -34,6 +34,8 @@ class Influence:
     sure: bool
     why: str = ""
     """If it is not sure."""
+    program: bool = False
+    """A program that udev runs after all rules."""
 
     @property
     def place(self) -> str:
@@ -62,6 +64,6 @@ def in_shell(by: str, file: Path, number: int, text: str, disk: str) -> Iterator
 
 def in_script(by: str, file: Path, disk: str) -> Iterator[Influence]:
     """The same for each line of a script that is no comment."""
-    for number, line in enumerate(reading.lines(file), 1):
+    for number, line in enumerate(reading.script(file), 1):
         if not line.lstrip().startswith("#"):
             yield from in_shell(by, file, number, line, disk)

@@ -1,13 +1,16 @@
 """tuned's active profile: its ``[disk]`` and ``[sysfs]`` plugins, tuned.conf(5).
 
-Of a profile that includes others, the including one's word counts. tuned takes a disk's settings
-away from whoever made them before, whenever it starts or its profile changes.
+Behaviour after tuned 2.20. Of a profile that includes others, the including one's word counts.
+Each disk belongs to the first section of the kind ``disk`` that it fits: by ``priority``, the
+lowest first, then as they stand. ``devices_udev_regex`` is looked for in the disk's udev
+properties, one ``KEY=value`` a line. Several active profiles are read one after the other.
+tuned sets a disk again whenever it starts or its profile changes.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -16,6 +19,7 @@ from blklab.devices import reading
 from blklab.devices.deciders.influence import Influence
 from blklab.devices.queue import Queue
 from blklab.devices.roots import Roots
+from blklab.udev import node
 
 _BY = "tuned profile"
 _OF_DISK = {"elevator": "scheduler", "readahead": "read_ahead_kb"}
@@ -69,36 +73,57 @@ def directories(roots: Roots) -> list[Path]:
     ]
 
 
-def profile(name: str, roots: Roots) -> dict[str, Section]:
-    """A profile's sections with those that it includes."""
+def profiles(names: Iterable[str], roots: Roots) -> dict[str, Section]:
+    """The sections of these profiles and of those that they include, merged."""
     sections: dict[str, Section] = {}
-    _add(name, sections, roots, [])
+    for name in names:
+        _add(name, sections, roots, [])
     return sections
 
 
 def influences(queue: Queue, roots: Roots) -> Iterator[Influence]:
     """What the active profiles set of this disk."""
     running = is_running(roots)
-    for name in active(roots):
-        for title, section in profile(name, roots).items():
-            if section.text("enabled", "1").lower() in ("0", "false", "no"):
-                continue
-            kind = section.text("type", title)
-            if kind == "disk":
-                yield from _of_disks(section, queue, running)
-            elif kind == "sysfs":
-                yield from _of_sysfs(section, queue, running)
+    sections = {
+        title: section
+        for title, section in profiles(active(roots), roots).items()
+        if section.text("enabled", "1").lower() not in ("0", "false", "no")
+    }
+    kinds = {title: section.text("type", title) for title, section in sections.items()}
+    of_disks = [section for title, section in sections.items() if kinds[title] == "disk"]
+    for section in sorted(of_disks, key=_priority):
+        fits = _fits(section, queue, roots)
+        if fits is not False:
+            why = "" if fits else "whether its devices_udev_regex fits is not known"
+            for name, attribute in _OF_DISK.items():
+                if option := section.options.get(name):
+                    yield _made(option, attribute, running, why)
+        if fits:
+            break
+    for title, section in sections.items():
+        if kinds[title] == "sysfs":
+            yield from _of_sysfs(section, queue, running)
 
 
-def _of_disks(section: Section, queue: Queue, running: bool) -> Iterator[Influence]:
-    devices = section.text("devices", "*")
-    if devices != "*" and not _is_among(queue.name, devices):
-        return
-    by_udev = "devices_udev_regex" in section.options
-    for name, attribute in _OF_DISK.items():
-        if option := section.options.get(name):
-            why = "which disks its devices_udev_regex means is not known" if by_udev else ""
-            yield _made(option, attribute, running, why)
+def _priority(section: Section) -> int:
+    text = section.text("priority", "0")
+    return int(text) if re.fullmatch(r"-?\d+", text) else 0
+
+
+def _fits(section: Section, queue: Queue, roots: Roots) -> bool | None:
+    """Whether the section is for this disk; None if that hangs on what udev has not stored."""
+    expression = section.text("devices_udev_regex")
+    if not expression:
+        return _is_among(queue.name, section.text("devices", "*"))
+    device = node.device(queue.disk, roots)
+    if device.database is None:
+        return None
+    known = device.properties | device.database
+    text = "".join(f"{name}={value}\n" for name, value in sorted(known.items()))
+    try:
+        return re.search(expression, text, re.MULTILINE) is not None
+    except re.error:
+        return None
 
 
 def _of_sysfs(section: Section, queue: Queue, running: bool) -> Iterator[Influence]:
@@ -144,6 +169,8 @@ def _add(name: str, sections: dict[str, Section], roots: Roots, seen: list[str])
     for title, section in own.items():
         if title not in sections or section.text("replace") in ("1", "true"):
             sections[title] = Section()
+        # tuned takes "all devices" as said where the later one says nothing.
+        sections[title].options.pop("devices", None)
         sections[title].options.update(section.options)
 
 
@@ -151,7 +178,7 @@ def _sections(path: Path) -> dict[str, Section]:
     found: dict[str, Section] = {}
     title = ""
     for number, line in enumerate(reading.lines(path), 1):
-        text = re.sub(r"(^|\s)[#;].*", "", line).strip()
+        text = re.sub(r"^\s*;.*|(^|\s)#.*", "", line).strip()
         if text.startswith("[") and text.endswith("]"):
             title = text[1:-1].strip()
             found.setdefault(title, Section())

@@ -24,4 +24,5 @@ def influences(queue: Queue, roots: Roots) -> Iterator[Influence]:
             effect.value,
             effect.sure,
             effect.why,
+            effect.program,
         )

@@ -55,10 +55,8 @@ def _of_script(words: str, queue: Queue, roots: Roots) -> Iterator[Influence]:
         if part.is_absolute() and len(part.parts) > 1 and part.parts[1] in ("etc", "usr", "run"):
             top = {"etc": roots.etc, "usr": roots.usr, "run": roots.run}[part.parts[1]]
             script = top.joinpath(*part.parts[2:])
-            if reading.value(script).startswith("#!"):
-                for found in in_script(_BY, script, queue.name):
-                    why = found.why or "a script may do it or not"
-                    yield replace(found, sure=False, why=why)
+            for found in in_script(_BY, script, queue.name):
+                yield replace(found, sure=False, why=found.why or "a script may do it or not")
 
 
 def _places(roots: Roots) -> list[Path]:
