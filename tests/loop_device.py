@@ -44,6 +44,25 @@ def attached(directory: Path, size_bytes: int = SIZE_BYTES) -> Iterator[str]:
         losetup("--detach", node)
 
 
+@contextlib.contextmanager
+def file_system(
+    directory: Path, size_bytes: int = SIZE_BYTES, kind: str = "ext4"
+) -> Iterator[Path]:
+    """A mounted file system on a loop device of its own."""
+    require()
+    if not shutil.which(f"mkfs.{kind}"):
+        pytest.skip(f"needs mkfs.{kind}: apt-get install e2fsprogs")
+    with attached(directory, size_bytes) as name:
+        subprocess.run([f"mkfs.{kind}", "-q", f"/dev/{name}"], check=True)
+        mounted = directory / "mounted"
+        mounted.mkdir()
+        subprocess.run(["mount", f"/dev/{name}", str(mounted)], check=True)
+        try:
+            yield mounted
+        finally:
+            subprocess.run(["umount", str(mounted)], check=True)
+
+
 def losetup(*arguments: str) -> str:
     done = subprocess.run(["losetup", *arguments], check=True, capture_output=True, text=True)
     return done.stdout.strip()

@@ -81,6 +81,13 @@ def driver(incomplete: str) -> list[str]:
     return _beginning(DRIVERS, incomplete)
 
 
+def cache(incomplete: str) -> list[str]:
+    """States of the page cache on the live rig."""
+    from blklab.live.cache import CACHES
+
+    return _beginning(CACHES, incomplete)
+
+
 def objective(incomplete: str) -> list[str]:
     """Objectives."""
     from blklab.compare.analyse import OBJECTIVES
