@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import signal
 import subprocess
@@ -21,6 +22,8 @@ from blklab.devices import queue
 from blklab.devices.queue import Queue
 from blklab.devices.roots import HERE, Roots
 from blklab.errors import InputError, RunError
+from blklab.live.borrowed import KIND
+from blklab.live.journal import Journal
 from tests import loop_device
 
 _SPEC = "bfq:low_latency=0,slice_idle_us=500"
@@ -68,8 +71,9 @@ def loop(tmp_path: Path) -> Iterator[Queue]:
 
 
 def files(roots: Roots) -> list[Path]:
-    """Every file of configuration and state."""
-    return sorted(path for path in roots.etc.parent.rglob("*") if path.is_file())
+    """Every file of configuration and state; locks stay."""
+    every = (path for path in roots.etc.parent.rglob("*") if path.is_file())
+    return sorted(path for path in every if path.suffix != ".lock")
 
 
 def apply(
@@ -225,6 +229,40 @@ def test_two_at_once_do_not_mix(loop: Queue, roots: Roots, programs: Asked) -> N
     with pytest.raises(RunError, match="has applied or undone something meanwhile"):
         change.carry_out(made, roots, programs)
     assert loop.read("scheduler") == "kyber"
+
+
+def test_a_disk_that_a_live_run_has_is_left_alone(
+    loop: Queue, roots: Roots, programs: Asked
+) -> None:
+    journal = Journal(roots.var / "lib/blklab/journal")
+    key = f"{KIND}-{loop.name}"
+    before = loop.settings()
+    with journal.locked(key, loop.name):
+        with pytest.raises(RunError, match=f"{loop.name}: in use by another blklab"):
+            apply(loop, "bfq", roots, programs)
+        journal.write(key, KIND, {"disk": loop.name, "settings": before})
+    with pytest.raises(InputError, match="has left it changed; first: blklab restore"):
+        apply(loop, "bfq", roots, programs)
+    assert loop.settings() == before
+    with journal.locked(key, loop.name):
+        journal.remove(key)
+    apply(loop, "bfq", roots, programs)
+
+
+def test_sigterm_in_the_middle_leaves_everything_as_it_was(
+    loop: Queue, roots: Roots, programs: Asked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = loop.settings()
+
+    def ended(*_: object) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr(change, "_check_all", ended)
+    with pytest.raises(SystemExit) as left:
+        apply(loop, _SPEC, roots, programs)
+    assert left.value.code == 128 + signal.SIGTERM
+    assert loop.settings() == before
+    assert files(roots) == []
 
 
 def test_an_interrupted_apply_is_to_be_undone_first(

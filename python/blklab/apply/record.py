@@ -10,7 +10,7 @@ import contextlib
 import fcntl
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,9 +18,12 @@ from typing import Any
 from blklab.apply import choice, keys
 from blklab.apply.keys import Key
 from blklab.apply.rule import Part
-from blklab.devices.roots import Roots
+from blklab.devices.roots import HERE, Roots
+from blklab.devices.text import shown
 from blklab.errors import InputError, RunError
 from blklab.files import write_whole
+from blklab.live.borrowed import KIND
+from blklab.live.journal import Journal, default_directory
 
 _FORMAT = 1
 VARIABLE = "BLKLAB_STATE"
@@ -79,6 +82,24 @@ def alone(roots: Roots) -> Iterator[None]:
         raise RunError(f"{directory}: another blklab applies or undoes at this moment") from None
     finally:
         os.close(handle)
+
+
+@contextlib.contextmanager
+def undisturbed(disks: Iterable[str], roots: Roots) -> Iterator[None]:
+    """No live run has these disks meanwhile. BusyError if one has; InputError if one that was
+    killed has left a disk changed, which would be taken for how it was before."""
+    own = roots.var / "lib/blklab/journal"
+    journal = Journal(default_directory() if roots.var == HERE.var else own)
+    with contextlib.ExitStack() as stack:
+        for name in sorted(disks):
+            key = f"{KIND}-{name}"
+            stack.enter_context(journal.locked(key, shown(name)))
+            if journal.read(key) is not None:
+                raise InputError(
+                    f"{shown(name)}: a run that was killed has left it changed; "
+                    "first: blklab restore"
+                )
+        yield
 
 
 def load(roots: Roots) -> list[Entry]:
