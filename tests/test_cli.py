@@ -111,7 +111,7 @@ def test_tunables_and_disk_overrides_reach_the_report(fake: Path) -> None:
         (["compare", "--scheduler", "deadlin"], "no scheduler 'deadlin'"),
         (["compare", "--scheduler", "kyber@mine"], "the kernel 'mine' needs --rig kernel"),
         (["compare", "--objective", "troughput"], "did you mean 'throughput'?"),
-        (["compare", "--rig", "real"], "no rig 'real'; there is: kernel, sim"),
+        (["compare", "--rig", "real"], "no rig 'real'; there is: kernel, live, sim"),
         (["compare", "--disk", "950pro-256gb:dies"], "expected key=value behind ':'"),
         (["fio", "randread", "--disk", "950pro-256gb", "--output-format", "xml"], "no format"),
         (["report", "."], "results.json: No such file or directory"),

@@ -25,6 +25,7 @@ from blklab.errors import InputError, RunError
 from blklab.files import check_directory, write_together, write_whole
 from blklab.result import Result
 from blklab.rigs import Disk, Experiment
+from blklab.rigs.modelled import ModelledDisks
 from blklab.statistics import decide
 from tests import plausible
 
@@ -43,7 +44,7 @@ def setup(repeats: int = 4, seed: int = 1) -> Setup:
     )
 
 
-class Plausible:
+class Plausible(ModelledDisks):
     """A rig that returns made results: mq-deadline is half again as fast on the HDD."""
 
     name = "plausible"

@@ -209,7 +209,7 @@ def test_a_browser_draws_every_picture_without_an_error(tmp_path: Path, name: st
 def test_a_browser_says_why_a_picture_is_missing(tmp_path: Path) -> None:
     document, drawn = opened(tmp_path, page(unmeasured("read_bytes")))
     assert drawn == PICTURES - {"rate", "latency"}
-    assert document.count("<span>Not measured: with fio in a guest") == 2
+    assert document.count("<span>Not measured: of fio itself") == 2
 
 
 @needs_chromium

@@ -149,3 +149,83 @@ def test_the_order_interval_covers_the_median_as_often_as_it_says() -> None:
             interval, coverage = statistics.median_interval(random.exponential(1.0, count).tolist())
             hits += interval.low <= math.log(2) <= interval.high
         assert hits / 800 == pytest.approx(coverage, abs=0.03)
+
+
+def _misled(candidates: int, repeats: int, *, anytime: bool, noise: str = "normal") -> float:
+    """Share of comparisons of equal schedulers in which one that looks after every repeat sees
+    some of them behind, sooner or later."""
+    random = np.random.default_rng(17)
+    trials, misled = 250, 0
+    for _ in range(trials):
+        draws = getattr(random, noise)(0.0, 0.1, (candidates, repeats))
+        runs = np.exp(draws)
+        misled += any(
+            len(
+                statistics.decide(
+                    {str(i): run[:count].tolist() for i, run in enumerate(runs)}, anytime=anytime
+                ).leads
+            )
+            < candidates
+            for count in range(2, repeats + 1)
+        )
+    return misled / trials
+
+
+@pytest.mark.parametrize("noise", ["normal", "laplace", "logistic"])
+@pytest.mark.parametrize("candidates", [2, 4])
+def test_who_looks_after_every_repeat_is_misled_in_at_most_five_percent(
+    candidates: int, noise: str
+) -> None:
+    # Two standard errors of 250 trials at 5 % are 2.8 %.
+    assert _misled(candidates, 40, anytime=True, noise=noise) <= 0.05 + 0.028
+
+
+def test_with_intervals_for_one_look_he_would_be_misled_far_more_often() -> None:
+    assert _misled(2, 11, anytime=False) > 0.11
+
+
+def test_intervals_that_hold_at_any_time_are_wider_and_agree_with_the_bayes_factor() -> None:
+    for count in (5, 10, 30):
+        t = statistics.anytime_quantile(count, 0.95)
+        assert t > 1.4 * statistics.student_quantile(0.975, count - 1)
+        wider = 1 + count * statistics.ANYTIME_SCALE**2
+        factor = (1 + t**2 / (count - 1)) / (1 + t**2 / (wider * (count - 1)))
+        assert wider**-0.5 * factor ** (count / 2) == pytest.approx(20.0)
+    assert math.isinf(statistics.anytime_quantile(1, 0.95))
+
+
+def test_a_few_runs_that_happen_to_be_alike_prove_nothing_under_peeking() -> None:
+    two = {"a": [110.0, 110.0], "b": [100.0, 100.0]}
+    assert statistics.decide(two).winner == "a"
+    assert statistics.decide(two, anytime=True).winner is None
+    many = {name: values * 4 for name, values in two.items()}
+    assert statistics.decide(many, anytime=True).winner == "a"
+
+
+def test_it_is_settled_when_every_one_is_behind_or_as_good() -> None:
+    def settled(**runs: list[float]) -> bool:
+        return statistics.decide(runs, anytime=True).is_settled
+
+    close = [100.0, 100.1, 99.9, 100.05, 99.95, 100.0, 100.02, 99.98]
+    same = list(reversed(close))
+    far = [value / 2 for value in close]
+    noisy = [100.0, 130.0, 80.0, 140.0, 70.0, 100.0, 95.0, 120.0]
+    assert settled(a=close, b=far)
+    assert settled(a=close, b=same)
+    assert settled(a=close, b=same, c=far)
+    assert not settled(a=close, b=noisy)
+    assert not settled(a=close[:2], b=far[:2])
+
+
+def test_what_will_show_is_what_intervals_of_such_runs_say() -> None:
+    random = np.random.default_rng(5)
+    for anytime in (False, True):
+        widths = []
+        for _ in range(400):
+            one, other = np.exp(random.normal(0.0, 0.05, (2, 8)))
+            interval = statistics.ratio(one.tolist(), other.tolist(), anytime=anytime)
+            widths.append(math.log(interval.high / interval.estimate))
+        expected = math.log(statistics.visible(8, 0.05, 2, anytime=anytime))
+        assert np.sqrt(np.mean(np.square(widths))) == pytest.approx(expected, rel=0.06)
+    assert math.isinf(statistics.visible(1, 0.05, 2))
+    assert statistics.visible(1000, 1e-6, 2) == statistics.MATTERS

@@ -19,6 +19,7 @@ from blklab.errors import InputError
 from blklab.kernel import scheduler, tools
 from blklab.result import Result
 from blklab.rigs import Experiment, sim
+from blklab.rigs.modelled import ModelledDisks
 from blklab.specs import on_kernel
 from blklab.study.kernels import KernelsRig, Place, needed
 from blklab.study.model import Kernel
@@ -52,7 +53,7 @@ values = { "kyber@slow" = 12.5 }
 PATCH = studies.STUDIES.packaged / "itmo-2024/kyber-mdelay.patch"
 
 
-class Recorded:
+class Recorded(ModelledDisks):
     """Stands in for a rig: what was run on it, and whether it was cancelled."""
 
     name = "kernel"

@@ -84,3 +84,27 @@ def simulate(
     """Run to the end without the GIL. `window`: begin and end in ns, and how many requests at
     most, of what the columns ``detail`` and ``decisions`` keep. ValueError for bad input,
     KeyboardInterrupt when cancelled, RuntimeError when the run cannot go on."""
+
+class FioJob:
+    """A job file for real fio, its files laid on `room_bytes`; ValueError as `parse_job`."""
+
+    def __init__(
+        self,
+        text: str,
+        path: str,
+        env: Mapping[str, str],
+        ignore_unsupported: bool,
+        room_bytes: int,
+        seed: int,
+    ) -> None: ...
+    def describe(self) -> str:
+        """{"files": [{"path", "is_device", "size_bytes", "start_bytes"}], "processes",
+        "ends_by_ns" (null if nobody knows), "writes" (or trims), "direct"}"""
+
+    def write(self, places: Sequence[tuple[str, int | None]]) -> str:
+        """The job file; of each file, in the order of `describe`, its path and, if it is a piece
+        of a device, its first byte. ValueError if that cannot be said to fio."""
+
+    def read(self, text: str, duration_ns: int) -> Run:
+        """The processes' results, from fio's ``json+``; nothing of the disk. ValueError with one
+        line if it is none, or if one of fio's processes failed."""

@@ -28,12 +28,14 @@ def simulate(
     Args:
         job: a job file's path, the name of a workload, or the text of a job file (anything
             with a line break or an opening bracket in it).
-        disk: a disk's name or the path of its TOML file, with ``:key=value,...`` to change it.
+        disk: a disk's name or the path of its TOML file, with ``:key=value,...`` to change it;
+            with ``rig="live"`` a directory or a device.
         scheduler: name, with ``:tunable=value,...`` in the kernel's units.
         seed: the same seed gives the same result to the last bit.
         host: costs and sizes of the modelled host, by name.
         ignore_unsupported: leave out job options that are not simulated instead of refusing.
-        rig: ``sim``, or ``kernel``: Linux itself above the modelled disk.
+        rig: ``sim``, or ``kernel``: Linux itself above the modelled disk, or ``live``: this
+            machine and a real disk, on which test files are made; a device is only read.
         kernel: name of the kernel for the kernel rig; the last one built without changes if None.
         driver: who issues the I/O on the kernel rig: ``fio``, the default, or ``native``.
 
@@ -46,7 +48,13 @@ def simulate(
         entry = Entry("job", Path("job"), text)
     else:
         entry = specs.workload(text)
+    place = rigs.rig(rig, {"kernel": kernel, "driver": driver})
     experiment = rigs.Experiment(
-        entry, specs.disk(disk), scheduler, seed, dict(host or {}), ignore_unsupported
+        entry,
+        place.find_disk(os.fspath(disk)),
+        scheduler,
+        seed,
+        dict(host or {}),
+        ignore_unsupported,
     )
-    return rigs.rig(rig, {"kernel": kernel, "driver": driver}).run(experiment)
+    return place.run(experiment)

@@ -27,6 +27,15 @@ best, so each interval is taken at 1 - a/(k(k - 1)/2), Bonferroni over all pairs
 "Simultaneous Statistical Inference", 1981, ch. 2). Every disk and workload is a question
 of its own and is not corrected for the others.
 
+*Stopping early*: looking after each repeat whether it is decided, with an interval made for
+one look, names a false winner sooner or later. Where a comparison stops by what it has seen, its
+intervals hold at all numbers of runs at once: a confidence sequence. It is the t test with a
+normal prior on the effect in standard deviations (`ANYTIME_SCALE`), whose Bayes factor under no
+difference is a martingale for the scale-free data, so that it exceeds 1/a at any time with a
+chance of at most a (Ville's inequality; Lai, "On confidence sequences", Annals of Statistics 4,
+1976; Perez-Ortiz et al., "E-statistics, group invariance and anytime-valid testing", Annals of
+Statistics 52, 2024). The price is an interval half as wide again or more.
+
 *What matters*: a difference is named only if its interval excludes a tie and its estimate
 is at least `MATTERS`.
 """
@@ -50,6 +59,10 @@ firmware or another partition of the same disk moves more."""
 BOOTSTRAP_FROM = 12
 """Pairs from which the bootstrap's coverage is as claimed also at the stricter levels of
 several comparisons; `tests/test_statistics.py` measures it."""
+ANYTIME_SCALE = 2.0
+"""How many standard deviations of the log ratio a difference between schedulers is expected to
+be, by order of magnitude. Any value is valid; a larger one decides large differences sooner, in
+three repeats and more, and small ones later."""
 _RESAMPLES = 4000
 
 
@@ -87,17 +100,32 @@ class Verdict:
         """The only one that leads, or None."""
         return self.best if len(self.leads) == 1 else None
 
+    @property
+    def is_settled(self) -> bool:
+        """Of each it is known whether it is behind, or as good as the best for all that matters."""
+        ties = [self.behind[name] for name in self.leads if name != self.best]
+        return all(gap.high < MATTERS and gap.low > 1.0 / MATTERS for gap in ties)
 
-def ratio(better: Sequence[float], worse: Sequence[float], level: float = CONFIDENCE) -> Interval:
+
+def ratio(
+    better: Sequence[float],
+    worse: Sequence[float],
+    level: float = CONFIDENCE,
+    *,
+    anytime: bool = False,
+) -> Interval:
     """How many times larger `better` is than `worse`, run by run.
 
-    Both are positive and in the order of the same seeds. ValueError if they are not, or if
-    there is none.
+    If `anytime`, the intervals after all numbers of runs hold the true ratio together. Both are
+    positive and in the order of the same seeds. ValueError if they are not, or if there is none.
     """
     pairs = np.array([better, worse], dtype=np.float64)
     if pairs.shape[1] == 0 or not (np.isfinite(pairs) & (pairs > 0)).all():
         raise ValueError("ratios need positive figures, at least one pair")
     logs = np.log(pairs[0]) - np.log(pairs[1])
+    if anytime:
+        middle, low, high = _anytime(logs, level)
+        return Interval(math.exp(middle), math.exp(low), _exp(high))
     if np.ptp(logs) == 0.0:
         # Not a matter of chance: every seed gave this ratio.
         same = math.exp(logs[0])
@@ -106,13 +134,18 @@ def ratio(better: Sequence[float], worse: Sequence[float], level: float = CONFID
     return Interval(math.exp(middle), math.exp(low), math.exp(high))
 
 
-def decide(figures: Mapping[str, Sequence[float]]) -> Verdict:
-    """The best of several by a figure of which more is better, each run's in order of seeds."""
+def decide(figures: Mapping[str, Sequence[float]], *, anytime: bool = False) -> Verdict:
+    """The best of several by a figure of which more is better, each run's in order of seeds; see
+    `ratio` for `anytime`."""
     names = list(figures)
     centre = {name: float(np.mean(np.log(figures[name]))) for name in names}
     best = max(names, key=lambda name: centre[name])
     level = 1.0 - (1.0 - CONFIDENCE) / max(math.comb(len(names), 2), 1)
-    behind = {name: ratio(figures[best], figures[name], level) for name in names if name != best}
+    behind = {
+        name: ratio(figures[best], figures[name], level, anytime=anytime)
+        for name in names
+        if name != best
+    }
     ties = tuple(name for name, gap in behind.items() if gap.low <= 1.0 or gap.estimate < MATTERS)
     visible = max((behind[name].visible for name in ties), default=1.0)
     return Verdict(best, (best, *ties), behind, visible)
@@ -170,6 +203,46 @@ def _t(logs: Floats, level: float) -> tuple[float, float, float]:
     error = float(logs.std(ddof=1)) / math.sqrt(len(logs))
     reach = student_quantile((1 + level) / 2, len(logs) - 1) * error
     return middle, middle - reach, middle + reach
+
+
+def anytime_quantile(count: int, level: float) -> float:
+    """What takes the place of Student's quantile in an interval of `count` runs, if those of all
+    counts shall hold together; infinite where so few runs can show nothing."""
+    if count < 2:  # noqa: PLR2004
+        return math.inf
+    degrees, wider = count - 1, 1.0 + count * ANYTIME_SCALE**2
+    # The Bayes factor against no difference is, with t of `degrees`,
+    # wider^(-1/2) ((1 + t^2/degrees) / (1 + t^2/(wider degrees)))^(count/2);
+    # solved for the t at which it is 1/(1 - level).
+    grown = (math.sqrt(wider) / (1.0 - level)) ** (2.0 / count)
+    if grown >= wider:
+        return math.inf
+    return math.sqrt(degrees * (grown - 1.0) / (1.0 - grown / wider))
+
+
+def visible(count: int, spread_between: float, candidates: int, *, anytime: bool = False) -> float:
+    """The smallest ratio that `count` runs each of `candidates` schedulers will show, if the
+    logarithms of one scheduler's runs have the standard deviation `spread_between`."""
+    if count < 2:  # noqa: PLR2004
+        return math.inf
+    level = 1.0 - (1.0 - CONFIDENCE) / max(math.comb(candidates, 2), 1)
+    wide = (
+        anytime_quantile(count, level) if anytime else student_quantile((1 + level) / 2, count - 1)
+    )
+    return max(_exp(wide * spread_between * math.sqrt(2.0 / count)), MATTERS)
+
+
+def _anytime(logs: Floats, level: float) -> tuple[float, float, float]:
+    middle, wide = float(logs.mean()), anytime_quantile(len(logs), level)
+    if math.isinf(wide):
+        return middle, -math.inf, math.inf
+    reach = wide * float(logs.std(ddof=1)) / math.sqrt(len(logs))
+    return middle, middle - reach, middle + reach
+
+
+def _exp(value: float) -> float:
+    """Infinite where it is too large for a number."""
+    return math.exp(value) if value < 700.0 else math.inf  # noqa: PLR2004
 
 
 def _bootstrap(logs: Floats, level: float) -> tuple[float, float, float]:

@@ -5,6 +5,7 @@
 
 mod describe;
 mod files;
+mod live;
 
 use std::collections::BTreeMap;
 use std::panic::resume_unwind;
@@ -292,6 +293,7 @@ fn simulate(
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<CancelToken>()?;
     module.add_class::<Run>()?;
+    module.add_class::<live::FioJob>()?;
     module.add("PanicException", module.py().get_type::<PanicException>())?;
     module.add_function(wrap_pyfunction!(version, module)?)?;
     module.add_function(wrap_pyfunction!(schedulers, module)?)?;

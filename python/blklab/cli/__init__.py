@@ -16,7 +16,9 @@ import typer
 from typer.exceptions import TyperException
 
 from blklab.cli import (
+    apply,
     compare,
+    devices,
     disk,
     disks,
     explain,
@@ -24,6 +26,7 @@ from blklab.cli import (
     host,
     kernel,
     report,
+    restore,
     run,
     schedulers,
     studies,
@@ -45,12 +48,17 @@ for command in (
     run.run,
     fio.fio,
     explain.explain,
+    devices.devices,
     disks.disks,
     schedulers.schedulers,
     workloads.workloads,
     studies.studies,
     host.host,
     report.report,
+    restore.restore,
+    apply.apply,
+    apply.status,
+    apply.undo,
     verify.verify,
 ):
     app.command()(command)

@@ -9,7 +9,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from blklab.cli import complete
-from blklab.cli.rigs import DriverName, HostValues, IgnoreUnsupported, KernelName, RigName
+from blklab.cli.models import TARGET_HELP
+from blklab.cli.rigs import (
+    CacheState,
+    DriverName,
+    HostValues,
+    IgnoreUnsupported,
+    KernelName,
+    Overwrite,
+    RigName,
+    WriteDevice,
+    options,
+)
 from blklab.compare import defaults
 
 if TYPE_CHECKING:
@@ -22,8 +33,7 @@ def compare(
     disk: Annotated[
         list[str] | None,
         typer.Option(
-            help="Disk model: name or file.toml[:key=value,...]; repeatable. "
-            f"[default: {', '.join(defaults.DISKS)}]",
+            help=f"{TARGET_HELP} Repeatable. [default: {', '.join(defaults.DISKS)}]",
             autocompletion=complete.disk,
         ),
     ] = None,
@@ -45,6 +55,14 @@ def compare(
         ),
     ] = None,
     repeats: Annotated[int, typer.Option(min=1, help="Runs of each, with other seeds.")] = 5,
+    budget: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            help="Instead of --repeats: repeat until the answer is known, but not longer than "
+            "90s, 10m, 2h.",
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Seed of the first repeat.")] = 1,
     objective: Annotated[
         str,
@@ -60,6 +78,9 @@ def compare(
     rig: RigName = "sim",
     kernel: KernelName = None,
     driver: DriverName = None,
+    cache: CacheState = None,
+    write_device: WriteDevice = False,
+    overwrite: Overwrite = None,
     host: HostValues = None,
     ignore_unsupported: IgnoreUnsupported = False,
     as_json: Annotated[
@@ -72,6 +93,7 @@ def compare(
     from blklab import specs
     from blklab.cli import comparison, console
     from blklab.cli.progress import progress
+    from blklab.compare import budget as budgets
     from blklab.compare import store
     from blklab.compare.analyse import analyse
     from blklab.compare.describe import describe
@@ -83,7 +105,8 @@ def compare(
 
     checked_objective(objective)
     check_directory(out)
-    disks = tuple(specs.disk(spec) for spec in disk or defaults.DISKS)
+    place = rig_of(rig, options(kernel, driver, cache, write_device, overwrite))
+    disks = tuple(place.find_disk(spec) for spec in disk or defaults.disks(rig))
     usual = defaults.schedulers(rig)
     setup = Setup(
         disks,
@@ -95,15 +118,30 @@ def compare(
         ignore_unsupported,
         () if scheduler else defaults.left_out(disks, usual),
     )
-    place = rig_of(rig, {"kernel": kernel, "driver": driver})
     described = describe(setup, place)
     for load in described["workloads"]:
         console.print_ignored(load["ignored"])
-    runs = plan(setup)
-    with progress(len(runs), _question(setup)) as tick:
-        measured = execute(runs, place, jobs, tick)
+    budget_s = None if budget is None else budgets.seconds(budget)
+    repeated = budgets.blocks(setup) if budget_s else None
+    runs = repeated[0] if repeated else plan(setup)
+    experiments = [planned.experiment for planned in runs]
+    with place.prepared(experiments, console.print_note):
+        if repeated:
+            console.print_note(f"repeated until the answer is known, for {budget} at most")
+        if repeated or rig == "live":
+            count = None if repeated else repeats
+            told = budgets.outlook(count, len(setup.schedulers), anytime=bool(repeated))
+            console.print_note(told)
+        with progress(None if repeated else len(runs), _question(setup, budget)) as tick:
+            if repeated and budget_s:
+                measured, stopped = budgets.execute_within(
+                    repeated, place, budget_s, objective, jobs, tick
+                )
+                described |= {"repeats": stopped.repeats, "stopping": budgets.to_json(stopped)}
+            else:
+                measured = execute(runs, place, jobs, tick)
     results = store.Results(described, tuple(measured))
-    answers = analyse(results.runs, objective)
+    answers = analyse(results.runs, objective, anytime=results.anytime)
     page = out / "report.html"
     texts = {
         out / "results.json": store.to_text(results),
@@ -126,11 +164,13 @@ def checked_objective(objective: str) -> str:
     return objective
 
 
-def _question(setup: Setup) -> str:
+def _question(setup: Setup, budget: str | None) -> str:
     counts = {
         "scheduler": len(setup.schedulers),
         "load": len(setup.workloads),
         "disk": len(setup.disks),
         "repeat": setup.repeats,
     }
+    if budget is not None:
+        del counts["repeat"]
     return " x ".join(f"{count} {what}{'s' * (count != 1)}" for what, count in counts.items())

@@ -34,6 +34,8 @@ def show(analysis: Analysis, setup: Mapping[str, Any], page: Path) -> None:
     out.print()
     out.print(f"Medians of {repeats} repeat{'s' * (repeats > 1)}; ranked by {analysis.objective}:")
     out.print(f"{OBJECTIVE_TEXT[analysis.objective]}.")
+    if stopping := setup.get("stopping"):
+        out.print(f"Stopped: {stopping['text']}.")
     # A path is there to be copied: never folded.
     out.print(f"Report: {page}", soft_wrap=True)
 

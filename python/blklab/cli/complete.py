@@ -41,6 +41,15 @@ def scheduler(incomplete: str) -> list[str]:
     )
 
 
+def device(incomplete: str) -> list[str]:
+    """This machine's block devices."""
+    from blklab.devices import reading
+    from blklab.devices.roots import HERE
+
+    names = reading.names(HERE.sys / "class/block")
+    return _beginning([*names, *(f"/dev/{name}" for name in names)], incomplete)
+
+
 def host(incomplete: str) -> list[str]:
     """Tunables of the host and its page cache."""
     from blklab.rigs import sim
@@ -70,6 +79,13 @@ def driver(incomplete: str) -> list[str]:
     from blklab.rigs.kernel import DRIVERS
 
     return _beginning(DRIVERS, incomplete)
+
+
+def cache(incomplete: str) -> list[str]:
+    """States of the page cache on the live rig."""
+    from blklab.live.cache import CACHES
+
+    return _beginning(CACHES, incomplete)
 
 
 def objective(incomplete: str) -> list[str]:

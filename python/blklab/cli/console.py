@@ -62,7 +62,12 @@ def print_ignored(options: Iterable[str]) -> None:
 def print_notes(notes: Iterable[str]) -> None:
     """What was not as it was asked for, on stderr."""
     for note in notes:
-        print(f"blklab: {note}", file=sys.stderr)
+        print_note(note)
+
+
+def print_note(note: str) -> None:
+    """One line on stderr."""
+    print(f"blklab: {note}", file=sys.stderr)
 
 
 def print_names(rows: Sequence[tuple[str, str]]) -> None:

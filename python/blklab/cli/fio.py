@@ -8,8 +8,18 @@ from typing import Annotated
 import typer
 
 from blklab.cli import complete
-from blklab.cli.models import DiskName
-from blklab.cli.rigs import DriverName, HostValues, IgnoreUnsupported, KernelName, RigName
+from blklab.cli.models import TargetName
+from blklab.cli.rigs import (
+    CacheState,
+    DriverName,
+    HostValues,
+    IgnoreUnsupported,
+    KernelName,
+    Overwrite,
+    RigName,
+    WriteDevice,
+    options,
+)
 
 
 def fio(
@@ -19,13 +29,16 @@ def fio(
             help="A fio job file, or the name of a workload.", autocompletion=complete.workload
         ),
     ],
-    disk: DiskName,
+    disk: TargetName,
     scheduler: Annotated[
         str, typer.Option(help="name[:tunable=value,...].", autocompletion=complete.scheduler)
     ] = "none",
     rig: RigName = "sim",
     kernel: KernelName = None,
     driver: DriverName = None,
+    cache: CacheState = None,
+    write_device: WriteDevice = False,
+    overwrite: Overwrite = None,
     seed: Annotated[
         int, typer.Option(min=0, max=2**63 - 1, help="The same seed gives the same result.")
     ] = 1,
@@ -47,15 +60,16 @@ def fio(
     from blklab.rigs import rig as rig_of
 
     chosen = formats.formats(output_format)
-    model = specs.disk(disk)
+    place = rig_of(rig, options(kernel, driver, cache, write_device, overwrite))
+    model = place.find_disk(disk)
     entry = specs.workload(job)
     experiment = Experiment(
         entry, model, scheduler, seed, specs.host(host or ()), ignore_unsupported
     )
     console.print_ignored(sim.ignored_options(entry, ignore_unsupported))
     shared = dict(sim.describe_job(entry, ignore_unsupported)["global"])
-    place = rig_of(rig, {"kernel": kernel, "driver": driver})
-    with watching(place):
+    tell = console.print_note
+    with place.prepared([experiment], tell), watching(place):
         result = place.run(experiment)
     console.print_notes(filter(None, [place.describe()["text"], *result.notes]))
     text = formats.render(report(result, model.file.name, shared), chosen)

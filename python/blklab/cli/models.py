@@ -9,8 +9,10 @@ import typer
 from blklab.cli import complete
 
 DISK_HELP = "Disk model: name or file.toml[:key=value,...]."
+TARGET_HELP = f"{DISK_HELP} With --rig live: a directory (test files are made there) or a device."
 
 DiskName = Annotated[str, typer.Option("--disk", help=DISK_HELP, autocompletion=complete.disk)]
+TargetName = Annotated[str, typer.Option("--disk", help=TARGET_HELP, autocompletion=complete.disk)]
 DataPlace = Annotated[
     str,
     typer.Option(

@@ -19,13 +19,14 @@ _SHORT_S = 1.0
 
 
 @contextmanager
-def progress(total: int, what: str) -> Iterator[Callable[[Any], None]]:
-    """Yields what is to be called after each of `total` runs. Writes to stderr only."""
+def progress(total: int | None, what: str) -> Iterator[Callable[[Any], None]]:
+    """Yields what is to be called after each of `total` runs, None if nobody knows how many.
+    Writes to stderr only."""
     if sys.stderr.isatty():
         with _bar(total, what) as tick:
             yield tick
     else:
-        print(f"{total} runs: {what}", file=sys.stderr)
+        print(f"{total} runs: {what}" if total else what, file=sys.stderr)
         yield _lines(total)
 
 
@@ -56,23 +57,24 @@ def _position(rig: Rig, took_s: float) -> RenderableType:
     from rich.table import Table
 
     now_s, end_s = rig.position()
+    clock = "" if rig.name == "live" else " of virtual time"
     if took_s < _SHORT_S:
         return ""
     if now_s == 0:
         return f"running for {took_s:.0f} s"
     if end_s is None:
-        return f"{now_s:.1f} s of virtual time"
+        return f"{now_s:.1f} s{clock}"
     left_s = took_s / now_s * max(end_s - now_s, 0)
     line = Table.grid(padding=(0, 1))
     line.add_row(
         ProgressBar(end_s, min(now_s, end_s), width=20),
-        f"{now_s:.1f} of {end_s:.1f} s of virtual time, about {left_s:.0f} s left",
+        f"{now_s:.1f} of {end_s:.1f} s{clock}, about {left_s:.0f} s left",
     )
     return line
 
 
 @contextmanager
-def _bar(total: int, what: str) -> Iterator[Callable[[Any], None]]:
+def _bar(total: int | None, what: str) -> Iterator[Callable[[Any], None]]:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
     from rich.progress import TimeRemainingColumn as Remaining
 
@@ -84,7 +86,7 @@ def _bar(total: int, what: str) -> Iterator[Callable[[Any], None]]:
         yield lambda _: bar.advance(task)
 
 
-def _lines(total: int) -> Callable[[Any], None]:
+def _lines(total: int | None) -> Callable[[Any], None]:
     start_s = last_s = time.monotonic()
     done = 0
 
@@ -92,8 +94,11 @@ def _lines(total: int) -> Callable[[Any], None]:
         nonlocal done, last_s
         done += 1
         now_s = time.monotonic()
-        if now_s - last_s >= _LINE_EVERY_S and done < total:
+        if now_s - last_s >= _LINE_EVERY_S and done != total:
             last_s = now_s
+            if total is None:
+                print(f"{done} runs in {now_s - start_s:.0f} s", file=sys.stderr)
+                return
             left_s = (now_s - start_s) / done * (total - done)
             print(f"{done}/{total} runs, about {left_s:.0f} s left", file=sys.stderr)
 

@@ -36,7 +36,7 @@ def report(
         print(f"Report: {(out or results) / 'report.html'}")
         return
     kept = store.load(results)
-    answers = analyse(kept.runs, checked_objective(objective))
+    answers = analyse(kept.runs, checked_objective(objective), anytime=kept.anytime)
     directory = results if results.is_dir() else results.parent
     page = out or directory / "report.html"
     write_whole(page, pages.render(kept, answers))

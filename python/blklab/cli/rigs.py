@@ -28,6 +28,32 @@ DriverName = Annotated[
         autocompletion=complete.driver,
     ),
 ]
+CacheState = Annotated[
+    str | None,
+    typer.Option(
+        "--cache",
+        help="With --rig live: what of the files is in memory when a run begins: cold (nothing) "
+        "or warm (all). [default: cold]",
+        autocompletion=complete.cache,
+    ),
+]
+WriteDevice = Annotated[
+    bool,
+    typer.Option(
+        "--write-device",
+        help="With --rig live: the job may write to the device itself, if it is not in use and "
+        "nothing known is on it.",
+    ),
+]
+Overwrite = Annotated[
+    str | None,
+    typer.Option(
+        "--overwrite",
+        metavar="ID",
+        help="With --rig live: the job may write to the device with this full id, whatever is on "
+        "it. All of that is lost.",
+    ),
+]
 HostValues = Annotated[
     list[str] | None,
     typer.Option(
@@ -39,3 +65,20 @@ HostValues = Annotated[
 IgnoreUnsupported = Annotated[
     bool, typer.Option(help="Leave out job options that are not simulated.")
 ]
+
+
+def options(
+    kernel: str | None,
+    driver: str | None,
+    cache: str | None = None,
+    write_device: bool = False,
+    overwrite: str | None = None,
+) -> dict[str, str | None]:
+    """As `rigs.rig` takes them: what was not given is None."""
+    return {
+        "kernel": kernel,
+        "driver": driver,
+        "cache": cache,
+        "write-device": "yes" if write_device else None,
+        "overwrite": overwrite,
+    }

@@ -67,7 +67,7 @@ def run(
         with steps.shown() as told:
             built = kernels.build_all(chosen, planned, told)
     with progress(count(planned), f"{parts} of {len(planned)} parts of {chosen.name}") as tick:
-        outcomes = run_parts(planned, built, jobs, tick)
+        outcomes = run_parts(planned, built, jobs, tick, console.print_note)
     found = judge(chosen, outcomes)
     write_together(store.texts(chosen, outcomes, found, directory))
     if as_json:

@@ -70,8 +70,11 @@ class Analysis:
     """What was not as it was asked for, a line each, with the scheduler in front."""
 
 
-def analyse(measurements: Sequence[Measurement], objective: str) -> Analysis:
-    """Group by disk and load, compare, decide; in the order of the measurements."""
+def analyse(
+    measurements: Sequence[Measurement], objective: str, *, anytime: bool = False
+) -> Analysis:
+    """Group by disk and load, compare, decide; in the order of the measurements. `anytime` if the
+    number of repeats depended on what they measured."""
     cells = []
     recommendations: dict[str, dict[str, Verdict | None]] = {}
     for disk in dict.fromkeys(m.disk for m in measurements):
@@ -80,9 +83,9 @@ def analyse(measurements: Sequence[Measurement], objective: str) -> Analysis:
             runs = _by_scheduler(measurements, disk, workload)
             operation = waited_for(runs)
             per_load.append((runs, operation))
-            cells.append(_cell(disk, workload, operation, runs, objective))
+            cells.append(_cell(disk, workload, operation, runs, objective, anytime))
         recommendations[disk] = {
-            name: _decide([_scores(runs, operation, name) for runs, operation in per_load])
+            name: _decide([_scores(runs, operation, name) for runs, operation in per_load], anytime)
             for name in OBJECTIVES
         }
     notes = dict.fromkeys(f"{m.scheduler}: {note}" for m in measurements for note in m.notes)
@@ -124,7 +127,7 @@ def _scores(runs: Runs, operation: str, objective: str) -> dict[str, list[float]
     return scores if all(s > 0 for several in scores.values() for s in several) else None
 
 
-def _decide(per_load: Sequence[dict[str, list[float]] | None]) -> Verdict | None:
+def _decide(per_load: Sequence[dict[str, list[float]] | None], anytime: bool) -> Verdict | None:
     """One verdict over several loads, each of the same weight whatever its size."""
     known = [scores for scores in per_load if scores is not None]
     if not known or len(known) < len(per_load):
@@ -136,18 +139,21 @@ def _decide(per_load: Sequence[dict[str, list[float]] | None]) -> Verdict | None
                 for runs in zip(*(scores[name] for scores in known), strict=True)
             ]
             for name in known[0]
-        }
+        },
+        anytime=anytime,
     )
 
 
-def _cell(disk: str, workload: str, operation: str, runs: Runs, objective: str) -> Cell:
+def _cell(
+    disk: str, workload: str, operation: str, runs: Runs, objective: str, anytime: bool
+) -> Cell:
     rows = [_row(name, several, operation) for name, several in runs.items()]
     scores = _scores(runs, operation, objective)
     if scores is not None:
         centre = {name: sum(map(math.log, several)) for name, several in scores.items()}
         rows.sort(key=lambda row: -centre[row.scheduler])
     _, coverage = median_interval([m.bytes_per_s for m in next(iter(runs.values()))])
-    verdicts = {name: _decide([_scores(runs, operation, name)]) for name in OBJECTIVES}
+    verdicts = {name: _decide([_scores(runs, operation, name)], anytime) for name in OBJECTIVES}
     return Cell(disk, workload, operation, tuple(rows), verdicts, coverage)
 
 

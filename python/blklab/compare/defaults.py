@@ -18,6 +18,15 @@ _GONE = ("cfq",)
 """Went with that layer, which only had disks of one hardware queue."""
 
 
+def disks(rig: str) -> tuple[str, ...]:
+    """Two models. InputError on a rig of real disks: which of them is not to be guessed."""
+    from blklab.errors import InputError
+
+    if rig == "live":
+        raise InputError("--rig live: which disk? Give --disk DIRECTORY, or --disk /dev/...")
+    return DISKS
+
+
 def schedulers(rig: str) -> tuple[str, ...]:
     """Those that Linux has, and on the simulator the one that many comparisons are about."""
     return LINUX + _GONE if rig == "sim" else LINUX
@@ -31,7 +40,7 @@ def left_out(disks: Iterable[Disk], schedulers: Iterable[str]) -> tuple[LeftOut,
     gone = [name for name in schedulers if name in _GONE]
     return tuple(
         LeftOut(disk.label, name, "Linux had its single queue only before disks with one queue")
-        for disk in disks
+        for disk in (disks if gone else ())
         if sim.describe_disk(disk)["limits"]["hw_queues"] > 1
         for name in gone
     )

@@ -38,7 +38,7 @@ def describe(setup: Setup, place: Rig) -> dict[str, Any]:
                 "label": disk.label,
                 "overrides": [list(change) for change in disk.overrides],
                 "text": disk.file.text,
-                **sim.describe_disk(disk),
+                **place.describe_disk(disk),
             }
             for disk in setup.disks
         ],

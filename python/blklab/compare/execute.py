@@ -14,11 +14,12 @@ from blklab.rigs import Rig
 def execute(
     runs: Sequence[Planned], rig: Rig, threads: int, done: Callable[[Measurement], None]
 ) -> list[Measurement]:
-    """Run everything; `done` is called after each, in this thread.
+    """Run everything, which `rig` is prepared for; `done` is called after each, in this thread.
 
     Sorted by the plan's `place`, whatever the order in which they ran and ended.
     BlklabError if a run fails, KeyboardInterrupt if the user says so.
     """
+    threads = min(threads, rig.at_once)
     found = pool.run_all(lambda planned: _one(planned, rig), runs, threads, done, rig.cancel)
     by_place = sorted(zip(runs, found, strict=True), key=lambda pair: pair[0].place)
     return [measured for _, measured in by_place]

@@ -22,6 +22,11 @@ class Results:
     """What was asked, as `describe` in `blklab.compare.describe` tells it."""
     runs: tuple[Measurement, ...]
 
+    @property
+    def anytime(self) -> bool:
+        """The number of repeats depended on what they measured: see `blklab.compare.budget`."""
+        return bool(self.setup.get("stopping"))
+
 
 def to_text(results: Results) -> str:
     """As JSON, one run a line."""

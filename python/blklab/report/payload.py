@@ -114,9 +114,7 @@ def _unmeasured(runs: Collection[Measurement]) -> dict[str, str]:
 
     reasons = {}
     if missing("read_bytes"):
-        reasons["processes"] = (
-            "Not measured: with fio in a guest, only direct I/O is followed over time."
-        )
+        reasons["processes"] = "Not measured: of fio itself, only direct I/O is followed over time."
     if missing("in_flight_milli"):
         reasons["queue"] = "Not measured: there were more events of the block layer than room."
     return reasons

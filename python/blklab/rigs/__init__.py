@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
@@ -58,6 +59,22 @@ class Rig(Protocol):
     """A place where experiments run; one object is used from several threads."""
 
     name: str
+    at_once: int
+    """Most runs at the same time that do not disturb each other."""
+
+    def find_disk(self, spec: str) -> Disk:
+        """What the user calls so: a disk model, or a place on a real disk. InputError if there
+        is none."""
+
+    def describe_disk(self, disk: Disk) -> dict[str, Any]:
+        """Name, kind, limits and parameters, as plain data. InputError if it is wrong."""
+
+    def prepared(
+        self, experiments: Sequence[Experiment], tell: Callable[[str], None]
+    ) -> AbstractContextManager[None]:
+        """All of these run inside the ``with``: what has to be done before them and undone behind
+        them. `tell` is given lines for a person, among them how long it will take where that is
+        not a matter of seconds. InputError if one of them cannot run."""
 
     def describe(self) -> dict[str, Any]:
         """What a result of it depends on besides the experiment, as plain data; ``text`` is
@@ -90,12 +107,17 @@ class Known:
     place: str
     """``module:class``."""
     options: tuple[str, ...] = ()
-    """Keyword arguments of the class, which are options of the commands."""
+    """Options of the commands, and with underscores keyword arguments of the class."""
 
 
 RIGS = {
     "sim": Known("the simulator", "blklab.rigs.sim:SimRig"),
     "kernel": Known("Linux itself", "blklab.rigs.kernel:KernelRig", options=("kernel", "driver")),
+    "live": Known(
+        "a real disk of this machine",
+        "blklab.rigs.live:LiveRig",
+        options=("cache", "write-device", "overwrite"),
+    ),
 }
 
 HELP = f"Where to run: {', '.join(f'{name} ({known.summary})' for name, known in RIGS.items())}."
@@ -124,4 +146,4 @@ def rig(name: str, options: Mapping[str, str | None] | None = None) -> Rig:
             )
     module, kind = RIGS[name].place.split(":")
     make: Callable[..., Rig] = getattr(import_module(module), kind)
-    return make(**given)
+    return make(**{option.replace("-", "_"): value for option, value in given.items()})

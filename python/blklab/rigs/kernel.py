@@ -25,6 +25,7 @@ from blklab.kernel import cache, outcome, scheduler
 from blklab.kernel.boot import Guest, TimeTravel, boot
 from blklab.result import DIRECTIONS, Result
 from blklab.rigs import Experiment, sim
+from blklab.rigs.modelled import ModelledDisks
 from blklab.specs import on_kernel
 
 DRIVERS = ("fio", "native")
@@ -45,7 +46,7 @@ _CLOCKS: Mapping[TimeTravel, str] = {
 }
 
 
-class KernelRig:
+class KernelRig(ModelledDisks):
     """See :class:`blklab.rigs.Rig`.
 
     `kernel` is the name or key of a kernel that was built, by default the last one without

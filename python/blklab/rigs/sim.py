@@ -15,11 +15,12 @@ from blklab.catalogue import Entry
 from blklab.errors import InputError, RunError
 from blklab.result import Result
 from blklab.rigs import Disk, Experiment
+from blklab.rigs.modelled import ModelledDisks
 
 _TOO_LARGE = "seed or host value: out of range; 64 bits are what there is"
 
 
-class SimRig:
+class SimRig(ModelledDisks):
     """See :class:`blklab.rigs.Rig`."""
 
     name = "sim"

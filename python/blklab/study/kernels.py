@@ -15,6 +15,7 @@ from blklab.kernel.build import build
 from blklab.kernel.steps import Steps
 from blklab.result import Result
 from blklab.rigs import Experiment, Rig
+from blklab.rigs.modelled import ModelledDisks
 from blklab.specs import on_kernel
 from blklab.study.model import Kernel, Study
 from blklab.study.paths import beside
@@ -41,7 +42,7 @@ class Place:
     rig: Rig
 
 
-class KernelsRig:
+class KernelsRig(ModelledDisks):
     """See :class:`blklab.rigs.Rig`; each experiment goes to its scheduler's kernel.
 
     `places` are by the names that stand behind the ``@``.

@@ -21,8 +21,10 @@ def run(
     built: Sequence[kernels.BuiltKernel],
     jobs: int,
     done: Callable[[Measurement], None],
+    tell: Callable[[str], None],
 ) -> list[Outcome]:
-    """Part after part, `jobs` runs at a time; `done` is called after each run.
+    """Part after part, `jobs` runs at a time; `done` is called after each run, `tell` with lines
+    for a person.
 
     `built` are the kernels that the parts on the kernel rig need.
 
@@ -37,7 +39,9 @@ def run(
     for part, place, setup in zip(planned, places, described, strict=True):
         results = None
         if part.setup is not None and place is not None and setup is not None:
-            measured = execute(plan(part.setup), place, jobs, done)
+            runs = plan(part.setup)
+            with place.prepared([one.experiment for one in runs], tell):
+                measured = execute(runs, place, jobs, done)
             results = store.Results(setup, tuple(measured))
         outcomes.append(Outcome(part.part.name, part.rig, results, part.skipped))
     return outcomes

@@ -2,8 +2,6 @@
 //! same places of the same disk, the same processes, the same result.
 
 mod cgroups;
-mod fio_file;
-mod fio_result;
 mod native;
 mod partitions;
 mod watch;
@@ -11,6 +9,8 @@ mod watch;
 use std::fs;
 use std::path::Path;
 
+use blklab_core::fio::job_file::{self, Place};
+use blklab_core::fio::output;
 use blklab_core::recorder::{TraceRecorder, Window};
 use blklab_core::result::{DiskCounters, RunResult};
 use blklab_core::units::{Nanos, Sector};
@@ -93,9 +93,10 @@ impl Job {
         match config.driver {
             Driver::Fio => {
                 let devices = partitions::make(device, &plan, capacity)?;
+                let places: Vec<_> = devices.into_iter().map(Place::whole).collect();
+                let text = job_file::write(&plan, &places, config.seed)?;
                 let path = directory.join("fio.job");
-                fs::write(&path, fio_file::write(&plan, &devices, config.seed))
-                    .map_err(|error| format!("{}: {error}", path.display()))?;
+                fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))?;
             }
             Driver::Native => native::check(&plan)?,
         }
@@ -182,7 +183,7 @@ impl Job {
             let line = line.or_else(|| text.lines().next()).unwrap_or("failed without a word");
             return Err(format!("fio: {}", line.trim_start_matches("fio: ")));
         }
-        let jobs = fio_result::read(&read("fio.json")?, &self.plan)?;
+        let jobs = output::read(&read("fio.json")?, &self.plan)?;
         Ok(RunResult { duration_ns: ended.duration_ns, jobs, overview_stride: 1, ..RunResult::default() })
     }
 

@@ -1,15 +1,31 @@
-//! The job file that real fio is given: one section per process, with partitions of the
-//! disk in the place of files.
+//! The job file that real fio is given: one section per process, each file where the rig has it.
 //!
-//! The simulator lays files on the bare disk, one behind the other. Here each is a
+//! The simulator lays files on the bare disk, one behind the other. In a guest each is a
 //! partition at the same place, so that both rigs move the same sectors and no file system
-//! stands between. What depends on how fio counts clones (file names, `offset_increment`,
-//! a `startdelay` drawn from a range) is written out for each process.
+//! stands between; on a real disk they are files, or pieces of the device. What depends on how
+//! fio counts clones (file names, `offset_increment`, a `startdelay` drawn from a range) is
+//! written out for each process.
 
 use std::fmt::Write;
 
-use blklab_core::workload::options;
-use blklab_core::workload::plan::{Plan, ProcessSpec};
+use crate::workload::options;
+use crate::workload::plan::{Plan, ProcessSpec};
+
+/// Where one of the plan's files lies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// What fio opens.
+    pub path: String,
+    /// The byte of it at which the file begins, if it is a piece of what has others beside it.
+    pub piece_from: Option<u64>,
+}
+
+impl Place {
+    /// All of what lies at `path`.
+    pub fn whole(path: impl Into<String>) -> Place {
+        Place { path: path.into(), piece_from: None }
+    }
+}
 
 /// Options that say which files there are, or that are written out below.
 const WRITTEN_OUT: &[&str] = &[
@@ -26,6 +42,9 @@ const WRITTEN_OUT: &[&str] = &[
     "cgroup_weight",
 ];
 
+/// Options that say how much of a file is used: written out where it is a piece of a device.
+const SIZES: &[&str] = &["size", "filesize"];
+
 /// Options that hold for the first clone only: the others belong to its group.
 const OF_THE_FIRST: &[&str] = &["stonewall", "new_group"];
 
@@ -35,23 +54,34 @@ const REPEATS: &[&str] = &["randrepeat", "allrandrepeat"];
 /// Options that the clone's number changes the meaning of.
 const OFFSETS: &[&str] = &["offset", "offset_increment", "offset_align"];
 
-/// The job file. `devices` has the path of each of the plan's files; `seed` is for the jobs
-/// that do not name their own.
-pub fn write(plan: &Plan, devices: &[String], seed: u64) -> String {
+/// The job file. `places` has where each of the plan's files is; `seed` is for the jobs that do
+/// not name their own.
+///
+/// # Errors
+/// One line: a process has several files, and they are pieces of one device, of which fio knows
+/// only one offset.
+pub fn write(plan: &Plan, places: &[Place], seed: u64) -> Result<String, String> {
     let mut text = String::new();
     for process in &plan.processes {
         let cgroup = &plan.cgroups[usize::from(process.cgroup.0)].path;
-        section(&mut text, process, cgroup, devices, seed);
+        section(&mut text, process, cgroup, places, seed)?;
     }
-    text
+    Ok(text)
 }
 
-fn section(text: &mut String, process: &ProcessSpec, cgroup: &str, devices: &[String], seed: u64) {
+fn section(
+    text: &mut String,
+    process: &ProcessSpec,
+    cgroup: &str,
+    places: &[Place],
+    seed: u64,
+) -> Result<(), String> {
     let job = &process.job;
     let named = |name: &str| options::find(name).map_or_else(|| name.to_owned(), |row| row.name.to_owned());
     let given: Vec<_> = job.given.iter().map(|(name, value)| (named(name), value)).collect();
     let has = |wanted: &str| given.iter().any(|(name, _)| name == wanted);
     let offset_by_clone = has("offset_increment");
+    let piece = piece(process, places)?;
     let mut line = |name: &str, value: &str| {
         let _ = if value.is_empty() { writeln!(text, "{name}") } else { writeln!(text, "{name}={value}") };
     };
@@ -60,14 +90,19 @@ fn section(text: &mut String, process: &ProcessSpec, cgroup: &str, devices: &[St
         let name = name.as_str();
         let skip = WRITTEN_OUT.contains(&name)
             || (OF_THE_FIRST.contains(&name) && process.clone > 0)
-            || (OFFSETS.contains(&name) && offset_by_clone);
+            || (OFFSETS.contains(&name) && (offset_by_clone || piece.is_some()))
+            || (SIZES.contains(&name) && piece.is_some());
         if !skip {
             line(name, value);
         }
     }
-    let files: Vec<_> = process.regions.iter().map(|region| devices[region.file as usize].as_str()).collect();
+    let files: Vec<_> =
+        process.regions.iter().map(|region| places[region.file as usize].path.replace(':', "\\:")).collect();
     line("filename", &files.join(":"));
-    if offset_by_clone {
+    if let Some((offset, size)) = piece {
+        line("offset", &offset.to_string());
+        line("size", &size.to_string());
+    } else if offset_by_clone {
         line("offset", &process.regions.first().map_or(0, |region| region.start).to_string());
     }
     if !cgroup.is_empty() {
@@ -85,17 +120,67 @@ fn section(text: &mut String, process: &ProcessSpec, cgroup: &str, devices: &[St
             line("randrepeat", "0");
         }
     }
+    Ok(())
+}
+
+/// Offset and size of the piece of a device that the process uses, in bytes; `None` if it has
+/// files of its own.
+fn piece(process: &ProcessSpec, places: &[Place]) -> Result<Option<(u64, u64)>, String> {
+    let from = |file: u32| places[file as usize].piece_from;
+    match process.regions.as_slice() {
+        [region] => Ok(from(region.file).map(|from| (from + region.start, region.length))),
+        regions if regions.iter().all(|region| from(region.file).is_none()) => Ok(None),
+        regions => {
+            let (name, count) = (&process.job.name, regions.len());
+            Err(format!("job '{name}' has {count} files; on a device it can have one"))
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::job::testing::plan;
+    use crate::fio::testing::plan;
 
     fn written(job: &str) -> String {
         let plan = plan(job);
-        let devices: Vec<_> = (1..=plan.files.len()).map(|n| format!("/dev/ublkb0p{n}")).collect();
-        write(&plan, &devices, 7)
+        let places: Vec<_> =
+            (1..=plan.files.len()).map(|n| Place::whole(format!("/dev/ublkb0p{n}"))).collect();
+        write(&plan, &places, 7).expect("every file is whole")
+    }
+
+    /// With the plan's files laid on one device, from `from` bytes on.
+    fn on_device(job: &str, from: u64) -> Result<String, String> {
+        let plan = plan(job);
+        let places: Vec<_> = plan
+            .starts(crate::units::Sector(1 << 21))
+            .iter()
+            .map(|start| Place { path: "/dev/sdx".to_owned(), piece_from: Some(from + start.to_bytes().0) })
+            .collect();
+        write(&plan, &places, 7)
+    }
+
+    #[test]
+    fn pieces_of_one_device_get_their_offsets_and_sizes_in_bytes() {
+        let text = on_device("[a]\nrw=randread\nsize=8m\n[b]\nsize=4m\noffset=1m\n", 0).expect("a file each");
+        assert_eq!(
+            text,
+            "[a]\nrw=randread\nfilename=/dev/sdx\noffset=0\nsize=8388608\nrandseed=7\nrandrepeat=0\n\
+             [b]\nfilename=/dev/sdx\noffset=9437184\nsize=4194304\nrandseed=7\nrandrepeat=0\n"
+        );
+    }
+
+    #[test]
+    fn several_files_of_one_process_cannot_be_pieces_of_a_device() {
+        let error = on_device("[a]\nnrfiles=3\nsize=9m\n", 0).expect_err("three offsets");
+        assert_eq!(error, "job 'a' has 3 files; on a device it can have one");
+    }
+
+    #[test]
+    fn a_colon_in_a_path_is_told_apart_from_the_next_file() {
+        let plan = plan("[a]\nsize=1m\n");
+        let text = write(&plan, &[Place::whole("/mnt/a:b/0")], 7).expect("one file");
+        assert!(text.contains("filename=/mnt/a\\:b/0\n"), "{text}");
     }
 
     #[test]

@@ -5,10 +5,10 @@
 
 use std::collections::BTreeMap;
 
-use blklab_core::result::{
+use crate::result::{
     DirectionResult, HistogramColumns, JobResult, LATENCY_BOUNDS_NS, LatencySummary, SampleSummary,
 };
-use blklab_core::workload::plan::{Plan, ProcessSpec};
+use crate::workload::plan::{Plan, ProcessSpec};
 use serde::Deserialize;
 
 const MS: u64 = 1_000_000;
@@ -208,8 +208,8 @@ mod tests {
     use std::process::Command;
 
     use super::*;
-    use crate::job::fio_file;
-    use crate::job::testing::plan;
+    use crate::fio::job_file::{self, Place};
+    use crate::fio::testing::plan;
 
     #[test]
     fn shares_are_taken_in_the_order_of_their_bounds() {
@@ -236,9 +236,11 @@ mod tests {
         let plan = plan(
             "[a]\nrw=randrw\nbs=4k\nsize=256k\nnumjobs=2\nfsync=16\n[b]\nstonewall\nrw=write\nbs=64k\nsize=512k\n",
         );
-        let files: Vec<_> =
-            (0..plan.files.len()).map(|n| folder.path().join(n.to_string()).display().to_string()).collect();
-        std::fs::write(folder.path().join("fio.job"), fio_file::write(&plan, &files, 3)).expect("written");
+        let files: Vec<_> = (0..plan.files.len())
+            .map(|n| Place::whole(folder.path().join(n.to_string()).display().to_string()))
+            .collect();
+        let text = job_file::write(&plan, &files, 3).expect("every file is whole");
+        std::fs::write(folder.path().join("fio.job"), text).expect("written");
         let words = ["--output-format=json+", "--output=fio.json", "fio.job"];
         let Ok(output) = Command::new("fio").args(words).current_dir(folder.path()).output() else {
             println!("skipped: fio is not installed");

@@ -1,0 +1,79 @@
+//! A job file for real fio, and what fio says of it.
+
+use std::collections::BTreeMap;
+
+use blklab_core::fio::job_file::{self, Place};
+use blklab_core::fio::output;
+use blklab_core::result::RunResult;
+use blklab_core::units::{Bytes, Sector};
+use blklab_core::workload::plan::{self, FileKind, FilePlan, Plan};
+use pyo3::prelude::*;
+use serde_json::json;
+
+use crate::{Run, bad_input, job_file as parse, surroundings};
+
+/// A job file, laid on room of some size.
+#[pyclass(frozen)]
+pub struct FioJob {
+    plan: Plan,
+    seed: u64,
+    room: Bytes,
+}
+
+#[pymethods]
+impl FioJob {
+    #[new]
+    fn new(
+        text: &str,
+        path: &str,
+        env: BTreeMap<String, String>,
+        ignore_unsupported: bool,
+        room_bytes: u64,
+        seed: u64,
+    ) -> PyResult<FioJob> {
+        let (host, memory) = surroundings(BTreeMap::new())?;
+        let file = parse(text, path, env, ignore_unsupported, &host.0, &memory.0)?;
+        let room = Bytes(room_bytes);
+        let plan = plan::plan(&file, room, seed).map_err(bad_input)?;
+        Ok(FioJob { plan, seed, room })
+    }
+
+    /// What it does, as JSON.
+    fn describe(&self) -> String {
+        let starts = self.plan.starts(Sector(self.room.sectors()));
+        let file = |(file, start): (&FilePlan, Sector)| {
+            json!({
+                "path": file.path,
+                "is_device": file.kind == FileKind::Device,
+                "size_bytes": file.size.0,
+                "start_bytes": start.to_bytes().0,
+            })
+        };
+        let files: Vec<_> = self.plan.files.iter().zip(starts).map(file).collect();
+        let jobs = || self.plan.processes.iter().map(|process| &process.job);
+        json!({
+            "files": files,
+            "processes": self.plan.processes.len(),
+            "ends_by_ns": self.plan.ends_by().map(|end| end.0),
+            "writes": jobs().any(|job| job.access.rw.writes() || job.access.rw.trims()),
+            "direct": jobs().all(|job| job.queueing.direct),
+        })
+        .to_string()
+    }
+
+    /// The job file for fio: `places` are path and, in a device, first byte of each file.
+    fn write(&self, places: Vec<(String, Option<u64>)>) -> PyResult<String> {
+        let places: Vec<_> =
+            places.into_iter().map(|(path, piece_from)| Place { path, piece_from }).collect();
+        if places.len() != self.plan.files.len() {
+            return Err(bad_input(format!("{} places for {} files", places.len(), self.plan.files.len())));
+        }
+        job_file::write(&self.plan, &places, self.seed).map_err(bad_input)
+    }
+
+    /// The processes' results, from what fio has written as ``json+``.
+    fn read(&self, text: &str, duration_ns: u64) -> PyResult<Run> {
+        let jobs = output::read(text, &self.plan).map_err(bad_input)?;
+        Ok(Run::new(&RunResult { duration_ns, jobs, overview_stride: 1, ..RunResult::default() }))
+    }
+}

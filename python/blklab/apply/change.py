@@ -1,0 +1,335 @@
+"""Apply and undo: each whole, or not at all.
+
+The record is written first, then the rules file (and tuned's profile), then udev is told, then
+every setting is read back and set directly where udev has not. If anything of that fails, all of
+it is taken back. A process that is killed leaves a record of what it was about to do.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from blklab.apply import choice, keys, profile, record, rule
+from blklab.apply.keys import Key
+from blklab.apply.programs import Programs, udev_runs
+from blklab.apply.record import Before, Entry
+from blklab.apply.rivals import rivals
+from blklab.devices import modules, queue
+from blklab.devices.deciders.influence import Influence
+from blklab.devices.queue import IOSCHED, SCHEDULER, Queue, same
+from blklab.devices.roots import Roots
+from blklab.devices.text import shown
+from blklab.errors import BlklabError, InputError, RunError, nearest
+from blklab.files import write_whole
+from blklab.live.borrowed import put_back
+from blklab.live.signals import Signals
+
+FORMS = ("auto", "udev", "tuned")
+_TUNED = "tuned profile"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything that `carry_out` will do."""
+
+    entry: Entry
+    earlier: list[Entry]
+    disks: list[Queue]
+    rules: str
+    """The whole rules file."""
+    profile: str
+    """The whole profile of tuned; empty if none is needed."""
+    module: str
+    """To be loaded first; empty if none is."""
+    rivals: dict[str, list[Influence]]
+    """By disk, those who would undo it."""
+    notes: list[str] = field(default_factory=list)
+
+
+def plan(target: Queue, settings: Mapping[str, str], of: str, form: str, roots: Roots) -> Plan:
+    """What it takes to make the disk, or all of its model or kind, be set so.
+
+    InputError if the kernel does not have the scheduler, or nothing tells the disk from others.
+    """
+    if form not in FORMS:
+        raise InputError(f"--as: no '{shown(form)}'{nearest(form, FORMS)}")
+    earlier = record.load(roots)
+    if earlier and not earlier[-1].done:
+        raise InputError("the last apply was interrupted; first: blklab undo")
+    settings = choice.beside(rule.wanted(_rules(earlier), target, roots), settings)
+    module = _module(target, settings, roots)
+    key, names = _key(target, of, settings, roots)
+    disks = [queue.named(name, roots) for name in names]
+    against = {disk.name: rivals(disk, settings, roots) for disk in disks}
+    tuned_is_one = any(one.by == _TUNED for found in against.values() for one in found)
+    with_tuned = form == "tuned" or (form == "auto" and tuned_is_one)
+    entry = Entry(
+        number=max((one.number for one in earlier), default=0) + 1,
+        time=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        key=key,
+        settings=dict(settings),
+        disks=[Before(one.name, keys.of_one(one, roots), one.settings()) for one in disks],
+        tuned=profile.active_without(roots) if with_tuned else None,
+    )
+    entries = [*earlier, entry]
+    entry.profile = _new_profile(entries, roots)
+    made = Plan(entry, earlier, disks, _rules(entries), entry.profile, module, against)
+    if form == "tuned" and not profile.can_hold(entry.part):
+        raise InputError("--as tuned: tuned sets schedulers and read_ahead_kb only")
+    if with_tuned:
+        # The profile takes the place of what tuned's other sections say.
+        for name, found in against.items():
+            against[name] = [one for one in found if not _held_by_profile(one, entry)]
+    return made
+
+
+def carry_out(made: Plan, roots: Roots, programs: Programs) -> list[str]:
+    """Do it; what was not as expected, in lines. After an error everything is as before."""
+    _check_may_write(roots)
+    with (
+        record.alone(roots),
+        record.undisturbed((disk.name for disk in made.disks), roots),
+        Signals.guarding() as signals,
+    ):
+        if record.load(roots) != made.earlier:
+            raise RunError("another blklab has applied or undone something meanwhile; try again")
+        _check_ours(made.earlier, roots)
+        return _carried_out(made, signals, roots, programs)
+
+
+def _carried_out(made: Plan, signals: Signals, roots: Roots, programs: Programs) -> list[str]:
+    for disk, before in zip(made.disks, made.entry.disks, strict=True):
+        before.before = disk.settings()
+    entries = [*made.earlier, made.entry]
+    record.save(entries, roots)
+    try:
+        notes = _load_module(made, programs)
+        _write_files(made.rules, made.profile, roots)
+        notes += _tell_udev(made.disks, roots, programs)
+        notes += _tell_tuned(made.entry.tuned, profile.NAME, made.profile, programs)
+        for disk, before in zip(made.disks, made.entry.disks, strict=True):
+            set_directly = disk.write_all(made.entry.settings)
+            if set_directly and udev_runs(roots):
+                listed = ", ".join(set_directly)
+                notes.append(f"{disk.name}: udev has not set {listed}; set directly")
+            _check_all(disk, made.entry.settings)
+            before.after = disk.settings()
+    except BaseException as error:
+        signals.hold()
+        left = _take_back(made.entry, made.earlier, roots, programs)
+        signals.release()
+        if left and isinstance(error, BlklabError):
+            raise RunError(f"{error}; and not put back: {'; '.join(left)}") from error
+        raise
+    made.entry.done = True
+    record.save(entries, roots)
+    return notes
+
+
+def undo(roots: Roots, programs: Programs) -> tuple[Entry, list[str]]:
+    """Take back the latest entry: its settings, its rules, its profile. What could not be put
+    back stands in lines. InputError if there is none, or the files are no longer ours."""
+    if not record.load(roots):
+        raise InputError("nothing is applied; there is nothing to undo")
+    _check_may_write(roots)
+    with record.alone(roots), Signals.guarding() as signals, contextlib.ExitStack() as stack:
+        entries = record.load(roots)
+        if not entries:
+            raise RunError("another blklab has undone it meanwhile")
+        names = (disk.name for disk in entries[-1].disks)
+        stack.enter_context(record.undisturbed(names, roots))
+        signals.hold()
+        if entries[-1].done:
+            _check_ours(entries, roots)
+            # From here on, only going on with undoing leads anywhere.
+            entries[-1].done = False
+            record.save(entries, roots)
+        left = _take_back(entries[-1], entries[:-1], roots, programs)
+        signals.release()
+        return entries[-1], left
+
+
+def _take_back(entry: Entry, others: list[Entry], roots: Roots, programs: Programs) -> list[str]:
+    notes = []
+    content = _profile(others)
+    _write_files(_rules(others), content, roots)
+    if udev_runs(roots):
+        programs.run(["udevadm", "control", "--reload"])
+    if entry.tuned is not None and not content:
+        back = " ".join(entry.tuned)
+        notes += _tell_tuned(entry.tuned, back, back or "off", programs)
+    for one in entry.disks:
+        notes += _restore(one, roots)
+    record.save(others, roots)
+    return notes
+
+
+def _restore(one: Before, roots: Roots) -> list[str]:
+    """Put back what this entry has changed, or has had changed by the kernel."""
+    try:
+        disk = _again(one, roots)
+    except InputError:
+        return [f"{shown(one.name)} is not there; nothing of it was put back"]
+    if disk is None:
+        return [f"{shown(one.name)} is another disk now; nothing of it was put back"]
+    # One that was killed on its way has no picture of after: everything may have been changed.
+    after = one.after
+    new_scheduler = not after or after.get(SCHEDULER) != one.before.get(SCHEDULER)
+    wanted = {
+        name: value
+        for name, value in one.before.items()
+        if after.get(name) != value or (new_scheduler and name.startswith(IOSCHED))
+    }
+    return put_back(disk, wanted)
+
+
+def _again(one: Before, roots: Roots) -> Queue | None:
+    """The same disk, whatever it is called now."""
+    for name in [one.name, *queue.disks(roots)] if one.identity else []:
+        with contextlib.suppress(InputError):
+            disk = queue.named(name, roots)
+            if keys.of_one(disk, roots) == one.identity:
+                return disk
+    if one.identity:
+        queue.named(one.name, roots)
+        return None
+    return queue.named(one.name, roots)
+
+
+def _key(
+    target: Queue, of: str, settings: Mapping[str, str], roots: Roots
+) -> tuple[Key, list[str]]:
+    """The first key that means this disk, and of keys for one only this one."""
+    found: list[str] = []
+    for key in keys.key(of, target, roots):
+        meant = rule.disks([rule.Part(key, settings)], roots)
+        found = list(meant)
+        if target.name in meant and (of != "id" or len(meant) == 1):
+            return key, found
+    if target.name in found:
+        others = ", ".join(shown(name) for name in found if name != target.name)
+        raise InputError(
+            f"{shown(target.name)}: {others} call themselves the same; use --for model"
+        )
+    raise InputError(f"{shown(target.name)}: no udev rule can tell it from others; use --for kind")
+
+
+def _module(target: Queue, settings: Mapping[str, str], roots: Roots) -> str:
+    """The module to load for the scheduler; empty if there is none to load."""
+    wanted = settings.get(SCHEDULER)
+    if wanted is None:
+        return ""
+    available = target.schedulers().available
+    if wanted in available:
+        return ""
+    name = shown(target.name)
+    if available == ("none",):
+        raise InputError(
+            f"{name}: no scheduler fits it; see the disks below: blklab devices {name}"
+        )
+    loadable = modules.loadable(roots)
+    if wanted not in loadable:
+        every = [*available, *loadable]
+        raise InputError(f"{name}: this kernel has no scheduler '{wanted}'{nearest(wanted, every)}")
+    if line := modules.blocked([loadable[wanted]], roots).get(loadable[wanted]):
+        raise InputError(f"{name}: the module {loadable[wanted]} may not be loaded: {line}")
+    return loadable[wanted]
+
+
+def _load_module(made: Plan, programs: Programs) -> list[str]:
+    if not made.module:
+        return []
+    # The kernel loads it by itself when udev sets the scheduler at the next boot.
+    wrong = programs.run(["modprobe", made.module])
+    return [wrong] if wrong else []
+
+
+def _rules(entries: Sequence[Entry]) -> str:
+    return rule.text([entry.part for entry in entries])
+
+
+def _new_profile(entries: Sequence[Entry], roots: Roots) -> str:
+    with_tuned = [entry for entry in entries if entry.tuned is not None]
+    parts = []
+    for entry in with_tuned:
+        names = rule.disks([entry.part], roots)
+        parts.append((entry.part, [queue.named(name, roots) for name in names]))
+    return profile.text(parts, with_tuned[0].tuned or [], roots) if with_tuned else ""
+
+
+def _profile(entries: Sequence[Entry]) -> str:
+    """As it was written with the latest of them: it names disks as they were then."""
+    return entries[-1].profile if entries else ""
+
+
+def _held_by_profile(one: Influence, entry: Entry) -> bool:
+    return one.by == _TUNED and one.attribute in (SCHEDULER, "read_ahead_kb") and (
+        one.attribute in entry.settings
+    )  # fmt: skip
+
+
+def _write_files(rules: str, content: str, roots: Roots) -> None:
+    for path, text in ((rule.place(roots), rules), (profile.place(roots), content)):
+        if text:
+            write_whole(path, text)
+        else:
+            path.unlink(missing_ok=True)
+    if not content:
+        with contextlib.suppress(OSError):
+            profile.place(roots).parent.rmdir()
+
+
+def _tell_udev(disks: Sequence[Queue], roots: Roots, programs: Programs) -> list[str]:
+    if not udev_runs(roots):
+        return ["udev is not running here: set directly; the rule counts where udev runs"]
+    commands = [["udevadm", "control", "--reload"]]
+    commands += [
+        ["udevadm", "trigger", "--action=change", f"/sys/block/{disk.name}"] for disk in disks
+    ]
+    commands += [["udevadm", "settle", "--timeout=30"]]
+    return [wrong for words in commands if (wrong := programs.run(words))]
+
+
+def _tell_tuned(
+    before: list[str] | None, names: str, content: str, programs: Programs
+) -> list[str]:
+    if before is None or not content:
+        return []
+    words = ["tuned-adm", "profile", *names.split()] if names else ["tuned-adm", "off"]
+    wrong = programs.run(words)
+    return [f"{wrong}; type: {shlex.join(words)}"] if wrong else []
+
+
+def _check_all(disk: Queue, settings: Mapping[str, str]) -> None:
+    """All together once more: one setting may have changed another."""
+    for name, value in settings.items():
+        found = disk.read(name)
+        if not same(found, value):
+            raise queue.DifferentError(disk.name, name, value, found)
+
+
+def _check_may_write(roots: Roots) -> None:
+    """InputError with what to type, before anything is changed."""
+    for path in (rule.place(roots), record.path(roots)):
+        there = next(place for place in path.parents if place.exists())
+        if not os.access(there, os.W_OK | os.X_OK):
+            command = shlex.join(["sudo", str(Path(sys.argv[0]).absolute()), *sys.argv[1:]])
+            raise InputError(f"{path}: needs root; type: {shown(command)}")
+
+
+def _check_ours(entries: Sequence[Entry], roots: Roots) -> None:
+    """InputError if somebody else has written or changed our files."""
+    for path, text in (
+        (rule.place(roots), _rules(entries)),
+        (profile.place(roots), _profile(entries)),
+    ):
+        found = path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
+        if found != text and found:
+            raise InputError(f"{path} is not as blklab wrote it; move it away first")

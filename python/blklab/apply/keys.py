@@ -1,0 +1,121 @@
+"""Which disks are meant: one by what it calls itself, all of its model, or all of its kind.
+
+A key is what a udev rule compares. It is taken from sysfs where the kernel itself has a name for
+the disk, because that is there before any rule; of udev's own properties only where there is no
+other. Letters that mean something in a rule or a pattern become ``?``, so a name from a disk can
+be anything.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from blklab.devices.queue import Queue
+from blklab.devices.roots import Roots
+from blklab.devices.text import shown
+from blklab.errors import InputError, nearest
+from blklab.udev import node
+from blklab.udev.node import Device
+
+KINDS = ("id", "model", "kind")
+
+_OF_ONE = (
+    ("ATTR", "wwid"),
+    ("ATTRS", "wwid"),
+    ("ATTR", "serial"),
+    ("ATTRS", "cid"),
+    ("ATTRS", "serial"),
+    ("ATTR", "dm/uuid"),
+    ("ATTR", "md/uuid"),
+    ("ATTR", "loop/backing_file"),
+)
+_OF_UDEV = ("ID_SERIAL", "ID_WWN")
+_OF_MODEL = ("model", "name")
+_FAMILIES = ("nvme", "sd", "vd", "mmcblk", "xvd", "dm-", "md", "loop", "zram", "ublk", "nbd")
+_PLAIN = re.compile(r"[A-Za-z0-9_.:+=,@/ -]")
+_MATCH = re.compile(
+    r"(KERNEL|ATTRS?\{[a-z_/]+\}|ENV\{[A-Z_]+\})==\"[A-Za-z0-9_.:+=,@/?* -]+\"", re.ASCII
+)
+# Bytes that are no UTF-8 are read as \xff; nobody can say how many letters udev takes them for.
+_ODD = re.compile(r"\\x[0-9a-f]{2}|[^\x00-\x7f]+")
+
+
+@dataclass(frozen=True)
+class Key:
+    """What is compared, and how to call it."""
+
+    kind: str
+    """Of `KINDS`."""
+    matches: tuple[str, ...]
+    """Parts of a rule: ``ATTRS{wwid}=="naa.5000"``."""
+
+    @property
+    def text(self) -> str:
+        """For a person."""
+        return ", ".join(self.matches)
+
+
+def key(kind: str, queue: Queue, roots: Roots) -> list[Key]:
+    """Keys of that kind that fit the disk, the best first. InputError if it has none."""
+    if kind not in KINDS:
+        raise InputError(f"--for: no '{shown(kind)}'{nearest(kind, KINDS)}")
+    device = node.device(queue.disk, roots)
+    makers = {"id": _of_one, "model": _of_model, "kind": _of_kind}
+    found = makers[kind](device, queue.name)
+    if found:
+        return [Key(kind, matches) for matches in found]
+    name = shown(queue.name)
+    others = {"id": "kind", "model": "id", "kind": "id"}
+    raise InputError(f"{name} says nothing that tells its {kind}; use --for {others[kind]}")
+
+
+def of_one(queue: Queue, roots: Roots) -> str:
+    """What tells this disk from others, to know it again; empty if it says nothing."""
+    found = _of_one(node.device(queue.disk, roots), queue.name)
+    return ", ".join(found[0]) if found else ""
+
+
+def check(key: Key) -> None:
+    """InputError if a key that was read from a file is none that `key` makes."""
+    if key.kind not in KINDS or not key.matches or not all(map(_MATCH.fullmatch, key.matches)):
+        raise InputError(f"not a key of blklab's: {shown(key.text)}")
+
+
+def pattern(text: str) -> str:
+    """A pattern of udev that fits `text`, and does no harm in a rule."""
+    made = _ODD.sub("\0", text)
+    return "".join("*" if sign == "\0" else sign if _PLAIN.match(sign) else "?" for sign in made)
+
+
+def _of_one(device: Device, _: str) -> list[tuple[str, ...]]:
+    found: list[tuple[str, ...]] = []
+    for word, name in _OF_ONE:
+        nodes = device.parents[:1] if word == "ATTR" else device.parents[1:2]
+        value = next((text for each in nodes if (text := each.attribute(name))), "")
+        # A name of stars alone would fit every disk.
+        if re.search(r"[A-Za-z0-9]{3}", pattern(value)):
+            found.append((f'{word}{{{name}}}=="{pattern(value.rstrip())}"',))
+    for name in _OF_UDEV:
+        value = (device.database or {}).get(name, "")
+        if re.search(r"[A-Za-z0-9]{3}", pattern(value)):
+            found.append((f'ENV{{{name}}}=="{pattern(value)}"',))
+    return found
+
+
+def _of_model(device: Device, _: str) -> list[tuple[str, ...]]:
+    for name in _OF_MODEL:
+        # Not further up: a USB hub has a name too.
+        for each in device.parents[1:2]:
+            value = (each.attribute(name) or "").rstrip()
+            if re.search(r"[A-Za-z0-9]{3}", pattern(value)):
+                return [(f'ATTRS{{{name}}}=="{pattern(value)}"',)]
+    return []
+
+
+def _of_kind(device: Device, name: str) -> list[tuple[str, ...]]:
+    rotational = device.node.attribute("queue/rotational")
+    family = next((word for word in _FAMILIES if name.startswith(word)), "")
+    if rotational not in ("0", "1") or not family:
+        return []
+    return [(f'KERNEL=="{family}*"', f'ATTR{{queue/rotational}}=="{rotational}"')]

@@ -1,0 +1,74 @@
+"""A profile of tuned that keeps tuned from undoing what is applied.
+
+tuned gives each disk to one section, that of the lowest ``priority`` first. The profile includes
+those that are active and has, for the disk, a section of its own before theirs, with the same
+scheduler and read-ahead as the udev rule. The rest of the settings stays with the rule: the
+kernel leaves a scheduler alone that is set again, with its tunables.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from blklab.apply.rule import Part
+from blklab.devices.deciders import tuned
+from blklab.devices.queue import SCHEDULER, Queue
+from blklab.devices.roots import Roots
+from blklab.udev import node
+
+NAME = "blklab"
+_FIRST = "# Written by blklab; do not edit. See: blklab status, blklab undo"
+_OPTIONS = {SCHEDULER: "elevator", "read_ahead_kb": "readahead"}
+_SAFE = re.compile(r"[A-Za-z0-9_.-]+", re.ASCII)
+_PROPERTIES = ("ID_SERIAL", "ID_WWN", "DM_UUID", "MD_UUID")
+
+
+def place(roots: Roots) -> Path:
+    """Where the profile is: tuned 2.23 has a directory for profiles, earlier ones have not."""
+    newer = any((top / "tuned/profiles").is_dir() for top in (roots.etc, roots.usr / "lib"))
+    return roots.etc / ("tuned/profiles" if newer else "tuned") / NAME / "tuned.conf"
+
+
+def can_hold(part: Part) -> bool:
+    """Whether there is anything for tuned in it."""
+    return any(name in _OPTIONS for name in part.settings)
+
+
+def text(parts: Sequence[tuple[Part, Sequence[Queue]]], before: Sequence[str], roots: Roots) -> str:
+    """The profile for these, each with the disks that it means; `before` were active."""
+    lines = [_FIRST, "[main]", "summary=What blklab has applied to disks"]
+    if before:
+        lines.append(f"include={','.join(before)}")
+    sections = [
+        _section(part, disk, roots) for part, disks in parts if can_hold(part) for disk in disks
+    ]
+    # The latest has the lowest priority, and so the first word.
+    for number, section in enumerate(sections, 1):
+        lines += ["", f"[blklab_{number}]", "type=disk", f"priority={-10 - number}", *section]
+    return "\n".join(lines) + "\n"
+
+
+def _section(part: Part, disk: Queue, roots: Roots) -> list[str]:
+    options = [
+        f"{option}={part.settings[name]}"
+        for name, option in _OPTIONS.items()
+        if name in part.settings
+    ]
+    return [_device(disk, roots), *options]
+
+
+def _device(disk: Queue, roots: Roots) -> str:
+    """By udev's name for it, or by the kernel's, which may change at the next boot."""
+    known = node.device(disk.disk, roots).database or {}
+    for name in _PROPERTIES:
+        # tuned's files know no quoting: what is not plain is any one sign.
+        if value := known.get(name, ""):
+            return f"devices_udev_regex=^{name}={re.sub(r'[^A-Za-z0-9_:-]', '.', value)}$"
+    return f"devices={disk.name}"
+
+
+def active_without(roots: Roots) -> list[str]:
+    """The active profiles but ours; a name that tuned would not load is left out."""
+    return [name for name in tuned.active(roots) if name != NAME and _SAFE.fullmatch(name)]

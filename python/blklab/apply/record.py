@@ -1,0 +1,138 @@
+"""What was applied and what was before: a file that is written before anything is changed.
+
+``/var/lib/blklab/applied.json``, or in the directory that ``BLKLAB_STATE`` names. Entries are a
+stack: the latest is undone first, so what was before it is what is there after.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from blklab.apply import choice, keys
+from blklab.apply.keys import Key
+from blklab.apply.rule import Part
+from blklab.devices.roots import HERE, Roots
+from blklab.devices.text import shown
+from blklab.errors import InputError, RunError
+from blklab.files import write_whole
+from blklab.live.borrowed import KIND
+from blklab.live.journal import Journal, default_directory
+
+_FORMAT = 1
+VARIABLE = "BLKLAB_STATE"
+
+
+@dataclass
+class Before:
+    """One disk as it was before, and as it was right after."""
+
+    name: str
+    identity: str
+    """What it calls itself; empty if it says nothing."""
+    before: dict[str, str]
+    after: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass
+class Entry:
+    """One `blklab apply`."""
+
+    number: int
+    time: str
+    key: Key
+    settings: dict[str, str]
+    disks: list[Before]
+    tuned: list[str] | None = None
+    """The profiles that were active, if a profile of ours took their place."""
+    profile: str = ""
+    """The whole profile of tuned as of this entry."""
+    done: bool = False
+    """False while it is being done; if that was the end of it, the entry can be undone."""
+
+    @property
+    def part(self) -> Part:
+        """As the rule has it."""
+        return Part(self.key, self.settings)
+
+
+def path(roots: Roots) -> Path:
+    """Where the file is."""
+    own = os.environ.get(VARIABLE)
+    return (Path(own) if own else roots.var / "lib/blklab") / "applied.json"
+
+
+@contextlib.contextmanager
+def alone(roots: Roots) -> Iterator[None]:
+    """Nobody else applies or undoes meanwhile. RunError if somebody is at it."""
+    directory = path(roots).parent
+    directory.mkdir(parents=True, exist_ok=True)
+    # The directory itself is the lock: it leaves no file behind, and a killed process frees it.
+    handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError:
+        raise RunError(f"{directory}: another blklab applies or undoes at this moment") from None
+    finally:
+        os.close(handle)
+
+
+@contextlib.contextmanager
+def undisturbed(disks: Iterable[str], roots: Roots) -> Iterator[None]:
+    """No live run has these disks meanwhile. BusyError if one has; InputError if one that was
+    killed has left a disk changed, which would be taken for how it was before."""
+    own = roots.var / "lib/blklab/journal"
+    journal = Journal(default_directory() if roots.var == HERE.var else own)
+    with contextlib.ExitStack() as stack:
+        for name in sorted(disks):
+            key = f"{KIND}-{name}"
+            stack.enter_context(journal.locked(key, shown(name)))
+            if journal.read(key) is not None:
+                raise InputError(
+                    f"{shown(name)}: a run that was killed has left it changed; "
+                    "first: blklab restore"
+                )
+        yield
+
+
+def load(roots: Roots) -> list[Entry]:
+    """All entries, the latest last. InputError if the file is not ours."""
+    place = path(roots)
+    try:
+        document = json.loads(place.read_text(encoding="utf-8"))
+        if document["format"] != _FORMAT:
+            raise InputError(f"{place}: format {document['format']}, expected {_FORMAT}")
+        return [_entry(one) for one in document["entries"]]
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise InputError(f"{place}: {error.strerror or error}") from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InputError(f"{place}: not what blklab has written ({error})") from error
+
+
+def save(entries: list[Entry], roots: Roots) -> None:
+    """Replace the file; remove it with the last entry. RunError if it cannot be written."""
+    place = path(roots)
+    if not entries:
+        place.unlink(missing_ok=True)
+        return
+    document = {"format": _FORMAT, "entries": [asdict(entry) for entry in entries]}
+    write_whole(place, json.dumps(document, indent=1) + "\n")
+
+
+def _entry(row: Mapping[str, Any]) -> Entry:
+    key = Key(row["key"]["kind"], tuple(row["key"]["matches"]))
+    disks = [Before(**one) for one in row["disks"]]
+    entry = Entry(**{**row, "key": key, "disks": disks, "settings": dict(row["settings"])})
+    # Whatever comes from a file goes into rules only if we could have written it.
+    keys.check(entry.key)
+    choice.check(entry.settings)
+    return entry

@@ -1,0 +1,35 @@
+"""Who would undo what is applied: everybody that comes later and wants something else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from blklab.apply import rule
+from blklab.devices.deciders import order
+from blklab.devices.deciders.influence import Influence
+from blklab.devices.queue import Queue, same
+from blklab.devices.roots import Roots
+
+_RULE = "udev rule"
+_IGNORED = "kernel command line"
+
+
+def rivals(disk: Queue, wanted: Mapping[str, str], roots: Roots) -> list[Influence]:
+    """Those that set one of these attributes after our rule, to something else or to what is
+    not known, in the order in which they come."""
+    return [
+        one
+        for one in order.influences(disk, roots)
+        if one.attribute in wanted
+        and one.by != _IGNORED
+        and (one.value is None or not same(one.value, wanted[one.attribute]))
+        and _comes_later(one)
+    ]
+
+
+def _comes_later(one: Influence) -> bool:
+    if one.by != _RULE:
+        return True
+    name = Path(one.file).name
+    return name != rule.NAME and (one.program or name > rule.NAME)

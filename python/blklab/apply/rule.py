@@ -1,0 +1,81 @@
+"""The rules file that blklab writes, whole, from everything that is applied.
+
+One line for each setting, all with the same key, in the order in which they can be set. What was
+applied last stands first, and its disks skip the rest: no event sets one scheduler after another.
+The name sorts behind what distributions ship (``60-...``),
+and behind ``60-persistent-storage.rules``, which brings in the properties that a key may need.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from blklab.apply.keys import Key
+from blklab.devices import queue
+from blklab.devices.queue import Queue
+from blklab.devices.roots import Roots
+from blklab.udev import judge
+from blklab.udev.files import ordered
+from blklab.udev.judge import Effect
+
+NAME = "99-blklab.rules"
+_FIRST = "# Written by blklab; do not edit. See: blklab status, blklab undo"
+_END = "blklab_end"
+_ALWAYS = ('ACTION=="add|change"', 'SUBSYSTEM=="block"', 'ENV{DEVTYPE}=="disk"')
+
+
+@dataclass(frozen=True)
+class Part:
+    """What one `apply` set."""
+
+    key: Key
+    settings: Mapping[str, str]
+
+
+def place(roots: Roots) -> Path:
+    """Where the file is."""
+    return roots.etc / "udev/rules.d" / NAME
+
+
+def text(parts: Sequence[Part]) -> str:
+    """The file, for parts in the order in which they were applied; empty if there is none."""
+    if not parts:
+        return ""
+    lines = [_FIRST]
+    # Of one key, only the last would ever be reached.
+    latest: dict[Key, Part] = {}
+    for part in reversed(parts):
+        latest.setdefault(part.key, part)
+    for part in latest.values():
+        head = ", ".join([*_ALWAYS, *part.key.matches])
+        lines += ["", *(f'{head}, ATTR{{queue/{name}}}="{value}"'
+                        for name, value in part.settings.items())]  # fmt: skip
+        lines[-1] += f', GOTO="{_END}"'
+    return "\n".join([*lines, "", f'LABEL="{_END}"']) + "\n"
+
+
+def effects(content: str, disk: Queue, roots: Roots) -> list[Effect]:
+    """What this content of the file would do to a disk beside all other rules."""
+    with tempfile.TemporaryDirectory() as directory:
+        candidate = Path(directory) / NAME
+        candidate.write_text(content, encoding="utf-8")
+        others = [path for path in ordered(roots) if path.name != NAME]
+        files = sorted([*others, candidate], key=lambda path: path.name)
+        found = judge.effects(disk.disk, "change", roots, files)
+    return [effect for effect in found if effect.line.file == candidate]
+
+
+def wanted(content: str, disk: Queue, roots: Roots) -> dict[str, str]:
+    """The settings that the file means for a disk; nothing if it is not meant."""
+    found = effects(content, disk, roots)
+    return {effect.attribute: effect.value for effect in found if effect.value is not None}
+
+
+def disks(parts: Sequence[Part], roots: Roots) -> dict[str, dict[str, str]]:
+    """Every disk of this machine that these parts mean, with what they want of it."""
+    content = text(parts)
+    every = {name: wanted(content, queue.named(name, roots), roots) for name in queue.disks(roots)}
+    return {name: settings for name, settings in every.items() if settings}

@@ -1,0 +1,129 @@
+"""Does what was applied still hold? If not, who has changed it?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from blklab.apply import choice, rule
+from blklab.apply.record import Entry
+from blklab.apply.rivals import rivals
+from blklab.devices import queue
+from blklab.devices.deciders import order
+from blklab.devices.deciders.influence import Influence
+from blklab.devices.queue import QueueError, same
+from blklab.devices.roots import Roots
+from blklab.devices.text import shown
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One attribute of one disk."""
+
+    attribute: str
+    wanted: str
+    found: str | None
+    """None if it cannot be read."""
+    by: Influence | None
+    """Who had the last word on it, if that is not our rule."""
+
+    @property
+    def holds(self) -> bool:
+        """Whether it is as it was applied."""
+        return self.found is not None and same(self.found, self.wanted)
+
+
+@dataclass(frozen=True)
+class OfDisk:
+    """A disk that something is applied to."""
+
+    name: str
+    settings: tuple[Setting, ...]
+    rivals: tuple[Influence, ...]
+    """Who would undo it at the next boot, or event."""
+
+
+@dataclass(frozen=True)
+class Status:
+    """All of it."""
+
+    entries: tuple[Entry, ...]
+    disks: tuple[OfDisk, ...]
+    missing: tuple[str, ...]
+    """Disks that it was applied to and that are not there now."""
+    rule_is_there: bool
+    """Whether the rules file is as it was written."""
+
+    @property
+    def holds(self) -> bool:
+        """Whether everything is as it was applied, and nothing was interrupted."""
+        settings = (one for disk in self.disks for one in disk.settings)
+        return (
+            self.rule_is_there
+            and all(entry.done for entry in self.entries)
+            and all(one.holds for one in settings)
+        )
+
+
+def status(entries: Sequence[Entry], roots: Roots) -> Status:
+    """Of these entries of the record."""
+    parts = [entry.part for entry in entries]
+    meant = rule.disks(parts, roots)
+    place = rule.place(roots)
+    there = place.read_text(encoding="utf-8", errors="replace") if place.exists() else ""
+    recorded = {disk.name for entry in entries for disk in entry.disks}
+    return Status(
+        tuple(entries),
+        tuple(_of_disk(name, meant[name], roots) for name in sorted(meant)),
+        tuple(sorted(recorded - set(meant))),
+        there == rule.text(parts),
+    )
+
+
+def lines(now: Status) -> list[str]:
+    """For a person."""
+    told = []
+    for entry in now.entries:
+        broken = "" if entry.done else "; interrupted, undo it"
+        told.append(f"{entry.number}. {choice.text(entry.settings)}")
+        told.append(f"    for {entry.key.text}, applied {entry.time}{broken}")
+    for disk in now.disks:
+        told.append("")
+        told += _lines(disk)
+    told += [f"{shown(name)}: not there, or not as it called itself" for name in now.missing]
+    if not now.rule_is_there:
+        told += ["", f"{rule.NAME} is gone or was changed; after a reboot nothing of it holds"]
+    return told
+
+
+def _lines(disk: OfDisk) -> list[str]:
+    wrong = [one for one in disk.settings if not one.holds]
+    told = [f"{shown(disk.name)}: {'holds' if not wrong else 'does not hold'}"]
+    for one in wrong:
+        found = "cannot be read" if one.found is None else f"is {shown(one.found)}"
+        by = f"; {one.by.by} {shown(one.by.place)}" if one.by else ""
+        name = one.attribute.removeprefix(queue.IOSCHED)
+        told.append(f"    {name} {found}, {one.wanted} was applied{by}")
+    told += [f"    may be undone by {rival_text(one)}" for one in disk.rivals]
+    return told
+
+
+def rival_text(one: Influence) -> str:
+    """``udev rule FILE:LINE, which sets scheduler to kyber``."""
+    what = "something" if one.value is None else shown(one.value)
+    doubt = f" ({shown(one.why)})" if not one.sure else ""
+    return f"{one.by} {shown(one.place)}, which sets {shown(one.attribute)} to {what}{doubt}"
+
+
+def _of_disk(name: str, wanted: dict[str, str], roots: Roots) -> OfDisk:
+    disk = queue.named(name, roots)
+    against = rivals(disk, wanted, roots)
+    settings = []
+    for attribute, value in wanted.items():
+        try:
+            found: str | None = disk.read(attribute)
+        except QueueError:
+            found = None
+        last = order.last_word(against, attribute)
+        settings.append(Setting(attribute, value, found, last))
+    return OfDisk(name, tuple(settings), tuple(against))

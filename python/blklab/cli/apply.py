@@ -1,0 +1,185 @@
+"""``blklab apply``, ``status`` and ``undo``: settings that stick, and back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from blklab.cli import complete
+
+if TYPE_CHECKING:
+    from blklab.apply.change import Plan
+
+
+def apply(
+    device: Annotated[
+        str | None,
+        typer.Argument(
+            help="The disk: sda, /dev/disk/by-id/...; with --from, by default those it was "
+            "measured on.",
+            autocompletion=complete.device,
+        ),
+    ] = None,
+    scheduler: Annotated[
+        str | None,
+        typer.Argument(
+            help="name[:tunable=value,...]: bfq:low_latency=0.", autocompletion=complete.scheduler
+        ),
+    ] = None,
+    result: Annotated[
+        Path | None,
+        typer.Option("--from", help="Take the recommendation of this results.json or directory."),
+    ] = None,
+    of_disk: Annotated[
+        str | None, typer.Option(help="With --from: whose, if it is of several disks.")
+    ] = None,
+    objective: Annotated[
+        str,
+        typer.Option(
+            help="With --from: throughput, latency or both.", autocompletion=complete.objective
+        ),
+    ] = "both",
+    preset: Annotated[str | None, typer.Option(help="Settings with a name; see --presets.")] = None,
+    nr_requests: Annotated[
+        int | None, typer.Option(min=1, help="Requests that may wait in the queue.")
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="Another setting of queue/; repeatable."),
+    ] = None,
+    which: Annotated[
+        str, typer.Option("--for", help="id: this disk; model or kind: all of its model or kind.")
+    ] = "id",
+    form: Annotated[
+        str, typer.Option("--as", help="udev or tuned; auto: tuned where it would undo a rule.")
+    ] = "auto",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show all, change nothing.")] = False,
+    presets: Annotated[bool, typer.Option("--presets", help="List the presets and end.")] = False,
+) -> None:
+    """Set a disk's scheduler and settings, now and after every reboot."""
+    from blklab.apply import change, choice, programs
+    from blklab.apply import presets as known
+    from blklab.devices import queue
+    from blklab.devices.roots import HERE
+    from blklab.errors import InputError
+
+    if presets:
+        _print_presets()
+        return
+    if sum(given is not None for given in (scheduler, result, preset)) > 1:
+        raise InputError("apply: give one of a scheduler, --from and --preset")
+    if result is not None:
+        scheduler, said = choice.of_result(result, of_disk, objective)
+        print(f"{result}: {said}")
+    if device is None and result is None:
+        raise InputError("apply: say which disk; see: blklab devices")
+    if device is not None:
+        targets = [queue.find(device, HERE)]
+    else:
+        assert result is not None
+        found = choice.disks_of_result(result, of_disk, HERE)
+        targets = [queue.named(name, HERE) for name in found]
+    parts = [choice.of_queue(settings or [])]
+    if nr_requests is not None:
+        parts.append({"nr_requests": str(nr_requests)})
+    if preset is not None:
+        named = known.find(preset)
+        scheduler = named.scheduler or None
+        parts.insert(0, named.queue)
+        print(f"{preset}: {named.said}.\nMeasured: {named.measured}.")
+    for target in targets:
+        chosen = [choice.parse(scheduler, target)] if scheduler else []
+        made = change.plan(target, choice.together(*chosen, *parts), which, form, HERE)
+        _print_plan(made, dry_run=dry_run)
+        if not dry_run:
+            for note in change.carry_out(made, HERE, programs.HERE):
+                print(f"note: {note}")
+            print("applied, and read back; see: blklab status, blklab undo")
+
+
+def status(
+    as_json: Annotated[bool, typer.Option("--json", help="Machine-readable.")] = False,
+) -> None:
+    """Say whether what was applied still holds; exit code 1 if not."""
+    from dataclasses import asdict
+
+    from blklab.apply import record
+    from blklab.apply import status as states
+    from blklab.cli import console
+    from blklab.devices.roots import HERE
+
+    entries = record.load(HERE)
+    now = states.status(entries, HERE)
+    if as_json:
+        console.print_json({"format": 1, "holds": now.holds, **asdict(now)})
+    elif entries:
+        print("\n".join(states.lines(now)))
+    else:
+        print("nothing is applied")
+    if not now.holds:
+        raise typer.Exit(1)
+
+
+def undo(
+    everything: Annotated[
+        bool, typer.Option("--all", help="Everything, not only the latest.")
+    ] = False,
+) -> None:
+    """Take back the latest apply: every setting and file as it was before."""
+    from blklab.apply import change, choice, programs, record
+    from blklab.devices.roots import HERE
+    from blklab.errors import RunError
+
+    wrong = []
+    for _ in record.load(HERE) if everything else [None]:
+        entry, left = change.undo(HERE, programs.HERE)
+        print(f"undone: {entry.number}. {choice.text(entry.settings)}, for {entry.key.text}")
+        wrong += left
+    if wrong:
+        raise RunError("; ".join(wrong))
+
+
+def _print_presets() -> None:
+    from blklab.apply import presets
+    from blklab.cli import console
+
+    console.print_terms(
+        (name, f"{preset.said}. Measured: {preset.measured}.")
+        for name, preset in presets.PRESETS.items()
+    )
+    console.print_terms([("not settings of a disk", f"{presets.NOT_SETTINGS}.")])
+
+
+def _print_plan(made: Plan, *, dry_run: bool) -> None:
+    from blklab.apply import choice
+    from blklab.apply.status import rival_text
+    from blklab.devices.queue import IOSCHED, same
+    from blklab.devices.text import shown
+
+    settings = made.entry.settings
+    print(f"{choice.text(settings)}, for {made.entry.key.text}")
+    for disk, before in zip(made.disks, made.entry.disks, strict=True):
+        changes = [
+            f"{name.removeprefix(IOSCHED)} {before.before.get(name, '-')} -> {value}"
+            for name, value in settings.items()
+            if not same(before.before.get(name, ""), value)
+        ]
+        print(f"{shown(disk.name)}: {', '.join(map(shown, changes)) or 'already set so'}")
+    if dry_run:
+        _print_files(made)
+    for name, found in made.rivals.items():
+        for one in found:
+            print(f"warning: {shown(name)}: may be undone by {rival_text(one)}")
+
+
+def _print_files(made: Plan) -> None:
+    from blklab.apply import profile, rule
+    from blklab.devices.roots import HERE
+
+    if made.module:
+        print(f"\nwould load the module {made.module}")
+    print(f"\nwould write {rule.place(HERE)}:\n\n{made.rules}")
+    if made.profile:
+        print(f"would write {profile.place(HERE)}, and make it tuned's profile:\n\n{made.profile}")

@@ -1,0 +1,34 @@
+"""``blklab restore``: undo what a killed blklab has left on this machine."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+
+def restore(
+    forget: Annotated[
+        str | None,
+        typer.Option(
+            help="Drop what is written down of this disk, since it is right as it is now.",
+            metavar="DISK",
+        ),
+    ] = None,
+) -> None:
+    """Put back the settings of disks and remove the test files that a killed blklab has left."""
+    from blklab.errors import RunError
+    from blklab.live import left
+    from blklab.live.journal import Journal, default_directory
+
+    journal = Journal(default_directory())
+    if forget is not None:
+        print(left.forget(journal, forget))
+        return
+    found = left.restore(journal)
+    for line in found.done:
+        print(line)
+    if found.problems:
+        raise RunError("; ".join(found.problems))
+    if not found.done:
+        print("nothing to restore")

@@ -1,0 +1,124 @@
+"""Repeat until the answer is known, or until the time is spent.
+
+After each repeat of everything it is looked whether every disk and load has its answer. The
+intervals by which that is judged, then and at the end, hold at all numbers of repeats together
+(`blklab.statistics`), so looking often makes no false winner.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from itertools import groupby
+from typing import Any
+
+from blklab.compare.analyse import analyse
+from blklab.compare.execute import execute
+from blklab.compare.measurement import Measurement
+from blklab.compare.plan import Planned, Setup, plan
+from blklab.compare.words import factor
+from blklab.errors import InputError
+from blklab.rigs import Rig
+from blklab.statistics import visible
+from blklab.units import duration_text
+
+REPEATS_MAX = 1000
+"""However large the budget is."""
+_TYPICAL = 10
+_UNITS_S = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+# By how much runs of the same differ: quiet flash or a quiet hard disk, and busier ones.
+_SPREADS = (0.02, 0.10)
+
+
+@dataclass(frozen=True)
+class Stopped:
+    """How it came to its end."""
+
+    budget_s: float
+    repeats: int
+    why: str
+    """For a person."""
+
+
+def seconds(text: str) -> float:
+    """``90s``, ``10m``, ``2h``, ``1d`` or a number of seconds. InputError if it is none of it."""
+    number, unit = (text[:-1], text[-1]) if text[-1:] in _UNITS_S else (text, "s")
+    try:
+        value = float(number) * _UNITS_S[unit]
+    except ValueError:
+        value = 0.0
+    if not 0 < value < float("inf"):
+        raise InputError(f"--budget: expected a time as 90s, 10m or 2h, found '{text}'")
+    return value
+
+
+def blocks(setup: Setup) -> list[list[Planned]]:
+    """All repeats that there can be, each with its runs in their order."""
+    runs = plan(replace(setup, repeats=REPEATS_MAX))
+    return [list(block) for _, block in groupby(runs, key=lambda planned: planned.repeat)]
+
+
+def execute_within(
+    repeats: list[list[Planned]],
+    rig: Rig,
+    budget_s: float,
+    objective: str,
+    threads: int,
+    done: Callable[[Measurement], None],
+    clock: Callable[[], float] = time.monotonic,
+) -> tuple[list[Measurement], Stopped]:
+    """Repeat after repeat, until every disk and load has its answer by `objective`, or there is
+    no time for another one as long as the longest was. At least one."""
+    measured: list[Measurement] = []
+    start_s, longest_s, count = clock(), 0.0, 0
+    why = f"{REPEATS_MAX} repeats are the most there are"
+    for block in repeats:
+        begun_s = clock()
+        measured += execute(block, rig, threads, done)
+        count += 1
+        longest_s = max(longest_s, clock() - begun_s)
+        if _is_known(measured, objective):
+            why = "the answer is known"
+            break
+        if clock() - start_s + longest_s > budget_s:
+            why = "the budget is spent"
+            break
+    return sorted(measured, key=_order(repeats[0])), Stopped(budget_s, count, why)
+
+
+def outlook(repeats: int | None, schedulers: int, *, anytime: bool) -> str:
+    """What difference will show, in words: of so many repeats, None if that is not known yet."""
+    count = repeats or _TYPICAL
+    seen = [(visible(count, spread, schedulers, anytime=anytime), spread) for spread in _SPREADS]
+    if any(math.isinf(ratio) for ratio, _ in seen):
+        return f"{count} repeat{'s show' if count > 1 else ' shows'} no difference, however large"
+    parts = [f"{factor(ratio)} if runs of the same differ by {part:.0%}" for ratio, part in seen]
+    return f"{count} repeats show a difference of {', of '.join(parts)}"
+
+
+def to_json(stopped: Stopped) -> dict[str, Any]:
+    """As the set-up of results keeps it; ``text`` for a person."""
+    text = (
+        f"{stopped.why} after {stopped.repeats} repeat{'s' * (stopped.repeats != 1)}; "
+        f"the budget was {duration_text(stopped.budget_s * 1e9)}"
+    )
+    return asdict(stopped) | {"text": text}
+
+
+def _is_known(measured: list[Measurement], objective: str) -> bool:
+    """Of every disk and load; where nothing can be compared, more repeats do not help."""
+    cells = analyse(measured, objective, anytime=True).cells
+    verdicts = [cell.verdicts[objective] for cell in cells]
+    return all(verdict is None or verdict.is_settled for verdict in verdicts)
+
+
+def _order(block: list[Planned]) -> Callable[[Measurement], tuple[int, ...]]:
+    """As people expect it: by disk, load, scheduler, then repeat."""
+    places = {(one.disk.label, one.workload.name, one.scheduler): one.place[:3] for one in block}
+
+    def key(measured: Measurement) -> tuple[int, ...]:
+        return (*places[measured.disk, measured.workload, measured.scheduler], measured.repeat)
+
+    return key

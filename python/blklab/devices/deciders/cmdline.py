@@ -1,0 +1,27 @@
+"""``elevator=`` on the kernel's command line, which kernels since 5.0 ignore."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from blklab.devices import modules, reading
+from blklab.devices.deciders.influence import Influence
+from blklab.devices.queue import Queue
+from blklab.devices.roots import Roots
+
+# "block: remove legacy IO schedulers", in Linux 5.0, made the option say that it does nothing.
+_IGNORED_SINCE = 5
+
+
+def influences(_: Queue, roots: Roots) -> Iterator[Influence]:
+    """One for each ``elevator=``."""
+    release = modules.release(roots)
+    major = re.match(r"\d+", release)
+    ignored = major is None or int(major[0]) >= _IGNORED_SINCE
+    why = f"Linux {release} ignores elevator=, as all since 5.0 do" if ignored else ""
+    for word in reading.value(roots.proc / "cmdline").split():
+        if word.startswith("elevator="):
+            value = word.removeprefix("elevator=")
+            file = str(roots.proc / "cmdline")
+            yield Influence("kernel command line", file, 0, "scheduler", value, not why, why)

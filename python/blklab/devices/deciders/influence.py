@@ -1,0 +1,69 @@
+"""One line of one file that sets something of a disk's queue, or may do so."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from blklab.devices import reading
+
+# What a shell's line writes to, and what it writes; of a pattern or a variable only the end.
+_TARGET = re.compile(
+    r"/sys/(?:block|class/block)/(?P<disk>[^/\s\"']+)/queue/(?P<attribute>[a-z_]+(?:/[a-z_]+)?)"
+)
+_ECHOED = re.compile(r"\becho\s+(?:-n\s+)?[\"']?(?P<value>[A-Za-z0-9_-]+)[\"']?\s*>")
+_QUEUE = re.compile(r"queue/(?P<attribute>scheduler|nr_requests|read_ahead_kb|iosched/[a-z_]+)")
+
+
+@dataclass(frozen=True)
+class Influence:
+    """What somebody sets, where that is written, and how sure it is that it counts."""
+
+    by: str
+    """``udev rule``, ``tuned profile`` ..."""
+    file: str
+    line: int
+    """From 1; 0 where a whole file says it."""
+    attribute: str
+    """Below ``queue``."""
+    value: str | None
+    """None if that is not to be told from the text."""
+    sure: bool
+    why: str = ""
+    """If it is not sure."""
+    program: bool = False
+    """A program that udev runs after all rules."""
+
+    @property
+    def place(self) -> str:
+        """``file:line``."""
+        return f"{self.file}:{self.line}" if self.line else self.file
+
+
+def in_shell(by: str, file: Path, number: int, text: str, disk: str) -> Iterator[Influence]:
+    """What a shell's command line does to the queue of `disk`."""
+    targets = list(_TARGET.finditer(text))
+    echoed = _ECHOED.findall(text)
+    for place, target in enumerate(targets):
+        named = target["disk"]
+        known = not re.search(r"[$%`{]", named)
+        if known and not fnmatchcase(disk, named):
+            continue
+        value = echoed[place] if len(echoed) == len(targets) else None
+        why = "" if known else f"which disks {named} stands for is not known"
+        if value is None:
+            why = why or "what the command writes is not known"
+        yield Influence(by, str(file), number, target["attribute"], value, not why, why)
+    if not targets and (found := _QUEUE.search(text)):
+        why = "for which disk is not known"
+        yield Influence(by, str(file), number, found["attribute"], None, False, why)
+
+
+def in_script(by: str, file: Path, disk: str) -> Iterator[Influence]:
+    """The same for each line of a script that is no comment."""
+    for number, line in enumerate(reading.script(file), 1):
+        if not line.lstrip().startswith("#"):
+            yield from in_shell(by, file, number, line, disk)

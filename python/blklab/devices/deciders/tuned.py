@@ -1,0 +1,188 @@
+"""tuned's active profile: its ``[disk]`` and ``[sysfs]`` plugins, tuned.conf(5).
+
+Behaviour after tuned 2.20. Of a profile that includes others, the including one's word counts.
+Each disk belongs to the first section of the kind ``disk`` that it fits: by ``priority``, the
+lowest first, then as they stand. ``devices_udev_regex`` is looked for in the disk's udev
+properties, one ``KEY=value`` a line. Several active profiles are read one after the other.
+tuned sets a disk again whenever it starts or its profile changes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from blklab.devices import reading
+from blklab.devices.deciders.influence import Influence
+from blklab.devices.queue import Queue
+from blklab.devices.roots import Roots
+from blklab.udev import node
+
+_BY = "tuned profile"
+_OF_DISK = {"elevator": "scheduler", "readahead": "read_ahead_kb"}
+_TARGET = re.compile(
+    r"/sys/(?:block|class/block)/(?P<disk>[^/]+)/queue/(?P<attribute>[a-z_]+(?:/[a-z_]+)?)"
+)
+_INCLUDES_MAX = 20
+
+
+@dataclass(frozen=True)
+class Option:
+    """``name = value`` and where it stands."""
+
+    value: str
+    file: Path
+    line: int
+
+
+@dataclass
+class Section:
+    """``[disk]``, or of any name with ``type=disk``."""
+
+    options: dict[str, Option] = field(default_factory=dict)
+
+    def text(self, name: str, default: str = "") -> str:
+        """An option's value."""
+        return self.options[name].value if name in self.options else default
+
+
+def active(roots: Roots) -> list[str]:
+    """The names of the active profiles; none where tuned is not set up."""
+    return reading.value(roots.etc / "tuned/active_profile").split()
+
+
+def is_running(roots: Roots) -> bool:
+    """Whether its daemon is there."""
+    for name in reading.names(roots.proc):
+        if name.isdigit():
+            command = reading.value(roots.proc / name / "cmdline").split("\0")
+            if any(Path(word).name == "tuned" for word in command[:3]):
+                return True
+    return False
+
+
+def directories(roots: Roots) -> list[Path]:
+    """Where profiles are looked for; the first that has one wins."""
+    return [
+        top / place
+        for top in (roots.etc, roots.usr / "lib")
+        for place in ("tuned/profiles", "tuned")
+    ]
+
+
+def profiles(names: Iterable[str], roots: Roots) -> dict[str, Section]:
+    """The sections of these profiles and of those that they include, merged."""
+    sections: dict[str, Section] = {}
+    for name in names:
+        _add(name, sections, roots, [])
+    return sections
+
+
+def influences(queue: Queue, roots: Roots) -> Iterator[Influence]:
+    """What the active profiles set of this disk."""
+    running = is_running(roots)
+    sections = {
+        title: section
+        for title, section in profiles(active(roots), roots).items()
+        if section.text("enabled", "1").lower() not in ("0", "false", "no")
+    }
+    kinds = {title: section.text("type", title) for title, section in sections.items()}
+    of_disks = [section for title, section in sections.items() if kinds[title] == "disk"]
+    for section in sorted(of_disks, key=_priority):
+        fits = _fits(section, queue, roots)
+        if fits is not False:
+            why = "" if fits else "whether its devices_udev_regex fits is not known"
+            for name, attribute in _OF_DISK.items():
+                if option := section.options.get(name):
+                    yield _made(option, attribute, running, why)
+        if fits:
+            break
+    for title, section in sections.items():
+        if kinds[title] == "sysfs":
+            yield from _of_sysfs(section, queue, running)
+
+
+def _priority(section: Section) -> int:
+    text = section.text("priority", "0")
+    return int(text) if re.fullmatch(r"-?\d+", text) else 0
+
+
+def _fits(section: Section, queue: Queue, roots: Roots) -> bool | None:
+    """Whether the section is for this disk; None if that hangs on what udev has not stored."""
+    expression = section.text("devices_udev_regex")
+    if not expression:
+        return _is_among(queue.name, section.text("devices", "*"))
+    device = node.device(queue.disk, roots)
+    if device.database is None:
+        return None
+    known = device.properties | device.database
+    text = "".join(f"{name}={value}\n" for name, value in sorted(known.items()))
+    try:
+        return re.search(expression, text, re.MULTILINE) is not None
+    except re.error:
+        return None
+
+
+def _of_sysfs(section: Section, queue: Queue, running: bool) -> Iterator[Influence]:
+    for path, option in section.options.items():
+        found = _TARGET.fullmatch(path)
+        if found and fnmatchcase(queue.name, found["disk"]):
+            yield _made(option, found["attribute"], running, "")
+
+
+def _made(option: Option, attribute: str, running: bool, why: str) -> Influence:
+    plain = re.fullmatch(r"[A-Za-z0-9_-]+", option.value)
+    why = why or ("" if plain else f"it depends: {option.value}")
+    why = why or ("" if running else "tuned is not running")
+    value = option.value if plain else None
+    return Influence(_BY, str(option.file), option.line, attribute, value, not why, why)
+
+
+def _is_among(name: str, devices: str) -> bool:
+    """``sda, sdb, !sdc`` with patterns: any that is named, none that is excluded."""
+    words = re.split(r"[\s,;]+", devices.strip())
+    excluded = [word[1:] for word in words if word.startswith("!")]
+    named = [word for word in words if word and not word.startswith("!")] or ["*"]
+    return any(fnmatchcase(name, word) for word in named) and not any(
+        fnmatchcase(name, word) for word in excluded
+    )
+
+
+def _add(name: str, sections: dict[str, Section], roots: Roots, seen: list[str]) -> None:
+    path = next(
+        (
+            directory / name / "tuned.conf"
+            for directory in directories(roots)
+            if (directory / name / "tuned.conf").is_file()
+        ),
+        None,
+    )
+    if path is None or name in seen or len(seen) > _INCLUDES_MAX:
+        return
+    own = _sections(path)
+    includes = own["main"].text("include") if "main" in own else ""
+    for other in re.split(r"[\s,;]+", includes):
+        _add(other.removeprefix("-"), sections, roots, [*seen, name])
+    for title, section in own.items():
+        if title not in sections or section.text("replace") in ("1", "true"):
+            sections[title] = Section()
+        # tuned takes "all devices" as said where the later one says nothing.
+        sections[title].options.pop("devices", None)
+        sections[title].options.update(section.options)
+
+
+def _sections(path: Path) -> dict[str, Section]:
+    found: dict[str, Section] = {}
+    title = ""
+    for number, line in enumerate(reading.lines(path), 1):
+        text = re.sub(r"^\s*;.*|(^|\s)#.*", "", line).strip()
+        if text.startswith("[") and text.endswith("]"):
+            title = text[1:-1].strip()
+            found.setdefault(title, Section())
+        elif "=" in text and title:
+            name, value = (part.strip() for part in text.split("=", 1))
+            found[title].options[name] = Option(value, path, number)
+    return found

@@ -1,0 +1,28 @@
+"""udev's rules, when the disk appears and when it changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from blklab.devices.deciders.influence import Influence
+from blklab.devices.queue import Queue
+from blklab.devices.roots import Roots
+from blklab.udev import judge
+
+
+def influences(queue: Queue, roots: Roots) -> Iterator[Influence]:
+    """What the rules do to it, those of both events; a line that does so at both comes once."""
+    at = {action: judge.effects(queue.disk, action, roots) for action in judge.ACTIONS}
+    seen = {(effect.line, effect.attribute) for effect in at["change"]}
+    only_first = [one for one in at["add"] if (one.line, one.attribute) not in seen]
+    for effect in [*only_first, *at["change"]]:
+        yield Influence(
+            "udev rule",
+            str(effect.line.file),
+            effect.line.number,
+            effect.attribute,
+            effect.value,
+            effect.sure,
+            effect.why,
+            effect.program,
+        )

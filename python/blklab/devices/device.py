@@ -1,0 +1,166 @@
+"""Everything that can be told of a block device without root, as plain data."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from blklab.devices import cgroups, identity, modules, mounts, queue, reading, stack
+from blklab.devices.cgroups import Setting
+from blklab.devices.deciders import order
+from blklab.devices.deciders.order import Decision
+from blklab.devices.identity import Identity
+from blklab.devices.mounts import Filesystem, Mount
+from blklab.devices.queue import MissingError, Queue, QueueError, Schedulers
+from blklab.devices.roots import HERE, Roots
+from blklab.udev import node
+
+_SECTOR_BYTES = 512
+"""Of ``size`` in sysfs, whatever the disk's own blocks are."""
+
+
+@dataclass(frozen=True)
+class Device:
+    """A disk, a partition, or what is made of them."""
+
+    name: str
+    kind: str
+    number: str
+    mapped_name: str
+    size_bytes: int
+    rotational: bool | None
+    read_only: bool
+    removable: bool
+    identity: Identity | None
+    """None for partitions: it is the disk's."""
+    ids: tuple[str, ...]
+    queue_depth: int | None
+    """Commands that the device takes at a time, per hardware queue where it has several."""
+    hardware_queues: int
+    schedulers: Schedulers | None
+    """None for partitions, and where there is no choice at all."""
+    loadable: dict[str, str]
+    """Schedulers that would have to be loaded, and their modules."""
+    tunables: dict[str, str]
+    attributes: dict[str, str]
+    cgroups: tuple[Setting, ...]
+    filesystem: Filesystem | None
+    mounts: tuple[Mount, ...]
+    swap: bool
+    partitions: tuple[str, ...]
+    below: tuple[str, ...]
+    above: tuple[str, ...]
+    disks: tuple[str, ...]
+    backing_file: str
+    decision: Decision | None
+
+    @property
+    def node(self) -> str:
+        """``/dev/sda``."""
+        return f"/dev/{self.name.replace('!', '/')}"
+
+    def to_json(self) -> dict[str, Any]:
+        """For a machine; the queue's settings by their names in sysfs."""
+        return {"node": self.node} | asdict(self)
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What is read once for all devices."""
+
+    roots: Roots
+    mounts: list[Mount]
+    swaps: set[str]
+    ids: dict[str, list[str]]
+    loadable: dict[str, str]
+    cgroups: list[Setting]
+
+    @classmethod
+    def read(cls, roots: Roots = HERE) -> Surroundings:
+        """Of the machine at `roots`."""
+        every = mounts.mounts(roots)
+        return cls(
+            roots,
+            every,
+            mounts.swaps(roots),
+            stack.ids(roots),
+            modules.loadable(roots),
+            cgroups.settings(every, roots),
+        )
+
+
+def devices(roots: Roots = HERE) -> list[Device]:
+    """Every disk with its partitions behind it; one that disappears meanwhile is left out."""
+    around = Surroundings.read(roots)
+    found = []
+    for disk in queue.disks(roots):
+        for name in (disk, *stack.partitions(roots.sys / "block" / disk)):
+            with contextlib.suppress(QueueError):
+                found.append(describe(name, around))
+    return found
+
+
+def describe(name: str, around: Surroundings) -> Device:
+    """One device by the kernel's name. GoneError if it disappears while it is looked at."""
+    roots = around.roots
+    directory = roots.sys / "class/block" / name
+    number = reading.value(directory / "dev")
+    whole = None if (directory / "partition").exists() else queue.named(name, roots)
+    mounted = mounts.of_device(name, number, around.mounts, roots)
+    attributes = whole.attributes() if whole else {}
+    rotational = attributes.get("rotational")
+    return Device(
+        name=name,
+        kind=stack.kind(name, roots),
+        number=number,
+        mapped_name=stack.mapped_name(name, roots),
+        size_bytes=int(reading.value(directory / "size") or 0) * _SECTOR_BYTES,
+        rotational=None if rotational is None else rotational == "1",
+        read_only=reading.value(directory / "ro") == "1",
+        removable=reading.value(directory / "removable") == "1",
+        identity=identity.identity(directory) if whole else None,
+        ids=tuple(around.ids.get(name, [])),
+        queue_depth=_depth(directory) if whole else None,
+        hardware_queues=len(reading.names(directory / "mq")),
+        schedulers=_schedulers(whole),
+        loadable=_loadable(whole, around.loadable),
+        tunables=whole.tunables() if whole else {},
+        attributes=attributes,
+        cgroups=tuple(cgroups.of_device(number, around.cgroups)) if whole else (),
+        filesystem=mounts.filesystem(node.device(directory, roots).database, mounted),
+        mounts=tuple(mounted),
+        swap=name in around.swaps,
+        partitions=tuple(stack.partitions(directory)),
+        below=tuple(stack.below(name, around.mounts, roots)),
+        above=tuple(reading.names(directory / "holders")),
+        disks=tuple(stack.disks_below(name, around.mounts, roots)),
+        backing_file=stack.backing_file(name, roots),
+        decision=order.decide(whole, roots) if whole else None,
+    )
+
+
+def _depth(directory: Path) -> int | None:
+    said = reading.value(directory / "device/queue_depth")
+    tags = [
+        reading.value(directory / "mq" / name / "nr_tags")
+        for name in reading.names(directory / "mq")
+    ]
+    known = [int(text) for text in ([said] if said else tags) if text.isdigit()]
+    return max(known, default=None)
+
+
+def _schedulers(whole: Queue | None) -> Schedulers | None:
+    try:
+        return whole.schedulers() if whole else None
+    except MissingError:
+        return None
+
+
+def _loadable(whole: Queue | None, every: dict[str, str]) -> dict[str, str]:
+    found = _schedulers(whole)
+    # A disk whose only choice is none has no queue that a scheduler could sit in.
+    if found is None or found.available == ("none",):
+        return {}
+    return {name: module for name, module in every.items() if name not in found.available}

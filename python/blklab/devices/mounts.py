@@ -1,0 +1,103 @@
+"""What is mounted, used as swap, or known to hold a file system."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from blklab.devices import reading
+from blklab.devices.roots import Roots
+
+_OCTAL = re.compile(r"\\([0-7]{3})")
+# Anonymous device numbers, of file systems that span several devices: btrfs.
+_ANONYMOUS = "0:"
+
+
+@dataclass(frozen=True)
+class Mount:
+    """One line of ``/proc/self/mountinfo``, proc(5)."""
+
+    number: str
+    """``major:minor``."""
+    root: str
+    """Which directory of the file system is mounted."""
+    point: str
+    type: str
+    source: str
+    options: str
+
+
+@dataclass(frozen=True)
+class Filesystem:
+    """As udev's database has it, or else as it is mounted."""
+
+    type: str
+    label: str = ""
+    uuid: str = ""
+
+
+def mounts(roots: Roots) -> list[Mount]:
+    """Every mount that this process sees."""
+    found = []
+    for line in reading.lines(roots.proc / "self/mountinfo"):
+        first, dash, last = line.partition(" - ")
+        before, after = first.split(" "), last.split(" ")
+        if dash and len(before) >= 6 and len(after) >= 2:  # noqa: PLR2004
+            root, point, options = map(_plain, before[3:6])
+            found.append(Mount(before[2], root, point, after[0], _plain(after[1]), options))
+    return found
+
+
+def of_device(name: str, number: str, every: list[Mount], roots: Roots) -> list[Mount]:
+    """Those of one device, by its number or as one of a btrfs's devices."""
+    return [
+        mount
+        for mount in every
+        if mount.number == number
+        or (mount.number.startswith(_ANONYMOUS) and name in sources(mount, roots))
+    ]
+
+
+def sources(mount: Mount, roots: Roots) -> list[str]:
+    """The names of the block devices that a mounted file system lies on."""
+    if not mount.number.startswith(_ANONYMOUS):
+        link = roots.sys / "dev/block" / mount.number
+        return [link.resolve().name] if link.exists() else []
+    if not mount.source.startswith("/dev/"):
+        return []
+    name = (roots.dev / Path(mount.source).relative_to("/dev")).resolve().name
+    for uuid in reading.names(roots.sys / "fs/btrfs"):
+        together = reading.names(roots.sys / "fs/btrfs" / uuid / "devices")
+        if name in together:
+            return together
+    return [name] if (roots.sys / "class/block" / name).exists() else []
+
+
+def holding(path: str, every: list[Mount]) -> Mount | None:
+    """The mount that a file's path is in: the longest mount point, the latest of equals."""
+    inside = [mount for mount in every if Path(path).is_relative_to(mount.point)]
+    return max(reversed(inside), key=lambda mount: len(mount.point), default=None)
+
+
+def swaps(roots: Roots) -> set[str]:
+    """Names of the devices that are used as swap."""
+    rows = (line.split() for line in reading.lines(roots.proc / "swaps")[1:])
+    return {
+        (roots.dev / Path(_plain(row[0])).relative_to("/dev")).resolve().name
+        for row in rows
+        if len(row) > 1 and row[1] == "partition" and row[0].startswith("/dev/")
+    }
+
+
+def filesystem(database: dict[str, str] | None, mounted: list[Mount]) -> Filesystem | None:
+    """What the device holds; None if nothing is known of any."""
+    stored = database or {}
+    if kind := stored.get("ID_FS_TYPE", ""):
+        label = stored.get("ID_FS_LABEL_ENC") or stored.get("ID_FS_LABEL", "")
+        return Filesystem(kind, label, stored.get("ID_FS_UUID", ""))
+    return Filesystem(mounted[0].type) if mounted else None
+
+
+def _plain(text: str) -> str:
+    return _OCTAL.sub(lambda found: chr(int(found[1], 8)), text)

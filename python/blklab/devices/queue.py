@@ -1,0 +1,330 @@
+"""One disk's queue in sysfs: read what it is set to, set one thing and read it back.
+
+An *attribute* is a file below ``/sys/block/DISK/queue``, by its name there: ``scheduler``,
+``nr_requests``, ``iosched/fifo_batch``. Values are the kernel's own words, without the line end;
+of ``scheduler``, which lists all there are, the value is the one in use.
+
+The kernel's side, as of Linux 6.18 (``block/blk-sysfs.c``, ``block/elevator.c`` and the
+schedulers): another scheduler comes with its own defaults, with ``nr_requests`` and, for bfq,
+``wbt_lat_usec`` changed; another ``nr_requests`` resets mq-deadline's ``async_depth``; bfq's
+``strict_guarantees`` raises ``slice_idle``. `in_order` is the order in which nothing that was
+set is undone by what is set later. Many numbers out of range are clipped without a word, so what
+was written is always read back.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import re
+import shlex
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from blklab.devices import reading
+from blklab.devices.roots import HERE, Roots
+from blklab.devices.text import shown
+from blklab.errors import InputError, RunError, nearest
+
+SCHEDULER = "scheduler"
+IOSCHED = "iosched/"
+
+SETTABLE = (
+    "nr_requests",
+    "read_ahead_kb",
+    "wbt_lat_usec",
+    "async_depth",
+    "max_sectors_kb",
+    "nomerges",
+    "rq_affinity",
+    "add_random",
+    "iostats",
+    "rotational",
+)
+"""Attributes beside the scheduler and its tunables that an administrator sets; those that a kernel
+or a disk does not have are left out where they are listed."""
+
+_FIRST = (SCHEDULER, "nr_requests", f"{IOSCHED}strict_guarantees")
+_NUMBER = re.compile(r"[+-]?[0-9]{1,30}")
+_GONE = (errno.ENODEV, errno.ENXIO)
+_DENIED = (errno.EACCES, errno.EPERM, errno.EROFS)
+
+
+class QueueError(RunError):
+    """Something about one attribute of one disk; the message is one line."""
+
+    def __init__(self, disk: str, attribute: str, message: str) -> None:
+        super().__init__(f"{shown(disk)}: {shown(attribute)}: {message}")
+        self.disk = disk
+        self.attribute = attribute
+
+
+class MissingError(QueueError):
+    """This disk, or this kernel, does not have the attribute."""
+
+
+class DeniedError(QueueError):
+    """Not for this user, or for nobody; the message says what to type."""
+
+
+class RefusedError(QueueError):
+    """The kernel does not take the value."""
+
+
+class DifferentError(QueueError):
+    """The kernel took the value and made another of it."""
+
+    def __init__(self, disk: str, attribute: str, wanted: str, found: str) -> None:
+        super().__init__(disk, attribute, f"set to {shown(wanted)} and read back as {shown(found)}")
+        self.wanted = wanted
+        self.found = found
+
+
+class GoneError(QueueError):
+    """The disk is no longer there, or another has its name."""
+
+    def __init__(self, disk: str, attribute: str) -> None:
+        super().__init__(disk, attribute, "the disk is gone")
+
+
+@dataclass(frozen=True)
+class Schedulers:
+    """What ``queue/scheduler`` says."""
+
+    active: str
+    """``none`` too; empty if the kernel marks none of them."""
+    available: tuple[str, ...]
+    """Built in or loaded; a module that is not loaded yet is not among them."""
+
+
+@dataclass(frozen=True)
+class Queue:
+    """The queue of a whole disk. Get one from `find` or `named`."""
+
+    name: str
+    """As in ``/sys/block``, where ``/`` is written ``!``."""
+    disk: Path
+    """The disk's directory in sysfs."""
+    sequence: str
+    """Its ``diskseq``, which no two disks share between two boots; empty where the kernel
+    (before 5.15) has none."""
+
+    def schedulers(self) -> Schedulers:
+        """Which scheduler is active, and which could be at once."""
+        words = self._text(SCHEDULER).split()
+        marked = [word[1:-1] for word in words if word.startswith("[") and word.endswith("]")]
+        # Where there is no choice at all, the kernel sets no brackets.
+        active = marked[0] if marked else words[0] if len(words) == 1 else ""
+        return Schedulers(active, tuple(word.strip("[]") for word in words))
+
+    def read(self, attribute: str) -> str:
+        """The attribute's value. MissingError, DeniedError or GoneError if there is none."""
+        return self.schedulers().active if attribute == SCHEDULER else self._text(attribute)
+
+    def tunables(self) -> dict[str, str]:
+        """Every tunable of the active scheduler by its name, sorted; none has none."""
+        return self._values(IOSCHED)
+
+    def attributes(self) -> dict[str, str]:
+        """Every attribute of the queue itself that can be read, sorted; the active scheduler."""
+        values = self._values("")
+        if SCHEDULER in values:
+            values[SCHEDULER] = self.read(SCHEDULER)
+        return values
+
+    def settings(self) -> dict[str, str]:
+        """The scheduler, its tunables and `SETTABLE`, so far as they are there: what `write_all`
+        needs to bring all of it back, in its order."""
+        values = {name: value for name, value in self.attributes().items() if name in SETTABLE}
+        with contextlib.suppress(MissingError):
+            values[SCHEDULER] = self.read(SCHEDULER)
+        values |= {IOSCHED + name: value for name, value in self.tunables().items()}
+        return {name: values[name] for name in in_order(values)}
+
+    def write(self, attribute: str, value: str) -> None:
+        """Set it, and make sure that it reads back so.
+
+        A QueueError of the right kind if it does not; what was set is then left as it is.
+        """
+        if not value.strip() or not value.isprintable():
+            raise InputError(f"{attribute}: expected a value in one line, found '{shown(value)}'")
+        self._check_same(attribute)
+        try:
+            handle = os.open(self._path(attribute), os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC)
+            try:
+                os.write(handle, value.encode())
+            finally:
+                os.close(handle)
+        except OSError as error:
+            raise self._write_error(attribute, value, error) from error
+        found = self.read(attribute)
+        if not same(found, value):
+            raise DifferentError(self.name, attribute, value, found)
+
+    def write_all(self, settings: Mapping[str, str]) -> list[str]:
+        """Set all of them, in the order of `in_order`; what already reads so is not written.
+
+        The attributes that were written, in order. Ends with the first QueueError.
+        """
+        written = []
+        for attribute in in_order(settings):
+            if not same(self.read(attribute), settings[attribute]):
+                self.write(attribute, settings[attribute])
+                written.append(attribute)
+        return written
+
+    def is_there(self) -> bool:
+        """Whether the name still stands for this very disk."""
+        return self.disk.is_dir() and reading.value(self.disk / "diskseq") == self.sequence
+
+    def _path(self, attribute: str) -> Path:
+        return self.disk / "queue" / attribute
+
+    def _check_same(self, attribute: str) -> None:
+        if not self.is_there():
+            raise GoneError(self.name, attribute)
+
+    def _text(self, attribute: str) -> str:
+        try:
+            return reading.content(self._path(attribute)).strip()
+        except OSError as error:
+            raise self._read_error(attribute, error) from error
+
+    def _values(self, below: str) -> dict[str, str]:
+        self._check_same(below or "queue")
+        values = {}
+        for name in reading.names(self._path(below)):
+            if self._path(below + name).is_dir():
+                continue
+            # Some exist and cannot be read: wbt_lat_usec where write-back throttling is off.
+            with contextlib.suppress(MissingError, DeniedError):
+                values[name] = self._text(below + name)
+        return values
+
+    def _read_error(self, attribute: str, error: OSError) -> QueueError:
+        self._check_same(attribute)
+        if error.errno in _GONE:
+            return GoneError(self.name, attribute)
+        if error.errno in _DENIED:
+            return DeniedError(self.name, attribute, f"not to be read: {error.strerror}")
+        return MissingError(self.name, attribute, self._missing_text(attribute))
+
+    def _write_error(self, attribute: str, value: str, error: OSError) -> QueueError:
+        self._check_same(attribute)
+        if error.errno in _GONE:
+            return GoneError(self.name, attribute)
+        if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.EISDIR):
+            return MissingError(self.name, attribute, self._missing_text(attribute))
+        if error.errno in _DENIED:
+            return DeniedError(self.name, attribute, self._denied_text(attribute, value, error))
+        refused = f"the kernel does not take {shown(value)}: {error.strerror}"
+        if attribute == SCHEDULER:
+            refused += f"; it has {', '.join(self.schedulers().available)}"
+        return RefusedError(self.name, attribute, refused)
+
+    def _missing_text(self, attribute: str) -> str:
+        if not attribute.startswith(IOSCHED):
+            return (
+                f"this disk has no such setting{nearest(attribute, reading.names(self._path('')))}"
+            )
+        with contextlib.suppress(MissingError):
+            scheduler = self.read(SCHEDULER)
+            close = nearest(attribute.removeprefix(IOSCHED), reading.names(self._path(IOSCHED)))
+            return f"the scheduler {scheduler} has no such tunable{close}"
+        return "this disk has no scheduler"
+
+    def _denied_text(self, attribute: str, value: str, error: OSError) -> str:
+        path = self._path(attribute)
+        if error.errno == errno.EROFS:
+            return f"{shown(str(path))} is in a file system mounted read-only, as in a container"
+        if not path.stat().st_mode & 0o222:
+            return "the kernel lets nobody change it"
+        # /sys/block/... for short: the command is to be typed.
+        command = f"echo {shlex.quote(value)} > {shlex.quote(str(path))}"
+        return f"not permitted; type: sudo sh -c {shlex.quote(command)}"
+
+
+def in_order(attributes: Iterable[str]) -> list[str]:
+    """The order in which they can be set without one undoing another."""
+
+    def place(attribute: str) -> tuple[int, bool, str]:
+        first = _FIRST.index(attribute) if attribute in _FIRST else len(_FIRST)
+        # By name: slice_idle, in ms, comes before slice_idle_us, the same more exactly.
+        return first, attribute.startswith(IOSCHED), attribute
+
+    return sorted(attributes, key=place)
+
+
+def same(one: str, other: str) -> bool:
+    """Whether two values are the same to the kernel: ``08`` and ``8`` are."""
+    if _NUMBER.fullmatch(one.strip()) and _NUMBER.fullmatch(other.strip()):
+        return int(one) == int(other)
+    return one.split() == other.split()
+
+
+def find(what: str, roots: Roots = HERE) -> Queue:
+    """The queue of the disk called ``/dev/sda``, ``sda`` or ``/dev/disk/by-id/...``, and of the
+    disk that a partition is on. InputError if there is no such block device."""
+    return named(disk_of(device_name(what, roots), roots), roots)
+
+
+def named(name: str, roots: Roots = HERE) -> Queue:
+    """The queue of the whole disk `name` of ``/sys/block``. InputError if there is none."""
+    disk = roots.sys / "block" / name
+    if name not in disks(roots):
+        raise InputError(f"no disk '{shown(name)}'{nearest(name, map(shown, disks(roots)))}")
+    return Queue(name, disk, reading.value(disk / "diskseq"))
+
+
+def disks(roots: Roots = HERE) -> list[str]:
+    """The whole disks of ``/sys/block``, sorted: no partitions."""
+    return reading.names(roots.sys / "block")
+
+
+def device_name(what: str, roots: Roots = HERE) -> str:
+    """The kernel's name of a disk or partition: of a path by the node it leads to.
+
+    InputError if there is no such block device.
+    """
+    known = reading.names(roots.sys / "class/block")
+    if "/" not in what:
+        if what not in known:
+            raise InputError(f"no block device '{shown(what)}'{nearest(what, map(shown, known))}")
+        return what
+    path = Path(what)
+    if roots.dev != HERE.dev and path.is_relative_to(HERE.dev):
+        path = roots.dev / path.relative_to(HERE.dev)
+    try:
+        path = path.resolve()
+        name = _name_of_node(path, roots)
+        exists = path.exists()
+    except (OSError, RuntimeError, ValueError) as error:
+        # Not to be looked at, a loop of links, or a name with a NUL in it.
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"{shown(what)}: {shown(str(reason))}") from error
+    if name in known:
+        return name
+    if not exists:
+        close = nearest(what, (f"/dev/{shown(one)}" for one in known))
+        raise InputError(f"{shown(what)}: no such device{close}")
+    raise InputError(f"{shown(what)}: not a block device")
+
+
+def disk_of(name: str, roots: Roots = HERE) -> str:
+    """The whole disk of a partition; any other device's own name."""
+    directory = (roots.sys / "class/block" / name).resolve()
+    return directory.parent.name if (directory / "partition").exists() else name
+
+
+def _name_of_node(path: Path, roots: Roots) -> str:
+    if path.is_block_device():
+        # Nodes may have any name; their numbers say what they are.
+        number = path.stat().st_rdev
+        link = roots.sys / f"dev/block/{os.major(number)}:{os.minor(number)}"
+        if link.exists():
+            return link.resolve().name
+    # In sysfs, names that hold a slash (cciss/c0d0) hold an exclamation mark instead.
+    below = path.is_relative_to(roots.dev)
+    return str(path.relative_to(roots.dev)).replace("/", "!") if below else ""

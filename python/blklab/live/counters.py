@@ -1,0 +1,154 @@
+"""The kernel's counters of disks: as they stand, and over the time of a run."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+import numpy as np
+
+from blklab.devices.roots import HERE, Roots
+from blklab.histogram import Ints
+from blklab.result import DiskCounters, Series
+
+_SECTOR_BYTES = 512
+_MS = 1_000_000
+_NONE = np.zeros(0, np.int64)
+
+INTERVAL_NS = 100 * _MS
+"""How often counters are looked at during a run: some 30 us of CPU each."""
+
+
+@dataclass(frozen=True)
+class Counters:
+    """The columns of ``/sys/block/DISK/stat`` (``Documentation/admin-guide/iostats.rst``), in
+    their order; times in ms. Older kernels have fewer."""
+
+    read_ios: int = 0
+    read_merges: int = 0
+    read_sectors: int = 0
+    read_ticks: int = 0
+    write_ios: int = 0
+    write_merges: int = 0
+    write_sectors: int = 0
+    write_ticks: int = 0
+    in_flight: int = 0
+    io_ticks: int = 0
+    in_queue: int = 0
+    discard_ios: int = 0
+    discard_merges: int = 0
+    discard_sectors: int = 0
+    discard_ticks: int = 0
+    flush_ios: int = 0
+    flush_ticks: int = 0
+
+    def __add__(self, other: Counters) -> Counters:
+        return Counters(*(a + b for a, b in zip(self._row(), other._row(), strict=True)))
+
+    def since(self, before: Counters) -> Counters:
+        """What came to them since; what is in flight stays as it is now."""
+        gone = [a - b for a, b in zip(self._row(), before._row(), strict=True)]
+        gone[_IN_FLIGHT] = self.in_flight
+        return Counters(*gone)
+
+    def of_disk(self) -> DiskCounters:
+        """As every rig has them; what the kernel does not count is 0."""
+        return DiskCounters(
+            read_ios=self.read_ios,
+            read_merges=self.read_merges,
+            read_sectors=self.read_sectors,
+            read_ticks_ns=self.read_ticks * _MS,
+            write_ios=self.write_ios,
+            write_merges=self.write_merges,
+            write_sectors=self.write_sectors,
+            write_ticks_ns=self.write_ticks * _MS,
+            flush_ios=self.flush_ios,
+            flush_ticks_ns=self.flush_ticks * _MS,
+            discard_ios=self.discard_ios,
+            discard_ticks_ns=self.discard_ticks * _MS,
+            io_ticks_ns=self.io_ticks * _MS,
+            in_queue_ns=self.in_queue * _MS,
+            joined_ns=0,
+            in_flight_ns=0,
+            service_ns=0,
+            disk_busy_ns=0,
+            depth_max=0,
+        )
+
+    @property
+    def read_bytes(self) -> int:
+        """That the disk has given."""
+        return self.read_sectors * _SECTOR_BYTES
+
+    @property
+    def write_bytes(self) -> int:
+        """That the disk has taken."""
+        return self.write_sectors * _SECTOR_BYTES
+
+    def _row(self) -> tuple[int, ...]:
+        return tuple(getattr(self, field.name) for field in fields(self))
+
+
+_IN_FLIGHT = [field.name for field in fields(Counters)].index("in_flight")
+
+
+def of(devices: Sequence[str], roots: Roots = HERE) -> Counters:
+    """Of disks or partitions by name, together; one that is gone counts as nothing."""
+    total = Counters()
+    for name in devices:
+        total += _read(roots.sys / "class/block" / name / "stat")
+    return total
+
+
+def _read(path: Path) -> Counters:
+    try:
+        numbers = [int(word) for word in path.read_bytes().split()]
+    except OSError:
+        return Counters()
+    return Counters(*numbers[: len(fields(Counters))])
+
+
+class Sampler:
+    """Looks at the counters of disks all along a run, in a thread of its own."""
+
+    def __init__(self, devices: Sequence[str]) -> None:
+        self._devices = devices
+        self._rows: list[Counters] = []
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._look, name="blklab-sampler", daemon=True)
+
+    def __enter__(self) -> Sampler:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def series(self, *, direct: bool) -> Series:
+        """What the disks did, interval by interval. The disk's bytes and I/Os are the processes'
+        own only if all of their I/O is `direct`; else those columns are empty."""
+
+        def steps(name: str) -> Ints:
+            values = np.array([getattr(row, name) for row in self._rows], np.int64)
+            stepped: Ints = values[1:] - values[:-1]
+            return stepped
+
+        in_flight = np.array([row.in_flight * 1000 for row in self._rows[1:]], np.int64)
+        empty = {field.name: _NONE for field in fields(Series) if field.name != "interval_ns"}
+        names = ("read_bytes", "write_bytes", "read_ios", "write_ios") if direct else ()
+        return Series(
+            INTERVAL_NS,
+            **empty | {name: steps(name) for name in names} | {"in_flight_milli": in_flight},
+        )
+
+    def _look(self) -> None:
+        start_s = time.monotonic()
+        while True:
+            self._rows.append(of(self._devices))
+            next_s = start_s + len(self._rows) * INTERVAL_NS / 1e9
+            if self._ended.wait(max(next_s - time.monotonic(), 0)):
+                return

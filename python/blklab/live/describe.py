@@ -1,0 +1,89 @@
+"""A real disk and the machine in words and figures, for the report and the results."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+from typing import Any
+
+from blklab.devices import device
+from blklab.devices.queue import IOSCHED
+from blklab.devices.roots import HERE, Roots
+from blklab.devices.text import shown
+from blklab.live.danger import full_id
+from blklab.live.surroundings import governors
+from blklab.live.target import Target
+from blklab.units import size_text
+
+
+def target(found: Target, roots: Roots = HERE) -> dict[str, Any]:
+    """As ``describe_disk`` of a rig has it; the limits of the first disk below, the settings of
+    all of them."""
+    around = device.Surroundings.read(roots)
+    disks = [device.describe(name, around) for name in found.disks]
+    first = disks[0]
+    told = first.identity
+    size = sum(disk.size_bytes for disk in disks)
+    names = ", ".join(shown(disk.name) for disk in disks)
+    what = f"on {names}" if found.device is None else names
+    return {
+        "name": shown(" ".join(part for part in (told.vendor, told.model) if part) if told else "")
+        or shown(first.name),
+        "summary": f"{what}: {size_text(size)}, {'' if first.rotational else 'not '}rotating",
+        "kind": "hdd" if first.rotational else "ssd",
+        "transport": shown(told.transport) if told else "",
+        "limits": {
+            "capacity_bytes": size,
+            "rotational": bool(first.rotational),
+            "hw_queues": first.hardware_queues,
+            "queue_depth": first.queue_depth,
+            "volatile_write_cache": first.attributes.get("write_cache") == "write back",
+        },
+        "parameters": [row for disk in disks for row in _settings(disk, roots)],
+    }
+
+
+def _settings(disk: device.Device, roots: Roots) -> list[dict[str, str]]:
+    """Everything that its queue is set to, as it was before."""
+    tunables = {IOSCHED + name: value for name, value in disk.tunables.items()}
+    identity = {"id": full_id(disk.name, roots)}
+    identity |= {"firmware": disk.identity.firmware} if disk.identity else {}
+    return [
+        {
+            "key": f"{shown(disk.name)}: {name}",
+            "value": shown(value),
+            "unit": "",
+            "help": "",
+            "source": "as it was before",
+        }
+        for name, value in (identity | disk.attributes | tunables).items()
+    ]
+
+
+def machine(cache: str, roots: Roots = HERE) -> dict[str, Any]:
+    """As ``describe`` of a rig has it."""
+    cpus = len(os.sched_getaffinity(0))
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    kernel = platform.release()
+    fio = subprocess.run(["fio", "--version"], capture_output=True, text=True, check=False)
+    version = shown(fio.stdout.strip())
+    deciding = governors(roots)
+    text = f"Linux {kernel} on {cpus} CPUs, {size_text(memory)} of memory; {version}, cache {cache}"
+    return {
+        "text": text + (f"; CPU frequency: {', '.join(deciding)}" if deciding else ""),
+        "kernel": kernel,
+        "cpus": cpus,
+        "cpu": _cpu(roots),
+        "memory_bytes": memory,
+        "governors": deciding,
+        "fio": version,
+        "cache": cache,
+    }
+
+
+def _cpu(roots: Roots) -> str:
+    for line in (roots.proc / "cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return shown(line.partition(":")[2].strip())
+    return platform.machine()

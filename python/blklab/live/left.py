@@ -1,0 +1,53 @@
+"""What killed processes have left, put right: all kinds of records of the journal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from blklab.errors import InputError, RunError, nearest
+from blklab.live import borrowed, files
+from blklab.live.journal import BusyError, Journal
+
+_KINDS: Mapping[str, Callable[[Journal, str], list[str]]] = {
+    borrowed.KIND: borrowed.recover,
+    files.KIND: files.recover,
+}
+
+
+@dataclass
+class Found:
+    """A line each."""
+
+    done: list[str] = field(default_factory=list)
+    """What was put right, and what a process that lives is at."""
+    problems: list[str] = field(default_factory=list)
+    """What could not be."""
+
+
+def restore(journal: Journal) -> Found:
+    """Put right all that no process that lives is at."""
+    found = Found()
+    keys = journal.keys()
+    for key in keys:
+        kind = key.partition("-")[0]
+        try:
+            with journal.locked(key, key, once=kind == files.KIND):
+                lines = _KINDS[kind](journal, key) if kind in _KINDS else []
+                (found.problems if journal.read(key) else found.done).extend(lines)
+        except BusyError as error:
+            found.done.append(f"{error}: left alone")
+        except RunError as error:
+            found.problems.append(str(error))
+    return found
+
+
+def forget(journal: Journal, disk: str) -> str:
+    """Drop the record of `disk`; a line that says so. InputError if there is none."""
+    key, keys = f"{borrowed.KIND}-{disk}", journal.keys()
+    if key not in keys:
+        known = [other.removeprefix(f"{borrowed.KIND}-") for other in keys]
+        raise InputError(f"--forget: nothing is written down of '{disk}'{nearest(disk, known)}")
+    with journal.locked(key, disk):
+        journal.remove(key)
+    return f"{disk}: forgotten; it stays as it is"

@@ -1,0 +1,181 @@
+"""A job file as real fio gets it for a target, and fio's answer as a result."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from blklab import _core
+from blklab.devices.text import shown
+from blklab.errors import InputError, RunError
+from blklab.live.files import LaidFiles, room_bytes
+from blklab.live.program import Program, confined
+from blklab.live.target import Target
+from blklab.result import Result
+from blklab.rigs import Experiment
+from blklab.units import size_text
+
+DEVICE_FILE_BYTES = 4 << 30
+"""In a directory, what a job that names a device gets instead of it: a file of this size, or less
+where there is no room."""
+_JOB, _OUTPUT = "job.fio", "fio.json"
+# fio's own words of what is wrong stand behind them.
+_FIO = "fio: "
+
+
+@dataclass(frozen=True)
+class Load:
+    """One experiment's job file on one target."""
+
+    job: _core.FioJob
+    told: dict[str, Any]
+    """What `FioJob.describe` says."""
+    target: Target
+
+    @classmethod
+    def of(cls, experiment: Experiment, target: Target, room: int) -> Load:
+        """With `room` bytes for its files, see `room_of`. InputError if the job file is wrong, or
+        if there is no room for them."""
+        if target.device is None:
+            load = cls._on(experiment, target, room)
+            if any(file["is_device"] for file in load.told["files"]):
+                load = cls._on(experiment, target, min(room, DEVICE_FILE_BYTES))
+            if sum(load.sizes) > room:
+                raise InputError(
+                    f"{shown(str(target.path))}: {experiment.job.name} needs "
+                    f"{size_text(sum(load.sizes))} of test files; there is room for "
+                    f"{size_text(room)}, a tenth of the file system stays free"
+                )
+            return load
+        return cls._on(experiment, target, room)
+
+    @classmethod
+    def _on(cls, experiment: Experiment, target: Target, room: int) -> Load:
+        entry = experiment.job
+        try:
+            job = _core.FioJob(
+                entry.text,
+                str(entry.path),
+                dict(os.environ),
+                experiment.ignore_unsupported,
+                room,
+                experiment.seed,
+            )
+        except ValueError as error:
+            text = str(error).replace("the disk has", f"{shown(str(target.path))} has room for")
+            raise InputError(text) from error
+        return cls(job, json.loads(job.describe()), target)
+
+    @property
+    def sizes(self) -> list[int]:
+        """Bytes of each file."""
+        return [file["size_bytes"] for file in self.told["files"]]
+
+    @property
+    def writes(self) -> bool:
+        """Or discards."""
+        return bool(self.told["writes"])
+
+    @property
+    def is_direct(self) -> bool:
+        """All of its I/O goes past the page cache."""
+        return bool(self.told["direct"])
+
+    @property
+    def ends_s(self) -> float | None:
+        """How long it runs, if it has a runtime."""
+        ends_ns = self.told["ends_by_ns"]
+        return None if ends_ns is None else ends_ns / 1e9
+
+    def places(self, laid: LaidFiles | None) -> list[tuple[Path, int, int]]:
+        """Where each file lies: path, first byte, length."""
+        if laid is not None:
+            return [(laid.path(number), 0, size) for number, size in enumerate(self.sizes)]
+        return [
+            (self.target.path, file["start_bytes"], file["size_bytes"])
+            for file in self.told["files"]
+        ]
+
+    def run(
+        self, program: Program, directory: Path, laid: LaidFiles | None, *, warm: bool
+    ) -> tuple[Result, float]:
+        """fio's result, and the CPU time that it took in s. What fio reads and writes lies in
+        `directory`. RunError with fio's own words if it fails."""
+        (directory / _JOB).write_text(self._text(laid, warm=warm))
+        command = [
+            "fio",
+            "--eta=never",
+            "--output-format=json+",
+            f"--output={directory / _OUTPUT}",
+            str(directory / _JOB),
+        ]
+        # Relative to there, the names of files are numbers.
+        ended = program.run(command, directory if laid is None else laid.directory)
+        text = _read(directory / _OUTPUT)
+        if ended.code != 0:
+            raise RunError(f"{_FIO}{_reason(ended.stderr + text)}")
+        try:
+            run = self.job.read(text, 0)
+        except ValueError as error:
+            raise RunError(str(error)) from error
+        result = Result.from_run(run)
+        return _with_duration(result), ended.cpu_s
+
+    def _text(self, laid: LaidFiles | None, *, warm: bool) -> str:
+        places: Sequence[tuple[str, int | None]]
+        if laid is not None:
+            places = [(str(number), None) for number in range(len(self.sizes))]
+        else:
+            places = [(str(path), start) for path, start, _ in self.places(None)]
+        try:
+            text = self.job.write(places)
+        except ValueError as error:
+            raise InputError(str(error)) from error
+        # What the job says itself comes later, and counts.
+        more = (["invalidate=0"] if warm else []) + ([] if confined() else ["thread"])
+        lines = []
+        for line in text.splitlines():
+            lines += [line, *more] if line.startswith("[") else [line]
+        return "\n".join(lines) + "\n"
+
+
+def room_of(target: Target) -> int:
+    """How much test files may take in a directory; how large a device is. InputError if it cannot
+    be used."""
+    return room_bytes(target.path) if target.device is None else _device_bytes(target.path)
+
+
+def _with_duration(result: Result) -> Result:
+    """Until the last process ended, as fio counts it: without fio's own start."""
+    return replace(result, duration_ns=max(job.end_ns for job in result.jobs))
+
+
+def _reason(text: str) -> str:
+    """The line in which fio says what went wrong, else the first one."""
+    lines = [line.strip() for line in text.splitlines() if line.strip() and "{" not in line]
+    said = [line.removeprefix(_FIO) for line in lines if line.startswith(_FIO)]
+    return shown((said or lines or ["failed without a word"])[0])
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(errors="replace")
+    except OSError:
+        return ""
+
+
+def _device_bytes(path: Path) -> int:
+    """How large a device is. InputError if it cannot be opened."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError as error:
+        sudo = "; type sudo in front" if isinstance(error, PermissionError) else ""
+        raise InputError(f"{shown(str(path))}: {error.strerror}{sudo}") from error
+    try:
+        return os.lseek(handle, 0, os.SEEK_END)
+    finally:
+        os.close(handle)

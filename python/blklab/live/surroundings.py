@@ -1,0 +1,133 @@
+"""What else goes on while a run measures: other I/O, other programs, heat."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from blklab.devices.roots import HERE, Roots
+from blklab.devices.text import shown
+from blklab.live.counters import Counters, of
+from blklab.live.target import Target
+from blklab.result import Job
+
+_OTHERS_PART = 0.05
+"""From here on, what others did to a disk or to the CPUs may show in the result."""
+_OTHERS_BYTES_MIN = 1 << 20
+# Steps, so that many runs have few lines to say.
+_CPU_STEPS = (_OTHERS_PART, 0.1, 0.25, 0.5)
+_MILLI = 1000.0
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """How things stand at one moment."""
+
+    disks: Counters
+    device: Counters
+    """Of the target's own device, which may be a partition of a disk."""
+    busy_s: float
+    """CPU time that all programs have used since the start, over all CPUs."""
+    total_s: float
+    """CPU time that there has been."""
+    load: float
+    """Mean of the last minute."""
+
+
+def snapshot(target: Target, roots: Roots = HERE) -> Snapshot:
+    """Of the target's disks and the machine."""
+    busy_s, total_s = _cpu_s(roots)
+    load = float((roots.proc / "loadavg").read_text().split()[0])
+    disks = of(target.disks, roots)
+    device = disks if target.device is None else of([target.device], roots)
+    return Snapshot(disks, device, busy_s, total_s, load)
+
+
+def notes(
+    target: Target,
+    before: Snapshot,
+    after: Snapshot,
+    jobs: Sequence[Job],
+    *,
+    direct: bool,
+    own_cpu_s: float,
+    roots: Roots = HERE,
+) -> list[str]:
+    """A line for each thing that may have disturbed the run."""
+    found = _other_io(before, after, jobs, direct=direct)
+    total_s = after.total_s - before.total_s
+    others_s = after.busy_s - before.busy_s - own_cpu_s
+    part = others_s / total_s if total_s > 0 else 0.0
+    if passed := [step for step in _CPU_STEPS if part >= step]:
+        found.append(f"other programs used over {max(passed):.0%} of the CPUs meanwhile")
+    if before.load > (os.cpu_count() or 1):
+        found.append("the load before the run was larger than the number of CPUs")
+    for disk in target.disks:
+        found += _heat(disk, roots)
+    return found
+
+
+def _other_io(before: Snapshot, after: Snapshot, jobs: Sequence[Job], *, direct: bool) -> list[str]:
+    """Bytes on the disks that the jobs cannot account for: on other partitions, and, where the
+    page cache does not stand between, in all."""
+    disks = after.disks.since(before.disks)
+    device = after.device.since(before.device)
+    found = []
+    for name in ("read", "write"):
+        moved = getattr(disks, f"{name}_bytes")
+        asked = sum(job.direction(name).bytes for job in jobs)
+        others = moved - getattr(device, f"{name}_bytes")
+        if direct:
+            others = max(others, moved - asked)
+        if others > max(_OTHERS_PART * moved, _OTHERS_BYTES_MIN):
+            what = {"read": "read from", "write": "written to"}[name]
+            found.append(f"others have {what} the disk meanwhile, over {_OTHERS_PART:.0%} of all")
+    return found
+
+
+def _heat(disk: str, roots: Roots) -> list[str]:
+    """Whether the disk is at the limit from which it may slow itself down."""
+    for sensor in _sensors(disk, roots):
+        now, most = _number(sensor), _number(sensor.with_name("temp1_max"))
+        if now is not None and most is not None and now >= most > 0:
+            return [f"{shown(disk)} is at {now / _MILLI:.0f} °C, its limit: it may slow down"]
+    return []
+
+
+def temperature(disk: str, roots: Roots = HERE) -> float | None:
+    """In °C, where the disk has a sensor that the kernel reads (nvme; drivetemp)."""
+    for sensor in _sensors(disk, roots):
+        if (value := _number(sensor)) is not None:
+            return value / _MILLI
+    return None
+
+
+def _sensors(disk: str, roots: Roots) -> list[Path]:
+    place = roots.sys / "block" / disk / "device"
+    # nvme's before and since 5.17; drivetemp's.
+    patterns = ("hwmon*/temp1_input", "hwmon/hwmon*/temp1_input", "device/hwmon/*/temp1_input")
+    return sorted(path for pattern in patterns for path in place.glob(pattern))
+
+
+def governors(roots: Roots = HERE) -> list[str]:
+    """Who decides the CPUs' frequency: ``performance``, ``schedutil``; empty if nobody does."""
+    files = (roots.sys / "devices/system/cpu").glob("cpu[0-9]*/cpufreq/scaling_governor")
+    return sorted({shown(file.read_text().strip()) for file in files})
+
+
+def _cpu_s(roots: Roots) -> tuple[float, float]:
+    """Busy and all CPU time of ``/proc/stat``; waiting for I/O is not busy."""
+    row = (roots.proc / "stat").read_text().split("\n", 1)[0].split()[1:9]
+    ticks = [int(value) for value in row]
+    idle = ticks[3] + ticks[4]
+    hz = os.sysconf("SC_CLK_TCK")
+    return (sum(ticks) - idle) / hz, sum(ticks) / hz
+
+
+def _number(path: Path) -> float | None:
+    try:
+        return float(path.read_text())
+    except (OSError, ValueError):
+        return None

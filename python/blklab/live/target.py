@@ -1,0 +1,84 @@
+"""Where the I/O of a live run goes: a directory, or a device; and whose schedulers it meets."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from blklab.devices import mounts, queue, stack
+from blklab.devices.mounts import Mount
+from blklab.devices.queue import MissingError, device_name
+from blklab.devices.roots import HERE, Roots
+from blklab.devices.text import shown
+from blklab.errors import InputError
+
+
+@dataclass(frozen=True)
+class Target:
+    """A place for I/O."""
+
+    path: Path
+    """The directory, or the device's node."""
+    device: str | None
+    """The device's name in sysfs; None for a directory."""
+    disks: tuple[str, ...]
+    """Those whose schedulers the I/O meets, sorted: on the way down the first that have a choice,
+    else the disks at the bottom."""
+
+
+def find(what: str, roots: Roots = HERE) -> Target:
+    """The directory or the device called so. InputError if it is neither, or no disk is below."""
+    path, every = Path(what), mounts.mounts(roots)
+    if path.is_dir():
+        return Target(path, None, _scheduled(_under(path, every, roots), every, roots))
+    if path.is_file():
+        raise InputError(
+            f"{shown(what)}: expected a directory, where a test file is made, or a device; "
+            "found a file"
+        )
+    name = device_name(what, roots)
+    node = roots.dev / name.replace("!", "/")
+    return Target(node, name, _scheduled([name], every, roots))
+
+
+def _under(directory: Path, every: list[Mount], roots: Roots) -> list[str]:
+    """The devices that hold the directory's file system."""
+    number = directory.stat().st_dev
+    link = roots.sys / f"dev/block/{os.major(number)}:{os.minor(number)}"
+    if link.exists():
+        return [link.resolve().name]
+    mount = mounts.holding(str(directory.resolve()), every)
+    found = mounts.sources(mount, roots) if mount else []
+    if found or mount is None:
+        return found
+    raise InputError(
+        f"{shown(str(directory))}: lies on {shown(mount.type)} ({shown(mount.source)}), with no "
+        "disk of this machine below"
+    )
+
+
+def _scheduled(names: list[str], every: list[Mount], roots: Roots) -> tuple[str, ...]:
+    found: set[str] = set()
+    seen: set[str] = set()
+    waiting = list(names)
+    while waiting:
+        name = waiting.pop()
+        if name in seen:
+            continue
+        seen.add(name)
+        # LVM, dm-crypt and md hand requests down; multipath and loop devices have a queue.
+        lower = [] if _has_choice(name, roots) else stack.below(name, every, roots)
+        if not lower:
+            found.add(name)
+        waiting += lower
+    return tuple(sorted(found))
+
+
+def _has_choice(name: str, roots: Roots) -> bool:
+    if name not in queue.disks(roots):
+        return False
+    try:
+        return len(queue.named(name, roots).schedulers().available) > 1
+    except MissingError:
+        return False

@@ -1,0 +1,286 @@
+"""The `live` rig: this machine's kernel and a real disk, with real fio.
+
+`--disk` names a directory, where test files are made that nobody misses, or a device. The
+schedulers are set on the whole disks below it. Each run begins from the settings that the disks
+had, a scheduler set afresh, and a page cache that is empty or full on purpose.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from blklab.catalogue import Entry
+from blklab.devices import queue
+from blklab.devices.text import shown
+from blklab.errors import InputError
+from blklab.kernel import scheduler
+from blklab.live import cache as page_cache
+from blklab.live import danger, describe, files, surroundings, target
+from blklab.live.borrowed import Borrowed, borrowing
+from blklab.live.counters import Sampler
+from blklab.live.journal import Journal, default_directory
+from blklab.live.load import Load, room_of
+from blklab.live.program import Program, check_there, confined
+from blklab.live.signals import Signals
+from blklab.result import Result
+from blklab.rigs import Disk, Experiment
+from blklab.units import duration_text, size_text
+
+_BETWEEN_S = 1.0
+"""What a run costs beside fio's runtime: settings, cache, fio's own start."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A target that is ready."""
+
+    target: target.Target
+    borrowed: Borrowed | None
+    """None where nothing is to be set."""
+    laid: files.LaidFiles | None
+    """None on a device."""
+    room_bytes: int
+    """Before test files were made."""
+
+
+class LiveRig:
+    """See :class:`blklab.rigs.Rig`.
+
+    `cache` is ``cold`` or ``warm``; a device is written to only with `write_device` or, whatever
+    is on it, if `overwrite` is its full id (:func:`blklab.live.danger.full_id`).
+    """
+
+    name = "live"
+    at_once = 1
+
+    def __init__(
+        self, cache: str = "cold", write_device: str | None = None, overwrite: str | None = None
+    ) -> None:
+        page_cache.check(cache)
+        check_there()
+        self._cache = cache
+        self._write_device, self._overwrite = write_device is not None, overwrite
+        self._places: dict[str, Place] = {}
+        self._program = Program()
+        self._lock = threading.Lock()
+        self._began_s: float | None = None
+        self._ends_s: float | None = None
+
+    def find_disk(self, spec: str) -> Disk:
+        """A directory or device; see :class:`blklab.rigs.Rig`."""
+        target.find(spec)
+        return Disk(Entry(shown(spec), Path(spec), ""))
+
+    def describe_disk(self, disk: Disk) -> dict[str, Any]:
+        """What sysfs tells of the disks below; see :class:`blklab.rigs.Rig`."""
+        return describe.target(target.find(str(disk.file.path)))
+
+    def describe(self) -> dict[str, Any]:
+        """See :class:`blklab.rigs.Rig`."""
+        return describe.machine(self._cache)
+
+    def check_host(self, changed: Mapping[str, int]) -> dict[str, int]:
+        """See :class:`blklab.rigs.Rig`."""
+        for name in changed:
+            raise InputError(f"--host: {name}: with --rig live the host is this machine")
+        return {}
+
+    def check_scheduler(self, spec: str) -> dict[str, Any]:
+        """See :class:`blklab.rigs.Rig`; whether the disk takes it, `prepared` tries."""
+        return asdict(_parsed(spec))
+
+    def position(self) -> tuple[float, float | None]:
+        """See :class:`blklab.rigs.Rig`."""
+        began_s = self._began_s
+        return (0.0, None) if began_s is None else (time.monotonic() - began_s, self._ends_s)
+
+    def cancel(self) -> None:
+        """See :class:`blklab.rigs.Rig`."""
+        self._program.kill()
+
+    @contextlib.contextmanager
+    def prepared(
+        self, experiments: Sequence[Experiment], tell: Callable[[str], None]
+    ) -> Iterator[None]:
+        """See :class:`blklab.rigs.Rig`. The disks are borrowed, and test files written out, once
+        for all runs; every scheduler has been set once before the first."""
+        told: list[str] = []
+        journal = Journal(default_directory())
+        try:
+            with contextlib.ExitStack() as stack:
+                signals = stack.enter_context(Signals.guarding())
+                by_path: dict[str, list[Experiment]] = {}
+                for experiment in experiments:
+                    by_path.setdefault(str(experiment.disk.file.path), []).append(experiment)
+                targets = {path: target.find(path) for path in by_path}
+                rooms = {path: room_of(found) for path, found in targets.items()}
+                loads = {
+                    path: [Load.of(one, targets[path], rooms[path]) for one in several]
+                    for path, several in by_path.items()
+                }
+                for path, found in targets.items():
+                    self._check_writes(found, loads[path], stack)
+                wanted = [(targets[path], several) for path, several in by_path.items()]
+                borrowed = _borrow(wanted, journal, signals, told, stack)
+                for path, found in targets.items():
+                    _announce(found, loads[path], tell)
+                    ours = borrowed and borrowed.part(found.disks)
+                    laid = None
+                    if found.device is None:
+                        laid = stack.enter_context(
+                            files.laid_in(found.path, journal, signals, told)
+                        )
+                        laid.lay_out(_sizes(loads[path]), lambda _: None)
+                    self._places[path] = Place(found, ours, laid, rooms[path])
+                for line in told:
+                    tell(line)
+                told.clear()
+                yield
+        finally:
+            self._places.clear()
+            for line in told:
+                tell(line)
+
+    def run(self, experiment: Experiment) -> Result:
+        """Run the job with fio; see :class:`blklab.rigs.Rig`."""
+        place = self._places.get(str(experiment.disk.file.path))
+        if place is None:
+            with self.prepared([experiment], lambda _: None):
+                return self.run(experiment)
+        with self._lock:
+            return self._run(experiment, place)
+
+    def _run(self, experiment: Experiment, place: Place) -> Result:
+        load = Load.of(experiment, place.target, place.room_bytes)
+        notes, set_to = [], {}
+        if place.borrowed is not None:
+            chosen = _parsed(experiment.scheduler)
+            notes = place.borrowed.use(chosen.name, _texts(chosen))
+            set_to = place.borrowed.settings()
+        self._fix_cache(load, place)
+        before = surroundings.snapshot(place.target)
+        with (
+            tempfile.TemporaryDirectory(prefix="blklab-run-") as name,
+            Sampler(place.target.disks) as sampler,
+        ):
+            self._began_s = time.monotonic()
+            self._ends_s = load.ends_s
+            result, cpu_s = load.run(
+                self._program, Path(name), place.laid, warm=self._cache == "warm"
+            )
+            self._began_s = None
+            after = surroundings.snapshot(place.target)
+        if place.borrowed is not None:
+            place.borrowed.check_still(set_to)
+        notes += surroundings.notes(
+            place.target, before, after, result.jobs, direct=load.is_direct, own_cpu_s=cpu_s
+        )
+        return replace(
+            result,
+            disk=after.disks.since(before.disks).of_disk(),
+            series=sampler.series(direct=load.is_direct),
+            notes=tuple(notes),
+        )
+
+    def _check_writes(
+        self, found: target.Target, loads: Sequence[Load], stack: contextlib.ExitStack
+    ) -> None:
+        if found.device is None:
+            return
+        writes = any(load.writes for load in loads)
+        if writes:
+            danger.check(found.device, allowed=self._write_device, overwrite=self._overwrite)
+        alone = writes and self._overwrite is None
+        stack.enter_context(danger.kept(found.device, alone=alone))
+
+    def _fix_cache(self, load: Load, place: Place) -> None:
+        places = load.places(place.laid)
+        if self._cache == "warm":
+            page_cache.make_warm(places)
+        else:
+            page_cache.make_cold([path for path, _, _ in places])
+
+
+def _parsed(spec: str) -> scheduler.Scheduler:
+    if "@" in spec:
+        raise InputError(f"scheduler '{spec}': a kernel of its own needs --rig kernel")
+    return scheduler.parse(spec)
+
+
+def _texts(chosen: scheduler.Scheduler) -> dict[str, str]:
+    return {name: str(value) for name, value in chosen.changed.items()}
+
+
+def _borrow(
+    wanted: Sequence[tuple[target.Target, Sequence[Experiment]]],
+    journal: Journal,
+    signals: Signals,
+    told: list[str],
+    stack: contextlib.ExitStack,
+) -> Borrowed | None:
+    """All disks below the targets, on which each scheduler was tried once; None if a user who may
+    set nothing wants only what is set anyway."""
+    queues = {name: queue.named(name) for found, _ in wanted for name in found.disks}
+    chosen = [
+        (found.disks, {one.scheduler: _parsed(one.scheduler) for one in several})
+        for found, several in wanted
+    ]
+    if not all(os.access(one.disk / "queue/scheduler", os.W_OK) for one in queues.values()):
+        for names, schedulers in chosen:
+            _check_as_it_is([queues[name] for name in names], schedulers)
+        told.append("no permission to set anything: the scheduler has the settings that it had")
+        return None
+    borrowed = stack.enter_context(borrowing(list(queues.values()), journal, signals, told))
+    for names, schedulers in chosen:
+        for one in schedulers.values():
+            borrowed.part(names).use(one.name, _texts(one))
+    return borrowed
+
+
+def _check_as_it_is(
+    queues: Sequence[queue.Queue], chosen: Mapping[str, scheduler.Scheduler]
+) -> None:
+    """InputError unless each is what the disks have anyway."""
+    command = shlex.join(["sudo", *sys.argv])
+    for spec, one in chosen.items():
+        for disk in queues:
+            active = disk.schedulers().active
+            if one.changed or one.name != active:
+                raise InputError(
+                    f"{shown(disk.name)}: setting '{spec}' needs root; type: {command} (or "
+                    f"measure what is set: --scheduler {active})"
+                )
+
+
+def _sizes(loads: Sequence[Load]) -> list[int]:
+    count = max(len(load.sizes) for load in loads)
+    return [
+        max(load.sizes[number] for load in loads if number < len(load.sizes))
+        for number in range(count)
+    ]
+
+
+def _announce(found: target.Target, loads: Sequence[Load], tell: Callable[[str], None]) -> None:
+    """How long it will take, as far as that can be known beforehand."""
+    known = [load.ends_s for load in loads if load.ends_s is not None]
+    total_s = sum(known) + _BETWEEN_S * len(loads)
+    runs = f"{len(loads)} run{'s' * (len(loads) != 1)} on {shown(str(found.path))}"
+    lasts = f"about {duration_text(total_s * 1e9)}"
+    if len(known) < len(loads):
+        lasts = f"{lasts} and what {len(loads) - len(known)} of them need that have no runtime"
+    first = ""
+    if found.device is None:
+        first = f", after {size_text(sum(_sizes(loads)))} of test files have been written"
+    tell(f"{runs}: {lasts}{first}")
+    if not confined():
+        tell("a killed blklab may leave fio running to its end: no PID namespaces for this user")

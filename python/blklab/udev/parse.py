@@ -1,0 +1,132 @@
+"""A rules file, taken apart into lines of matches and assignments, as udev does it.
+
+A line that udev refuses does nothing; it is kept with the reason, because somebody meant it to
+do something.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from blklab.devices import reading
+
+MATCHES = ("==", "!=")
+
+_WHERE_LOOKED_AT = (
+    "ACTION DEVPATH KERNEL KERNELS NAME SYMLINK SUBSYSTEM SUBSYSTEMS DRIVER DRIVERS ATTR ATTRS "
+    "SYSCTL ENV CONST TAG TAGS TEST PROGRAM RESULT IMPORT"
+)
+_WHERE_SET = "NAME SYMLINK OWNER GROUP MODE SECLABEL ATTR SYSCTL ENV TAG RUN LABEL GOTO OPTIONS"
+LOOKED_AT = frozenset(_WHERE_LOOKED_AT.split())
+"""Keys that may be compared."""
+SET = frozenset(_WHERE_SET.split())
+"""Keys that may be assigned."""
+ALWAYS_LOOKED_AT = frozenset({"TEST", "PROGRAM", "IMPORT"})
+"""Keys that decide whether a line applies even with ``=`` behind them."""
+
+_TOKEN = re.compile(
+    r"""[\s,]*
+    (?P<key>[^\s={+\-!:",]+)
+    (?:\{(?P<name>[^}]*)\})?
+    \s*(?P<operator>==|!=|\+=|-=|:=|=)\s*
+    (?P<prefix>[ei]{0,2})"(?P<value>(?:[^"\\]|\\.)*)"
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v", "s": " "}
+
+
+@dataclass(frozen=True)
+class Token:
+    """``KEY{name}operator"value"``."""
+
+    key: str
+    name: str
+    operator: str
+    value: str
+    ignore_case: bool = False
+
+    @property
+    def is_match(self) -> bool:
+        """Whether the line applies only if this holds."""
+        return self.operator in MATCHES or self.key in ALWAYS_LOOKED_AT
+
+
+@dataclass(frozen=True)
+class Line:
+    """One rule, which may stand on several lines of the file."""
+
+    file: Path
+    number: int
+    """Of its first line; the file's first is 1."""
+    tokens: tuple[Token, ...]
+    error: str = ""
+    """Why udev ignores it."""
+
+    def value_of(self, key: str) -> str | None:
+        """What ``LABEL`` or ``GOTO`` say, if they are there."""
+        return next((token.value for token in self.tokens if token.key == key), None)
+
+
+def parse(file: Path) -> list[Line]:
+    """The rules of a file; none if it cannot be read."""
+    return _parsed(file, tuple(reading.lines(file)))
+
+
+@functools.lru_cache(maxsize=1024)
+def _parsed(file: Path, lines: tuple[str, ...]) -> list[Line]:
+    """Once for all devices."""
+    return [_line(file, number, text) for number, text in _logical(lines)]
+
+
+def _logical(lines: Sequence[str]) -> Iterator[tuple[int, str]]:
+    """Lines that end in a backslash go on in the next; comments between them do not count."""
+    begun, text = 0, ""
+    for number, raw in enumerate(lines, 1):
+        line = raw.lstrip(" \t\r")
+        if line.startswith("#"):
+            continue
+        if not begun:
+            begun = number
+        if line.endswith("\\"):
+            text += line[:-1]
+            continue
+        text += line
+        if text.strip():
+            yield begun, text
+        begun, text = 0, ""
+
+
+def _line(file: Path, number: int, text: str) -> Line:
+    tokens, place = [], 0
+    while rest := text[place:].strip(" \t\r,"):
+        found = _TOKEN.match(text, place)
+        if not found:
+            return Line(file, number, (), f"expected KEY==\"value\", found '{rest[:40]}'")
+        token = _token(found)
+        allowed = LOOKED_AT if token.operator in MATCHES else SET | ALWAYS_LOOKED_AT
+        if token.key not in allowed:
+            return Line(file, number, (), f"no key {token.key} with {token.operator}")
+        tokens.append(token)
+        place = found.end()
+    return Line(file, number, tuple(tokens))
+
+
+def _token(found: re.Match[str]) -> Token:
+    prefix, value = found["prefix"], found["value"]
+    if "e" in prefix:
+        value = re.sub(r"\\(x[0-9a-fA-F]{2}|[0-7]{3}|.)", _unescaped, value, flags=re.DOTALL)
+    else:
+        value = value.replace('\\"', '"')
+    return Token(found["key"], found["name"] or "", found["operator"], value, "i" in prefix)
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    text = found[1]
+    if text[0] == "x" and len(text) > 1:
+        return chr(int(text[1:], 16))
+    return chr(int(text, 8)) if text.isdigit() else _ESCAPES.get(text, text)

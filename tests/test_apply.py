@@ -1,0 +1,500 @@
+"""Apply, status and undo: on real disks as root, and on made-up machines."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+
+from blklab.apply import change, choice, profile, record, rule
+from blklab.apply import status as states
+from blklab.apply.programs import Programs
+from blklab.devices import queue
+from blklab.devices.queue import Queue
+from blklab.devices.roots import HERE, Roots
+from blklab.errors import InputError, RunError
+from blklab.live.borrowed import KIND
+from blklab.live.journal import Journal
+from tests import loop_device
+
+_SPEC = "bfq:low_latency=0,slice_idle_us=500"
+
+
+@dataclass
+class Asked(Programs):
+    """Programs that do nothing but keep what they were told."""
+
+    wrong: str = ""
+    words: list[str] = field(default_factory=list)
+
+    def has(self, name: str) -> bool:
+        return True
+
+    def run(self, words: Sequence[str]) -> str:
+        self.words.append(" ".join(words))
+        return self.wrong
+
+
+@pytest.fixture
+def programs() -> Asked:
+    return Asked()
+
+
+@pytest.fixture
+def roots(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Roots:
+    """The machine's devices, and configuration and state of the test's own."""
+    monkeypatch.delenv(record.VARIABLE, raising=False)
+    own = tmp_path / "own"
+    own.mkdir()
+    return replace(HERE, etc=own / "etc", run=own / "run", usr=own / "usr", lib=own / "lib",
+                   var=own / "var")  # fmt: skip
+
+
+@pytest.fixture
+def loop(tmp_path: Path) -> Iterator[Queue]:
+    loop_device.require()
+    with loop_device.attached(tmp_path) as name:
+        found = queue.named(name)
+        before = found.settings()
+        yield found
+        if found.is_there():
+            found.write_all(before)
+
+
+def files(roots: Roots) -> list[Path]:
+    """Every file of configuration and state; locks stay."""
+    every = (path for path in roots.etc.parent.rglob("*") if path.is_file())
+    return sorted(path for path in every if path.suffix != ".lock")
+
+
+def apply(
+    loop: Queue, spec: str, roots: Roots, programs: Asked, *, of: str = "id", more: str = ""
+) -> list[str]:
+    of_queue = choice.of_queue([more] if more else [])
+    settings = choice.together(choice.parse(spec, loop), of_queue)
+    made = change.plan(loop, settings, of, "auto", roots)
+    return change.carry_out(made, roots, programs)
+
+
+@pytest.mark.parametrize("first", ["none", "mq-deadline:fifo_batch=1", "kyber:read_lat_nsec=5",
+                                   "bfq:low_latency=1,strict_guarantees=1"])  # fmt: skip
+def test_what_was_before_comes_back_exactly(
+    loop: Queue, roots: Roots, programs: Asked, first: str
+) -> None:
+    loop.write_all(choice.parse(first, loop) | {"nr_requests": "100", "read_ahead_kb": "64"})
+    before = loop.settings()
+    notes = apply(loop, _SPEC, roots, programs, more="nr_requests=48")
+    assert notes == ["udev is not running here: set directly; the rule counts where udev runs"]
+    assert loop.settings().items() >= {
+        "scheduler": "bfq", "nr_requests": "48", "iosched/low_latency": "0",
+        "iosched/slice_idle_us": "500",
+    }.items()  # fmt: skip
+    assert states.status(record.load(roots), roots).holds
+    _, left = change.undo(roots, programs)
+    assert left == []
+    assert loop.settings() == before
+    assert files(roots) == []
+
+
+def test_two_applies_are_undone_one_after_the_other(
+    loop: Queue, roots: Roots, programs: Asked
+) -> None:
+    pictures = [loop.settings()]
+    for spec in ("mq-deadline:fifo_batch=4", "bfq:slice_idle=0", "mq-deadline:fifo_batch=9"):
+        apply(loop, spec, roots, programs)
+        pictures.append(loop.settings())
+    assert states.status(record.load(roots), roots).holds
+    while len(pictures) > 1:
+        assert loop.settings() == pictures.pop()
+        change.undo(roots, programs)
+    assert loop.settings() == pictures[0]
+    with pytest.raises(InputError, match="nothing is applied"):
+        change.undo(roots, programs)
+
+
+def test_what_was_applied_before_stays_unless_it_is_said_anew(
+    loop: Queue, roots: Roots, programs: Asked
+) -> None:
+    apply(loop, "bfq:slice_idle=0,low_latency=0", roots, programs, more="read_ahead_kb=64")
+    apply(loop, "bfq:low_latency=1", roots, programs)
+    assert rule.wanted(rule.place(roots).read_text(), loop, roots) == {
+        "scheduler": "bfq", "read_ahead_kb": "64", "iosched/low_latency": "1",
+        "iosched/slice_idle": "0",
+    }  # fmt: skip
+    apply(loop, "mq-deadline", roots, programs)
+    wanted = {"scheduler": "mq-deadline", "read_ahead_kb": "64"}
+    assert rule.wanted(rule.place(roots).read_text(), loop, roots) == wanted
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("bfq:low_latncy=0", "iosched/low_latncy: the scheduler bfq has no such tunable; did you"),
+        ("mq-deadline:fifo_batch=many", "the kernel does not take many"),
+        ("mq-deadline:fifo_batch=-5", "set to -5 and read back as 0"),
+    ],
+)
+def test_what_the_kernel_refuses_leaves_everything_as_it_was(
+    loop: Queue, roots: Roots, programs: Asked, spec: str, message: str
+) -> None:
+    loop.write_all({"scheduler": "kyber", "iosched/read_lat_nsec": "7"})
+    before = loop.settings()
+    with pytest.raises(RunError, match=message):
+        apply(loop, spec, roots, programs)
+    assert loop.settings() == before
+    assert files(roots) == []
+
+
+def test_ctrl_c_in_the_middle_leaves_everything_as_it_was(
+    loop: Queue, roots: Roots, programs: Asked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = loop.settings()
+    check = change._check_all
+    monkeypatch.setattr(change, "_check_all", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        apply(loop, _SPEC, roots, programs)
+    monkeypatch.setattr(change, "_check_all", check)
+    assert loop.settings() == before
+    assert files(roots) == []
+
+
+_KILLED = """\
+import sys
+from dataclasses import replace
+from pathlib import Path
+from blklab.apply import change, choice, programs
+from blklab.devices import queue
+from blklab.devices.roots import HERE
+own, name = Path(sys.argv[1]), sys.argv[2]
+roots = replace(HERE, etc=own / "etc", run=own / "run", usr=own / "usr", lib=own / "lib",
+                var=own / "var")
+disk = queue.named(name)
+if sys.argv[3] == "undo":
+    print("begun", flush=True)
+    change.undo(roots, programs.HERE)
+else:
+    given = choice.parse("bfq:slice_idle=0,low_latency=0", disk)
+    made = change.plan(disk, given, "id", "auto", roots)
+    print("begun", flush=True)
+    change.carry_out(made, roots, programs.HERE)
+"""
+
+
+@pytest.mark.parametrize("what", ["apply", "undo"])
+def test_killed_at_any_moment_it_can_be_undone(
+    loop: Queue, roots: Roots, programs: Asked, what: str
+) -> None:
+    loop.write_all({"scheduler": "mq-deadline", "iosched/fifo_batch": "3"})
+    # One that stays, and that no undo of the later may touch.
+    apply(loop, "kyber:read_lat_nsec=9", roots, programs)
+    before, kept = loop.settings(), [path.read_text() for path in files(roots)]
+    draw, interrupted = random.Random(1), 0
+    for _ in range(25):
+        if what == "undo":
+            apply(loop, "bfq:slice_idle=0", roots, programs)
+        command = [sys.executable, "-c", _KILLED, str(roots.etc.parent), loop.name, what]
+        running = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        assert running.stdout is not None
+        assert running.stdout.readline() == "begun\n"
+        time.sleep(draw.random() * 0.08)
+        running.send_signal(signal.SIGKILL)
+        running.communicate()
+        entries = record.load(roots)
+        if len(entries) > 1:
+            interrupted += not entries[-1].done
+            assert states.status(entries, roots).holds == entries[-1].done
+            change.undo(roots, programs)
+        assert loop.settings() == before
+        # A file that was being written has another name, and is no rule.
+        left = [path for path in files(roots) if not path.name.startswith(".")]
+        assert [path.read_text() for path in left] == kept
+    assert interrupted > 0
+
+
+def test_two_at_once_do_not_mix(loop: Queue, roots: Roots, programs: Asked) -> None:
+    given = choice.parse("bfq", loop)
+    made = change.plan(loop, given, "id", "auto", roots)
+    with record.alone(roots), pytest.raises(RunError, match="another blklab applies or undoes"):
+        change.carry_out(made, roots, programs)
+    apply(loop, "kyber", roots, programs)
+    with pytest.raises(RunError, match="has applied or undone something meanwhile"):
+        change.carry_out(made, roots, programs)
+    assert loop.read("scheduler") == "kyber"
+
+
+def test_a_disk_that_a_live_run_has_is_left_alone(
+    loop: Queue, roots: Roots, programs: Asked
+) -> None:
+    journal = Journal(roots.var / "lib/blklab/journal")
+    key = f"{KIND}-{loop.name}"
+    before = loop.settings()
+    with journal.locked(key, loop.name):
+        with pytest.raises(RunError, match=f"{loop.name}: in use by another blklab"):
+            apply(loop, "bfq", roots, programs)
+        journal.write(key, KIND, {"disk": loop.name, "settings": before})
+    with pytest.raises(InputError, match="has left it changed; first: blklab restore"):
+        apply(loop, "bfq", roots, programs)
+    assert loop.settings() == before
+    with journal.locked(key, loop.name):
+        journal.remove(key)
+    apply(loop, "bfq", roots, programs)
+
+
+def test_sigterm_in_the_middle_leaves_everything_as_it_was(
+    loop: Queue, roots: Roots, programs: Asked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = loop.settings()
+
+    def ended(*_: object) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr(change, "_check_all", ended)
+    with pytest.raises(SystemExit) as left:
+        apply(loop, _SPEC, roots, programs)
+    assert left.value.code == 128 + signal.SIGTERM
+    assert loop.settings() == before
+    assert files(roots) == []
+
+
+def test_an_interrupted_apply_is_to_be_undone_first(
+    loop: Queue, roots: Roots, programs: Asked
+) -> None:
+    apply(loop, _SPEC, roots, programs)
+    entries = record.load(roots)
+    entries[-1].done = False
+    record.save(entries, roots)
+    with pytest.raises(InputError, match="the last apply was interrupted; first: blklab undo"):
+        apply(loop, "none", roots, programs)
+
+
+def test_status_says_what_no_longer_holds_and_who_may_have_done_it(
+    loop: Queue, roots: Roots, programs: Asked
+) -> None:
+    apply(loop, "bfq:slice_idle=0", roots, programs)
+    loop.write("scheduler", "kyber")
+    (roots.etc / "tmpfiles.d").mkdir()
+    line = f"w /sys/block/{loop.name}/queue/scheduler - - - - kyber\n"
+    (roots.etc / "tmpfiles.d/x.conf").write_text(line)
+    now = states.status(record.load(roots), roots)
+    assert not now.holds
+    told = "\n".join(states.lines(now))
+    conf = roots.etc / "tmpfiles.d/x.conf"
+    assert f"scheduler is kyber, bfq was applied; tmpfiles.d line {conf}:1" in told
+    assert "slice_idle cannot be read, 0 was applied" in told
+    assert f"may be undone by tmpfiles.d line {conf}:1, which sets scheduler to kyber" in told
+
+
+def test_status_misses_a_rules_file_that_is_gone(
+    loop: Queue, roots: Roots, programs: Asked
+) -> None:
+    apply(loop, "bfq", roots, programs)
+    rule.place(roots).unlink()
+    now = states.status(record.load(roots), roots)
+    assert not now.holds
+    assert "99-blklab.rules is gone or was changed" in states.lines(now)[-1]
+
+
+def test_a_rules_file_that_somebody_changed_is_left_alone(
+    loop: Queue, roots: Roots, programs: Asked
+) -> None:
+    apply(loop, "bfq", roots, programs)
+    place = rule.place(roots)
+    place.write_text(place.read_text() + "# mine\n")
+    for what in (
+        lambda: change.undo(roots, programs),
+        lambda: apply(loop, "none", roots, programs),
+    ):
+        with pytest.raises(InputError, match="is not as blklab wrote it; move it away first"):
+            what()
+    assert place.read_text().endswith("# mine\n")
+    assert loop.read("scheduler") == "bfq"
+
+
+def test_a_disk_that_is_gone_is_told_and_the_rest_undone(
+    loop: Queue, roots: Roots, programs: Asked
+) -> None:
+    apply(loop, "bfq", roots, programs)
+    loop_device.losetup("--detach", f"/dev/{loop.name}")
+    _, left = change.undo(roots, programs)
+    loop_device.losetup(f"/dev/{loop.name}", str(roots.etc.parent.parent / "loop.img"))
+    queue.named(loop.name).write("scheduler", "none")
+    assert left == [f"{loop.name} is another disk now; nothing of it was put back"]
+    assert files(roots) == []
+
+
+def test_a_disk_that_came_back_under_another_name_is_found(
+    loop: Queue, roots: Roots, programs: Asked
+) -> None:
+    file = roots.etc.parent.parent / "loop.img"
+    apply(loop, "bfq", roots, programs)
+    loop_device.losetup("--detach", f"/dev/{loop.name}")
+    queue.named(loop.name).write("scheduler", "none")
+    # The first loop device that is free is the one just left; another takes it.
+    (file.parent / "other.img").write_bytes(bytes(1 << 20))
+    loop_device.losetup(f"/dev/{loop.name}", str(file.parent / "other.img"))
+    other = Path(loop_device.losetup("--find", "--show", str(file))).name
+    try:
+        assert other != loop.name
+        queue.named(other).write("scheduler", "bfq")
+        _, left = change.undo(roots, programs)
+        assert left == []
+        assert queue.named(other).read("scheduler") == "none"
+    finally:
+        queue.named(other).write("scheduler", "none")
+        loop_device.losetup("--detach", f"/dev/{other}")
+
+
+_WITH_UDEV = """\
+mount -t tmpfs tmpfs /run && mkdir -p /run/udev && mount -t tmpfs tmpfs /dev &&
+mknod /dev/null c 1 3 && mount --bind "$1/rules" /usr/lib/udev/rules.d &&
+mkdir -p "$1/etc/udev/rules.d" && mount --bind "$1/etc/udev/rules.d" /etc/udev/rules.d || exit 1
+/lib/systemd/systemd-udevd >/dev/null 2>&1 &
+udev=$!
+while [ ! -e /run/udev/control ] && kill -0 $udev; do sleep 0.05; done
+"$2" -c "$3" "$1" "$4"
+kill $udev; wait $udev 2>/dev/null
+"""
+_APPLIED_BY_UDEV = """\
+import sys
+from dataclasses import replace
+from pathlib import Path
+from blklab.apply import change, choice, programs
+from blklab.devices import queue
+from blklab.devices.roots import HERE
+own, name = Path(sys.argv[1]), sys.argv[2]
+roots = replace(HERE, var=own / "var")
+disk = queue.named(name)
+settings = choice.together(choice.parse("bfq:low_latency=0,slice_idle=3", disk),
+                           {"nr_requests": "40"})
+made = change.plan(disk, settings, "id", "auto", roots)
+print(change.carry_out(made, roots, programs.HERE))
+disk.write("scheduler", "none")
+programs.HERE.run(["udevadm", "trigger", "--action=change", f"/sys/block/{name}"])
+programs.HERE.run(["udevadm", "settle"])
+print({key: value for key, value in disk.settings().items() if key in settings})
+print(change.undo(roots, programs.HERE)[1])
+print(disk.settings() == made.entry.disks[0].before)
+"""
+
+
+def test_udev_itself_sets_it_whenever_the_disk_changes(loop: Queue, tmp_path: Path) -> None:
+    for program in ("/usr/bin/udevadm", "/lib/systemd/systemd-udevd"):
+        if not Path(program).exists():
+            pytest.skip(f"needs {program}: apt-get install udev")
+    if subprocess.run(["unshare", "-mn", "true"], check=False, capture_output=True).returncode:
+        pytest.skip("needs namespaces, which this container refuses")
+    (tmp_path / "rules").mkdir()
+    command = ["unshare", "-mn", "sh", "-c", _WITH_UDEV, "sh", str(tmp_path), sys.executable]
+    done = subprocess.run(
+        [*command, _APPLIED_BY_UDEV, loop.name], check=False, capture_output=True, text=True,
+        timeout=120,
+    )  # fmt: skip
+    # No note: udev has set every one of them before it was our turn.
+    assert done.stdout.splitlines() == [
+        "[]",
+        "{'scheduler': 'bfq', 'nr_requests': '40', 'iosched/low_latency': '0',"
+        " 'iosched/slice_idle': '3'}",
+        "[]",
+        "True",
+    ], done.stderr
+
+
+def test_a_record_that_somebody_else_wrote_reaches_no_rule(
+    loop: Queue, roots: Roots, programs: Asked
+) -> None:
+    apply(loop, "bfq", roots, programs)
+    place = record.path(roots)
+    good = place.read_text()
+    document = json.loads(good)
+    entry = document["entries"][0]
+    for path, value in (
+        (("settings",), {"scheduler": 'bfq", RUN+="/bin/evil'}),
+        (("settings",), {'x}="1", RUN{program': "1"}),
+        (("key", "matches"), ['KERNEL=="x", RUN+="/bin/evil"']),
+        (("key", "kind"), "all"),
+    ):
+        changed = json.loads(json.dumps(entry))
+        inner = changed
+        for step in path[:-1]:
+            inner = inner[step]
+        inner[path[-1]] = value
+        place.write_text(json.dumps(document | {"entries": [changed]}))
+        with pytest.raises(InputError, match="of blklab's"):
+            change.undo(roots, programs)
+    for broken in ("", "[]", "{}", '{"format": 2, "entries": []}', '{"format": 1, "entries": [1]}'):
+        place.write_text(broken)
+        with pytest.raises(InputError, match=r"applied\.json: "):
+            record.load(roots)
+    place.write_text(good)
+    assert record.load(roots)[0].settings == {"scheduler": "bfq"}
+
+
+def test_all_of_a_kind_are_set_and_all_are_put_back(
+    loop: Queue, roots: Roots, programs: Asked, tmp_path: Path
+) -> None:
+    """Among made-up disks there are none that refuse, so that this machine's stay as they are."""
+    made = change.plan(loop, choice.parse("bfq", loop), "kind", "auto", roots)
+    assert loop.name in [disk.name for disk in made.disks]
+    assert all(disk.name.startswith("loop") for disk in made.disks)
+    assert made.entry.key.matches[0] == 'KERNEL=="loop*"'
+
+
+def test_as_an_ordinary_user_dry_run_works_and_the_rest_says_what_to_type(
+    loop: Queue,
+) -> None:
+    command = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", sys.executable,
+               "-m", "blklab", "apply", loop.name, "bfq:low_latency=0"]  # fmt: skip
+
+    def run(*more: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([*command, *more], check=False, capture_output=True, text=True,
+                              cwd="/")  # fmt: skip
+
+    shown = run("--dry-run")
+    assert shown.stderr == ""
+    assert f"{loop.name}: scheduler none -> bfq" in shown.stdout
+    assert 'ATTR{queue/iosched/low_latency}="0"' in shown.stdout
+    done = run()
+    assert done.returncode == 2
+    assert "99-blklab.rules: needs root; type: sudo " in done.stderr
+    assert loop.read("scheduler") == "none"
+
+
+def test_tuned_is_told_about_a_profile_of_ours_and_gets_its_own_back(
+    loop: Queue, roots: Roots, programs: Asked
+) -> None:
+    _tuned(roots, "[disk]\nelevator=kyber\n")
+    notes = apply(loop, "bfq:slice_idle=0", roots, programs)
+    assert len(notes) == 1
+    assert programs.words == ["tuned-adm profile blklab"]
+    text = profile.place(roots).read_text()
+    assert "include=mine\n" in text
+    assert f"type=disk\npriority=-11\ndevices={loop.name}\nelevator=bfq\n" in text
+    (roots.etc / "tuned/active_profile").write_text("blklab\n")
+    assert states.status(record.load(roots), roots).disks[0].rivals == ()
+    change.undo(roots, programs)
+    assert programs.words[1:] == ["tuned-adm profile mine"]
+    assert not profile.place(roots).exists()
+
+
+def test_a_rule_is_enough_where_tuned_sets_nothing_of_it(
+    loop: Queue, roots: Roots, programs: Asked
+) -> None:
+    _tuned(roots, "[disk]\nreadahead=4096\n")
+    apply(loop, "bfq", roots, programs)
+    assert programs.words == []
+    assert not profile.place(roots).exists()
+
+
+def _tuned(roots: Roots, text: str) -> None:
+    (roots.etc / "tuned/mine").mkdir(parents=True)
+    (roots.etc / "tuned/active_profile").write_text("mine\n")
+    (roots.etc / "tuned/mine/tuned.conf").write_text(text)

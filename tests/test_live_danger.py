@@ -1,0 +1,221 @@
+"""Where I/O goes, and what is never written to unless it is told so by its full id."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import struct
+import subprocess
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from blklab.errors import InputError
+from blklab.live import danger, target
+from tests import loop_device
+from tests.fake_sysfs import Machine
+
+_SECTOR = 512
+
+
+@pytest.fixture
+def loop(tmp_path: Path) -> Iterator[str]:
+    """The name of a loop device, with nothing on it."""
+    loop_device.require()
+    with loop_device.attached(tmp_path) as name:
+        yield name
+
+
+def ext4(node: Path) -> None:
+    subprocess.run(["mkfs.ext4", "-q", str(node)], check=True)
+
+
+def swap(node: Path) -> None:
+    subprocess.run(["mkswap", str(node)], check=True, capture_output=True)
+
+
+def lvm(node: Path) -> None:
+    """A physical volume's label, as LVM2 writes it into the second sector."""
+    body = struct.pack("<I8s32s", 32, b"LVM2 001", b"0123456789abcdefghijABCDEFGHIJkl")
+    body = body.ljust(_SECTOR - 20, b"\0")
+    crc = zlib.crc32(body, 0xF597A6CF ^ 0xFFFFFFFF) ^ 0xFFFFFFFF
+    label = struct.pack("<8sQI", b"LABELONE", 1, crc) + body
+    with node.open("r+b") as file:
+        file.seek(_SECTOR)
+        file.write(label)
+
+
+def table(node: Path) -> None:
+    """A DOS partition table with one partition of 4 MiB."""
+    entry = struct.pack("<B3xB3xII", 0, 0x83, 2048, 8192)
+    with node.open("r+b") as file:
+        file.write(bytes(446) + entry + bytes(48) + b"\x55\xaa")
+
+
+def test_a_device_with_nothing_on_it_is_written_to_only_if_that_is_meant(loop: str) -> None:
+    with pytest.raises(InputError, match=f"/dev/{loop}: the job writes.* --write-device"):
+        danger.check(loop, allowed=False, overwrite=None)
+    danger.check(loop, allowed=True, overwrite=None)
+
+
+@pytest.mark.parametrize(
+    ("write", "what"),
+    [(ext4, "it holds ext4"), (swap, "it holds swap"), (lvm, "it holds LVM2_member"),
+     (table, "it holds dos")],
+)  # fmt: skip
+def test_what_holds_something_known_is_written_to_only_under_its_full_id(
+    loop: str, write: object, what: str
+) -> None:
+    assert callable(write)
+    write(Path(f"/dev/{loop}"))
+    with pytest.raises(InputError) as refused:
+        danger.check(loop, allowed=True, overwrite=None)
+    identity = danger.full_id(loop)
+    assert what in str(refused.value)
+    assert f"--overwrite {identity}" in str(refused.value)
+    for wrong in ("", loop, f"/dev/{loop}", identity[:-1], identity + "x", "yes"):
+        with pytest.raises(InputError, match="is not the full id of"):
+            danger.check(loop, allowed=True, overwrite=wrong)
+    danger.check(loop, allowed=False, overwrite=identity)
+
+
+def test_what_is_mounted_or_open_is_refused(tmp_path: Path) -> None:
+    with loop_device.file_system(tmp_path) as mounted:
+        name = target.find(str(mounted)).disks[0]
+        found = danger.reasons(name)
+        assert f"it is mounted at {mounted}" in found and "it holds ext4" in found
+        with pytest.raises(InputError, match="in use: mounted"), danger.kept(name, alone=True):
+            pass
+        with danger.kept(name, alone=False):
+            pass
+
+
+def test_swap_in_use_is_refused(loop: str) -> None:
+    node = f"/dev/{loop}"
+    subprocess.run(["mkswap", node], check=True, capture_output=True)
+    if subprocess.run(["swapon", node], capture_output=True, check=False).returncode:
+        pytest.skip("needs swapon to be allowed")
+    try:
+        assert "it is swap space" in danger.reasons(loop)
+    finally:
+        subprocess.run(["swapoff", node], check=True)
+
+
+def test_what_a_program_has_for_itself_alone_is_refused(loop: str) -> None:
+    with danger.kept(loop, alone=True):
+        assert danger.reasons(loop) == ["a program has it open for itself alone"]
+    assert danger.reasons(loop) == []
+
+
+def test_partitions_and_what_is_on_them_are_refused(tmp_path: Path) -> None:
+    loop_device.require()
+    image = tmp_path / "parted.img"
+    with image.open("wb") as file:
+        file.truncate(16 << 20)
+    table(image)
+    node = Path(loop_device.losetup("--find", "--show", str(image)))
+    part = f"{node.name}p1"
+    try:
+        # Not every kernel reads the table itself.
+        subprocess.run(["addpart", str(node), "1", "2048", "8192"], check=True)
+        ext4(Path(f"/dev/{part}"))
+        found = danger.reasons(node.name)
+        assert f"it has partitions ({part})" in found
+        assert f"its partition {part} holds ext4" in found
+        assert danger.reasons(part) == ["it holds ext4"]
+        assert danger.full_id(part) == f"loop:{image}-part1"
+        assert target.find(f"/dev/{part}").disks == (node.name,)
+    finally:
+        subprocess.run(["delpart", str(node), "1"], check=True)
+        loop_device.losetup("--detach", str(node))
+
+
+def test_a_device_below_a_loop_device_is_in_use(loop: str, tmp_path: Path) -> None:
+    over = loop_device.losetup("--find", "--show", f"/dev/{loop}")
+    try:
+        assert danger.reasons(loop) == [f"it is below {Path(over).name}"]
+    finally:
+        loop_device.losetup("--detach", over)
+
+
+@pytest.mark.parametrize("missing", ["wipefs", "blkid"])
+def test_without_the_programs_nothing_is_written(
+    loop: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, missing: str
+) -> None:
+    monkeypatch.setattr(
+        shutil, "which", lambda name, path=None: None if name == missing else f"/sbin/{name}"
+    )
+    with pytest.raises(InputError, match=f"{missing} is missing .apt-get install util-linux."):
+        danger.check(loop, allowed=True, overwrite=None)
+
+
+def test_what_holds_a_device_is_told(tmp_path: Path) -> None:
+    machine = Machine(tmp_path)
+    sda = machine.disk("sda")
+    part = machine.partition(sda, "sda1", number="8:1")
+    machine.write(f"{part.relative_to(tmp_path)}/holders/dm-0", "")
+    machine.write("proc/self/mountinfo", "25 1 8:1 / /mnt/a\\040b rw - ext4 /dev/sda1 rw")
+    machine.write("proc/swaps", "Filename Type Size Used Priority")
+    found = danger.reasons("sda", machine.roots)
+    assert "its partition sda1 is mounted at /mnt/a b" in found
+    assert "its partition sda1 is in use by dm-0" in found
+
+
+def test_the_full_id_is_the_one_that_a_person_knows(tmp_path: Path) -> None:
+    machine = Machine(tmp_path)
+    sda = machine.disk("sda", files={"device/wwid": "naa.5000  \x1b[31m"})
+    assert danger.full_id("sda", machine.roots) == "sda-naa.5000-\x1b[31m"
+    with pytest.raises(InputError) as refused:
+        machine.write("proc/self/mountinfo", "")
+        danger.check("sda", allowed=False, overwrite=None, roots=machine.roots)
+    assert "\x1b" not in str(refused.value)
+    machine.partition(sda, "sda1", number="8:1")
+    for link, to in {"wwn-0x5": "sda", "ata-Disk_123": "sda", "ata-Disk_123-part1": "sda1"}.items():
+        machine.link(f"dev/disk/by-id/{link}", Path(f"../../{to}"))
+    assert danger.full_id("sda", machine.roots) == "ata-Disk_123"
+    assert danger.full_id("sda1", machine.roots) == "ata-Disk_123-part1"
+
+
+def test_a_directory_is_resolved_to_the_disks_below_all_layers(tmp_path: Path) -> None:
+    machine = Machine(tmp_path)
+    for number, name in enumerate(("sda", "sdb")):
+        disk = machine.disk(name, number=f"8:{number * 16}")
+        machine.partition(disk, f"{name}1", number=f"8:{number * 16 + 1}")
+    for number, (name, below) in enumerate({"md0": ("sda1", "sdb1"), "dm-0": ("md0",)}.items()):
+        disk = machine.disk(name, number=f"9:{number}", queue={"scheduler": "none"})
+        for lower in below:
+            machine.write(f"{disk.relative_to(tmp_path)}/slaves/{lower}", "")
+    assert target.find("/dev/dm-0", machine.roots).disks == ("sda", "sdb")
+    here = tmp_path / "here"
+    here.mkdir()
+    machine.write(
+        "proc/self/mountinfo",
+        f"1 0 8:1 / / rw - ext4 /dev/sda1 rw\n2 1 0:99 / {here} rw shared:1 - btrfs /dev/dm-0 rw",
+    )
+    assert target.find(str(here), machine.roots).disks == ("sda", "sdb")
+    machine.write("proc/self/mountinfo", f"2 1 0:99 / {here} rw - nfs4 server:/export rw")
+    with pytest.raises(InputError, match=r"lies on nfs4 \(server:/export\), with no disk"):
+        target.find(str(here), machine.roots)
+
+
+def test_what_is_neither_directory_nor_device_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match=r"expected a directory.* found a file"):
+        target.find(str(tmp_path / "file"))
+    with pytest.raises(InputError, match="no such device"):
+        target.find(str(tmp_path / "none"))
+    with pytest.raises(InputError, match="no block device 'nosuchdisk'"):
+        target.find("nosuchdisk")
+    with pytest.raises(InputError, match="not a block device"):
+        target.find("/dev/null")
+
+
+def test_a_loop_devices_directory_is_its_own_disk(tmp_path: Path) -> None:
+    with loop_device.file_system(tmp_path) as mounted:
+        found = target.find(str(mounted))
+        number = mounted.stat().st_dev
+        assert found.device is None
+        dev = Path(f"/sys/block/{found.disks[0]}/dev").read_text().strip()
+        assert dev == f"{os.major(number)}:{os.minor(number)}"

@@ -1,0 +1,390 @@
+"""Disks are as they were before, whatever happened to the process that set them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from blklab.devices import queue
+from blklab.devices.queue import Queue
+from blklab.errors import InputError, RunError
+from blklab.live import files, left
+from blklab.live.borrowed import borrowing, put_back
+from blklab.live.journal import BusyError, Journal, boot_id
+from blklab.live.signals import Signals
+from tests import live_helper, loop_device
+from tests.fake_sysfs import Machine
+
+KILLS = int(os.environ.get("BLKLAB_TEST_KILLS", "100"))
+"""How often a process is killed at a random moment."""
+
+_CUSTOM = {
+    "scheduler": "mq-deadline",
+    "iosched/fifo_batch": "7",
+    "iosched/writes_starved": "5",
+    "read_ahead_kb": "256",
+    "nr_requests": "100",
+}
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Journal:
+    return Journal(tmp_path / "journal")
+
+
+@pytest.fixture
+def signals() -> Iterator[Signals]:
+    with Signals.guarding() as guard:
+        yield guard
+
+
+@pytest.fixture
+def loop(tmp_path: Path) -> Iterator[Queue]:
+    """Set as an administrator might have set it: a scheduler with changed tunables."""
+    loop_device.require()
+    with loop_device.attached(tmp_path) as name:
+        found = queue.named(name)
+        fresh = found.settings()
+        found.write_all(_CUSTOM)
+        yield found
+        if found.is_there():
+            found.write_all(fresh)
+
+
+def helper(journal: Journal, *disks: str) -> subprocess.Popen[str]:
+    """A process that sets and puts back without end; it has begun."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.live_helper", *disks],
+        env=os.environ | {"BLKLAB_JOURNAL": str(journal.directory)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n", process.communicate()
+    return process
+
+
+@contextlib.contextmanager
+def forked(journal: Journal, disk: str) -> Iterator[None]:
+    """The same as `helper` without starting Python anew; killed at the end of the ``with``."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        # Whatever happens, pytest is not to go on twice.
+        try:
+            os.dup2(writing, 1)
+            os.environ["BLKLAB_JOURNAL"] = str(journal.directory)
+            sys.stdout = os.fdopen(1, "w", closefd=False)
+            live_helper.main([disk])
+        finally:
+            os._exit(1)
+    os.close(writing)
+    assert os.read(reading, 6) == b"ready\n"
+    try:
+        yield
+    finally:
+        os.kill(child, signal.SIGKILL)
+        _, status = os.waitpid(child, 0)
+        os.close(reading)
+    assert os.WIFSIGNALED(status), "it ended by itself"
+
+
+def test_settings_are_put_back_after_success_and_after_an_error(
+    loop: Queue, journal: Journal, signals: Signals
+) -> None:
+    before = loop.settings()
+    told: list[str] = []
+    with borrowing([loop], journal, signals, told) as borrowed:
+        borrowed.use("bfq", {"slice_idle": "0", "read_ahead_kb": "64", "nr_requests": "32"})
+        assert loop.read("iosched/slice_idle") == "0"
+        assert journal.keys() == [f"disk-{loop.name}"]
+    assert (loop.settings(), told, journal.keys()) == (before, [], [])
+    with (
+        pytest.raises(ZeroDivisionError),
+        borrowing([loop], journal, signals, told) as borrowed,
+    ):
+        borrowed.use("kyber", {})
+        raise ZeroDivisionError
+    assert (loop.settings(), told, journal.keys()) == (before, [], [])
+
+
+def test_a_scheduler_is_used_with_its_defaults_whatever_was_set_before(
+    loop: Queue, journal: Journal, signals: Signals
+) -> None:
+    told: list[str] = []
+    with borrowing([loop], journal, signals, told) as borrowed:
+        borrowed.use("mq-deadline", {})
+        fresh = loop.settings()
+        assert fresh["iosched/fifo_batch"] == "16"
+        assert fresh["read_ahead_kb"] == "256", "the queue's own settings stay"
+        borrowed.use("mq-deadline", {"fifo_batch": "2", "read_ahead_kb": "32", "nr_requests": "8"})
+        assert loop.read("iosched/fifo_batch") == "2"
+        borrowed.use("mq-deadline", {})
+        assert loop.settings() == fresh
+        borrowed.use("none", {})
+        plain = loop.settings()
+        borrowed.use("none", {"nr_requests": "16"})
+        assert loop.settings() != plain
+        borrowed.use("none", {})
+        assert loop.settings() == plain
+
+
+def test_what_the_journal_does_not_know_cannot_be_set(
+    loop: Queue, journal: Journal, signals: Signals
+) -> None:
+    with (
+        pytest.raises(queue.MissingError, match="write_cache: "),
+        borrowing([loop], journal, signals, []) as borrowed,
+    ):
+        borrowed.use("none", {"write_cache": "write back"})
+    assert loop.settings()["scheduler"] == "mq-deadline"
+
+
+def test_a_scheduler_that_cannot_be_set_is_one_line_and_all_is_put_back(
+    loop: Queue, journal: Journal, signals: Signals
+) -> None:
+    before = loop.settings()
+    with (
+        pytest.raises(queue.RefusedError) as refused,
+        borrowing([loop], journal, signals, []) as borrowed,
+    ):
+        borrowed.use("cfq", {})
+    assert "the kernel does not take cfq" in str(refused.value)
+    assert loop.settings() == before
+
+
+def test_somebody_else_at_it_is_noticed(loop: Queue, journal: Journal, signals: Signals) -> None:
+    with borrowing([loop], journal, signals, []) as borrowed:
+        borrowed.use("kyber", {})
+        set_to = borrowed.settings()
+        borrowed.check_still(set_to)
+        loop.write("scheduler", "bfq")
+        with pytest.raises(RunError, match=r"scheduler was kyber when .* and bfq when it ended"):
+            borrowed.check_still(set_to)
+
+
+def test_killed_at_random_moments_nothing_is_left_changed(loop: Queue, journal: Journal) -> None:
+    before, chance, changed = loop.settings(), random.Random(1), 0
+    for _ in range(KILLS):
+        with forked(journal, loop.name):
+            time.sleep(chance.uniform(0.0, 0.08))
+        changed += loop.settings() != before
+        found = left.restore(journal)
+        assert found.problems == []
+        assert (loop.settings(), journal.keys()) == (before, [])
+    assert changed > KILLS // 10, "hardly any was killed while it had something changed"
+
+
+def test_the_next_borrower_puts_back_what_a_killed_one_left(
+    loop: Queue, journal: Journal, signals: Signals
+) -> None:
+    before = loop.settings()
+    _killed_while_changed(loop, journal)
+    told: list[str] = []
+    with borrowing([loop], journal, signals, told) as borrowed:
+        assert borrowed.before[loop.name] == before
+    assert loop.settings() == before
+    assert "put back to mq-deadline" in told[0]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_ended_by_a_signal_it_puts_back_itself(
+    loop: Queue, journal: Journal, number: signal.Signals
+) -> None:
+    before, chance = loop.settings(), random.Random(int(number))
+    for _ in range(5):
+        process = helper(journal, loop.name)
+        time.sleep(chance.uniform(0.0, 0.1))
+        process.send_signal(number)
+        process.communicate(timeout=30)
+        ends = {signal.SIGINT: (1, -signal.SIGINT, 130)}.get(number, (128 + number, -number))
+        assert process.returncode in ends
+        assert (loop.settings(), journal.keys()) == (before, [])
+
+
+def test_a_disk_in_use_is_neither_borrowed_nor_restored(
+    loop: Queue, journal: Journal, signals: Signals
+) -> None:
+    with borrowing([loop], journal, signals, []) as borrowed:
+        borrowed.use("kyber", {})
+        with (
+            pytest.raises(BusyError, match=f"{loop.name}: in use by another blklab, process "),
+            borrowing([loop], journal, signals, []),
+        ):
+            pass
+        found = left.restore(journal)
+        assert found.done == [
+            f"disk-{loop.name}: in use by another blklab, process {os.getpid()}: left alone"
+        ]
+        assert loop.read("scheduler") == "kyber"
+
+
+def test_another_file_behind_a_loop_device_has_the_same_queue_which_is_put_back(
+    tmp_path: Path, journal: Journal, signals: Signals
+) -> None:
+    told: list[str] = []
+    loop_device.require()
+    with contextlib.ExitStack() as stack:
+        name = stack.enter_context(loop_device.attached(tmp_path))
+        device, before = queue.named(name), queue.named(name).settings()
+        with borrowing([device], journal, signals, told) as borrowed:
+            borrowed.use("kyber", {})
+            stack.close()
+            with pytest.raises(queue.GoneError):
+                borrowed.use("bfq", {})
+    assert (told, journal.keys()) == ([], [])
+    assert queue.named(name).settings() == before
+
+
+def test_a_disk_that_goes_meanwhile_is_one_line_and_one_that_comes_is_left_alone(
+    tmp_path: Path, journal: Journal, signals: Signals
+) -> None:
+    machine, told = Machine(tmp_path), list[str]()
+    disk = machine.disk("sda")
+    fake = queue.named("sda", machine.roots)
+    with borrowing([fake], journal, signals, told, machine.roots):
+        (disk / "queue").rename(tmp_path / "old")
+        shutil.copytree(tmp_path / "old", disk / "queue")
+        (disk / "queue/read_ahead_kb").write_text("4096\n")
+    assert told == ["sda: the disk is gone; nothing to put back"]
+    assert journal.keys() == []
+    assert queue.named("sda", machine.roots).read("read_ahead_kb") == "4096"
+    told.clear()
+    with borrowing([fake], journal, signals, told, machine.roots):
+        (machine.top / "sys/block/sda").unlink()
+    assert told == ["sda: the disk is gone; nothing to put back"]
+
+
+def test_after_a_reboot_there_is_nothing_to_put_back(loop: Queue, journal: Journal) -> None:
+    before = loop.settings()
+    _killed_while_changed(loop, journal)
+    path = journal.directory / f"disk-{loop.name}.json"
+    path.write_text(path.read_text().replace(boot_id(), "0" * 36))
+    found = left.restore(journal)
+    assert found.done == [f"{loop.name}: the machine was started anew since, which undid it"]
+    assert journal.keys() == []
+    loop.write_all(before)
+
+
+def test_an_attribute_that_cannot_be_written_leaves_the_rest_put_back(tmp_path: Path) -> None:
+    disk = Machine(tmp_path).disk("sda")
+    fake = queue.named("sda", Machine(tmp_path).roots)
+    before = fake.settings()
+    for name, value in {"read_ahead_kb": "4096", "nomerges": "2"}.items():
+        (disk / "queue" / name).write_text(f"{value}\n")
+    # A directory takes no value, not even root's.
+    (disk / "queue/nomerges").unlink()
+    (disk / "queue/nomerges").mkdir()
+    problems = put_back(fake, before)
+    assert len(problems) == 1
+    assert problems[0].startswith("not put back: sda: nomerges: ")
+    assert fake.read("read_ahead_kb") == "128"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        '{"boot_id": 3}',
+        '{"boot_id": "BOOT", "disk": "../../etc", "settings": {}}',
+        '{"boot_id": "BOOT", "disk": "loop0", "settings": {"../../passwd": "x"}}',
+        '{"boot_id": "BOOT", "disk": "loop0", "settings": {"iosched/../x": "x"}}',
+        '{"boot_id": "BOOT", "disk": "loop0", "settings": {"scheduler": 3}}',
+    ],
+)
+def test_a_damaged_record_is_one_line_and_nothing_is_written(journal: Journal, text: str) -> None:
+    journal.directory.mkdir()
+    path = journal.directory / "disk-loop0.json"
+    path.write_text(text.replace("BOOT", boot_id()))
+    found = left.restore(journal)
+    assert len(found.problems) == 1
+    assert str(path) in found.problems[0] and "not a record" in found.problems[0]
+    assert left.forget(journal, "loop0") == "loop0: forgotten; it stays as it is"
+    assert journal.keys() == []
+    with pytest.raises(InputError, match="--forget: nothing is written down of 'loop0'"):
+        left.forget(journal, "loop0")
+
+
+def test_test_files_are_written_out_and_removed(
+    tmp_path: Path, journal: Journal, signals: Signals
+) -> None:
+    told: list[str] = []
+    written: list[int] = []
+    with files.laid_in(tmp_path, journal, signals, told) as laid:
+        laid.lay_out([3 << 20, 5], written.append)
+        assert [path.stat().st_size for path in sorted(laid.directory.iterdir())] == [3 << 20, 5]
+        assert laid.path(0).stat().st_blocks * 512 >= 3 << 20, "no hole: a read must reach the disk"
+        assert sum(written) == (3 << 20) + 5
+        assert laid.directory.stat().st_mode & 0o777 == 0o700
+    assert (told, journal.keys()) == ([], [])
+    assert [path.name for path in tmp_path.iterdir()] == ["journal"]
+    assert [path.name for path in journal.directory.iterdir()] == []
+
+
+def test_test_files_of_a_killed_process_are_removed_and_nothing_else(
+    tmp_path: Path, journal: Journal
+) -> None:
+    child = os.fork()
+    if child == 0:
+        with files.laid_in(tmp_path, journal, Signals(), []) as laid:
+            laid.lay_out([1000], lambda _: None)
+            os.kill(os.getpid(), signal.SIGKILL)
+    os.waitpid(child, 0)
+    (place,) = tmp_path.glob(".blklab-*")
+    # What is not ours keeps its directory.
+    (place / "thesis").write_text("mine")
+    found = left.restore(journal)
+    assert found.problems == [f"{place}: not removed: Directory not empty"]
+    assert [path.name for path in place.iterdir()] == ["thesis"]
+    (place / "thesis").unlink()
+    assert left.restore(journal).done == [f"{place}: removed"]
+    assert not place.exists()
+
+
+def test_a_link_in_the_place_of_test_files_is_not_followed(
+    tmp_path: Path, journal: Journal
+) -> None:
+    treasure = tmp_path / "treasure"
+    treasure.mkdir(mode=0o700)
+    (treasure / "0").write_text("keep")
+    with journal.locked("files-abc", "it"):
+        journal.write("files-abc", files.KIND, {"directory": str(tmp_path / ".blklab-abc")})
+    (tmp_path / ".blklab-abc").symlink_to(treasure)
+    assert "not removed" in left.restore(journal).problems[0]
+    assert (treasure / "0").read_text() == "keep"
+
+
+def test_a_full_file_system_is_one_line_and_the_files_go(
+    tmp_path: Path, journal: Journal, signals: Signals
+) -> None:
+    with (
+        loop_device.file_system(tmp_path) as mounted,
+        pytest.raises(RunError, match=r"a test file of 64 MiB could not be written: No space left"),
+        files.laid_in(mounted, journal, signals, []) as laid,
+    ):
+        assert files.room_bytes(mounted) < 16 << 20
+        laid.lay_out([64 << 20], lambda _: None)
+    assert journal.keys() == []
+
+
+def _killed_while_changed(loop: Queue, journal: Journal) -> None:
+    before = loop.settings()
+    for _ in range(1000):
+        with forked(journal, loop.name):
+            time.sleep(0.02)
+        if loop.settings() != before and journal.keys():
+            return
+        left.restore(journal)
+    pytest.fail("never killed while something was changed")

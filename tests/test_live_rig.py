@@ -1,0 +1,356 @@
+"""Real fio on loop devices: what it measures, and that nothing of it stays behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import blklab
+from blklab.catalogue import Entry
+from blklab.cli import app
+from blklab.devices import queue
+from blklab.errors import InputError, RunError
+from blklab.live import danger, load, program, surroundings
+from blklab.live import target as targets
+from blklab.live.counters import Counters
+from blklab.live.journal import Journal
+from blklab.rigs import Experiment, rig
+from blklab.rigs.live import LiveRig
+from tests import loop_device
+
+MIB = 1 << 20
+BLKLAB = [sys.executable, "-m", "blklab"]
+READS = "[r]\nrw=randread\nbs=4k\ndirect=1\nsize=4m\nruntime=1\ntime_based\n"
+BUFFERED = "[r]\nrw=read\nbs=64k\nsize=4m\n"
+WRITES = "[w]\nrw=randwrite\nbs=4k\nsize=4m\nio_size=1m\nend_fsync=1\n"
+LONG = "[r]\nrw=randread\nbs=4k\ndirect=1\nsize=4m\nnumjobs=2\nruntime=600\ntime_based\n"
+
+pytestmark = pytest.mark.skipif(
+    any(shutil.which(name) is None for name in program.PACKAGES),
+    reason=f"needs {', '.join(program.PACKAGES)}",
+)
+
+
+@pytest.fixture(autouse=True)
+def journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Journal:
+    made = Journal(tmp_path / "journal")
+    monkeypatch.setenv("BLKLAB_JOURNAL", str(made.directory))
+    return made
+
+
+@pytest.fixture
+def mounted(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 64 MiB on a loop device."""
+    with loop_device.file_system(tmp_path, 64 * MIB) as place:
+        yield place
+
+
+@pytest.fixture
+def loop(tmp_path: Path) -> Iterator[str]:
+    """A loop device with nothing on it."""
+    loop_device.require()
+    with loop_device.attached(tmp_path) as name:
+        yield name
+
+
+def disk_of(directory: Path) -> queue.Queue:
+    return queue.named(targets.find(str(directory)).disks[0])
+
+
+def entry(text: str) -> Entry:
+    return Entry("job", Path("job.fio"), text)
+
+
+def experiment(place: LiveRig, where: object, text: str, scheduler: str = "none") -> Experiment:
+    return Experiment(entry(text), place.find_disk(str(where)), scheduler, 1)
+
+
+def test_a_run_has_what_fio_measured_and_leaves_nothing(mounted: Path, journal: Journal) -> None:
+    disk, place = disk_of(mounted), LiveRig()
+    before, there = disk.settings(), sorted(mounted.iterdir())
+    one = experiment(place, mounted, READS, "bfq:slice_idle=0,read_ahead_kb=64")
+    lines: list[str] = []
+    with place.prepared([one], lines.append):
+        result = place.run(one)
+        assert disk.read("scheduler") == "bfq"
+        assert disk.read("iosched/slice_idle") == "0"
+        assert disk.read("read_ahead_kb") == "64"
+        assert len(journal.keys()) == 2
+    assert (disk.settings(), sorted(mounted.iterdir()), journal.keys()) == (before, there, [])
+    assert lines == [f"1 run on {mounted}: about 2 s, after 4 MiB of test files have been written"]
+    [job] = result.jobs
+    assert job.read.ios == result.histogram("read").total > 0
+    assert job.read.bytes == job.read.ios * 4096
+    assert 0.9e9 < job.read.runtime_ns < 3e9
+    assert result.duration_ns == job.end_ns
+    # Every direct read reached the disk, and the counters over time add up to no more.
+    assert result.disk.read_sectors * 512 >= job.read.bytes
+    assert len(result.series.read_bytes) >= 5
+    assert 0 < result.series.read_bytes.sum() <= result.disk.read_sectors * 512
+
+
+def test_the_cache_is_cold_or_warm_as_it_is_asked_for(mounted: Path) -> None:
+    read = {}
+    for state in ("cold", "warm"):
+        place = LiveRig(cache=state)
+        one = experiment(place, mounted, BUFFERED)
+        with place.prepared([one], print):
+            runs = [place.run(one) for _ in range(2)]
+        assert all(run.jobs[0].read.bytes == 4 * MIB for run in runs)
+        read[state] = [run.disk.read_sectors * 512 for run in runs]
+    assert min(read["cold"]) >= 4 * MIB
+    assert read["warm"] == [0, 0]
+
+
+def test_repeats_with_other_seeds_go_to_other_offsets(mounted: Path) -> None:
+    place = LiveRig()
+    made = [
+        load.Load.of(Experiment(entry(READS), place.find_disk(str(mounted)), "none", seed),
+                     targets.find(str(mounted)), 8 * MIB)
+        for seed in (1, 2)
+    ]  # fmt: skip
+    texts = [one.job.write([("0", None)]) for one in made]
+    assert "randseed=1\nrandrepeat=0" in texts[0] and "randseed=2\nrandrepeat=0" in texts[1]
+
+
+def test_a_device_is_read_but_not_written_to_unless_that_is_said(loop: str) -> None:
+    node = Path(f"/dev/{loop}")
+    place = rig("live")
+    one = Experiment(entry(READS), place.find_disk(str(node)), "kyber", 1)
+    with place.prepared([one], print):
+        assert place.run(one).jobs[0].read.ios > 0
+    both = Experiment(entry(WRITES + WRITES.replace("[w]", "[v]")), one.disk, "none", 1)
+    with pytest.raises(InputError, match="--write-device"), place.prepared([both], print):
+        pass
+    assert node.read_bytes() == bytes(loop_device.SIZE_BYTES)
+    place = rig("live", {"write-device": "yes"})
+    with place.prepared([both], print):
+        result = place.run(both)
+    assert [job.write.bytes for job in result.jobs] == [MIB, MIB]
+    # Each job in a piece of its own, nothing behind them.
+    content = node.read_bytes()
+    assert any(content[: 4 * MIB]) and any(content[4 * MIB : 8 * MIB])
+    assert not any(content[8 * MIB :])
+
+
+def test_a_known_signature_is_overwritten_only_under_the_full_id(loop: str) -> None:
+    node = Path(f"/dev/{loop}")
+    subprocess.run(["mkswap", str(node)], check=True, capture_output=True)
+    before = node.read_bytes()
+    for options in ({"write-device": "yes"}, {"write-device": "yes", "overwrite": loop}):
+        place = rig("live", options)
+        one = Experiment(entry(WRITES), place.find_disk(str(node)), "none", 1)
+        with pytest.raises(InputError, match=r"swap|not the full id"), place.prepared([one], print):
+            pass
+    assert node.read_bytes() == before
+    place = rig("live", {"overwrite": danger.full_id(loop)})
+    with place.prepared([one], print):
+        place.run(one)
+    assert node.read_bytes() != before
+
+
+def test_compare_says_beforehand_how_long_it_takes_and_ranks(mounted: Path, tmp_path: Path) -> None:
+    job = tmp_path / "short.fio"
+    job.write_text(READS)
+    before = disk_of(mounted).settings()
+    words = ["compare", "--rig", "live", "--disk", str(mounted), "--workload", str(job)]
+    schedulers = ["--scheduler", "none", "--scheduler", "mq-deadline:fifo_batch=1"]
+    out = ["--repeats", "2", "--out", str(tmp_path / "out"), "--json"]
+    done = CliRunner().invoke(app, [*words, *schedulers, *out], catch_exceptions=False)
+    assert f"4 runs on {mounted}: about 8 s, after 4 MiB of test files" in done.stderr
+    assert "2 repeats show a difference of 28.9 % if runs of the same differ by 2%" in done.stderr
+    document = json.loads(done.stdout)
+    ranking = document["cells"][0]["ranking"]
+    assert {row["scheduler"] for row in ranking} == {"none", "mq-deadline:fifo_batch=1"}
+    assert all(row["ios_per_s"] > 0 for row in ranking)
+    setup = document["setup"]
+    assert setup["rig"] == "live" and setup["rig_setup"]["cache"] == "cold"
+    settings = {row["key"]: row["value"] for row in setup["disks"][0]["parameters"]}
+    assert settings[f"{disk_of(mounted).name}: nr_requests"] == before["nr_requests"]
+    assert (tmp_path / "out/report.html").exists()
+    assert disk_of(mounted).settings() == before
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_interrupted_nothing_of_it_stays(
+    mounted: Path, tmp_path: Path, journal: Journal, number: signal.Signals
+) -> None:
+    disk, there = disk_of(mounted), sorted(mounted.iterdir())
+    before, chance = disk.settings(), random.Random(int(number))
+    job = tmp_path / f"long{int(number)}.fio"
+    job.write_text(LONG)
+    where = ["--rig", "live", "--disk", str(mounted), "--scheduler", "kyber"]
+    words = ["fio", str(job), *where]
+    if number == signal.SIGTERM:
+        words = ["compare", "--workload", str(job), *where, "--out", str(tmp_path / "out")]
+    for _ in range(2 if number == signal.SIGKILL else 1):
+        process = subprocess.Popen(
+            [*BLKLAB, *words], stderr=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        try:
+            _wait(lambda: len(_fio_at(mounted)) >= 3, "fio and its two processes run")
+            assert disk.read("scheduler") == "kyber"
+            time.sleep(chance.uniform(0, 0.3))
+        finally:
+            process.send_signal(number)
+            _, stderr = process.communicate(timeout=60)
+        _wait(lambda: not _fio_at(mounted), "fio has ended with us")
+        if number == signal.SIGKILL:
+            assert disk.read("scheduler") == "kyber"
+            words_of_restore = CliRunner().invoke(app, ["restore"], catch_exceptions=False).stdout
+            assert f"{disk.name}: put back to none" in words_of_restore
+            assert "removed" in words_of_restore
+        else:
+            assert process.returncode == {signal.SIGINT: 130, signal.SIGTERM: 143}[number], stderr
+        assert (disk.settings(), sorted(mounted.iterdir())) == (before, there)
+        assert journal.keys() == []
+    assert CliRunner().invoke(app, ["restore"]).stdout == "nothing to restore\n"
+
+
+def test_what_needs_more_room_than_there_is_is_refused_before_anything_is_written(
+    mounted: Path, journal: Journal
+) -> None:
+    place = LiveRig()
+    one = experiment(place, mounted, READS.replace("size=4m", "size=60m"))
+    with (
+        pytest.raises(InputError, match=rf"the files need 62914560 bytes, {mounted} has room for"),
+        place.prepared([one], print),
+    ):
+        pass
+    assert journal.keys() == []
+    # A job that names a device gets a file, which leaves a tenth of the file system free.
+    one = experiment(place, mounted, "[d]\nfilename=/dev/sda\nrw=read\nbs=1m\nio_size=1m\n")
+    with place.prepared([one], print):
+        free = os.statvfs(mounted)
+        assert 0.05 < free.f_bavail / free.f_blocks < 0.15
+        assert place.run(one).jobs[0].read.bytes == MIB
+
+
+@pytest.mark.parametrize(
+    ("options", "scheduler", "message"),
+    [
+        ({"cache": "hot"}, "none", "--cache: no 'hot'; there is: cold, warm"),
+        ({}, "cfq", "the kernel does not take cfq.* it has none, mq-deadline"),
+        ({}, "mq-deadline:fifo_batsh=1", "no such tunable; did you mean 'fifo_batch'"),
+        ({}, "kyber@mine", "a kernel of its own needs --rig kernel"),
+    ],
+)
+def test_what_cannot_be_is_one_line_and_nothing_runs(
+    mounted: Path, journal: Journal, options: dict[str, str], scheduler: str, message: str
+) -> None:
+    before = disk_of(mounted).settings()
+    with pytest.raises((InputError, RunError), match=message):
+        place = LiveRig(**options)
+        one = experiment(place, mounted, READS, scheduler)
+        with place.prepared([one], print):
+            pytest.fail("it was prepared")
+    assert (disk_of(mounted).settings(), journal.keys()) == (before, [])
+
+
+def test_a_host_cannot_be_given_and_a_disk_must_be() -> None:
+    with pytest.raises(InputError, match="the host is this machine"):
+        LiveRig().check_host({"cpus": 3})
+    done = CliRunner().invoke(app, ["compare", "--rig", "live"])
+    assert "which disk? Give --disk DIRECTORY" in str(done.exception)
+
+
+def test_a_missing_program_is_named_with_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "which", lambda name: None if name != "setpriv" else "/x")
+    with pytest.raises(InputError) as refused:
+        LiveRig()
+    assert str(refused.value) == ("--rig live needs fio, unshare: apt-get install fio util-linux")
+
+
+def test_who_may_set_nothing_measures_what_is_set_and_is_told_what_to_type(
+    mounted: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    allowed = os.access
+
+    def access(path: object, mode: int) -> bool:
+        outside = str(path).startswith(("/sys", "/proc"))
+        return not outside and allowed(path, mode)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(os, "access", access)
+    monkeypatch.setattr(sys, "argv", ["blklab", "fio", "a b"])
+    place = LiveRig()
+    one = experiment(place, mounted, READS, "bfq")
+    with (
+        pytest.raises(InputError, match=r"needs root; type: sudo blklab fio 'a b' \(or .* none\)"),
+        place.prepared([one], print),
+    ):
+        pass
+    one, lines = experiment(place, mounted, BUFFERED), list[str]()
+    with place.prepared([one], lines.append):
+        result = place.run(one)
+    assert result.disk.read_sectors * 512 >= 4 * MIB, "cold without root"
+    assert any("no permission to set anything" in line for line in lines)
+
+
+def test_fio_that_fails_is_one_line(mounted: Path) -> None:
+    place = LiveRig()
+    one = experiment(place, mounted, BUFFERED)
+    with place.prepared([one], print):
+        (found,) = (path for path in mounted.iterdir() if path.name.startswith(".blklab-"))
+        (found / "0").unlink()
+        (found / "0").mkdir()
+        with pytest.raises(RunError, match=r"fio: .*Is a directory") as failed:
+            place.run(one)
+        (found / "0").rmdir()
+    assert "\n" not in str(failed.value)
+
+
+def test_the_library_runs_it_too(mounted: Path) -> None:
+    result = blklab.simulate(WRITES, disk=mounted, scheduler="none", rig="live")
+    assert result.jobs[0].write.bytes == MIB
+    assert result.disk.write_sectors * 512 >= MIB
+    assert [path.name for path in mounted.iterdir()] == ["lost+found"]
+
+
+def test_io_of_others_is_noted_and_ones_own_is_not() -> None:
+    def noted(moved: int, asked_of_device: int, direct: bool) -> list[str]:
+        place = targets.Target(Path("/dev/sdx1"), "sdx1", ())
+        still = surroundings.Snapshot(Counters(), Counters(), 0.0, 10.0, 0.0)
+        after = surroundings.Snapshot(
+            Counters(read_sectors=moved // 512),
+            Counters(read_sectors=asked_of_device // 512),
+            0.5, 20.0, 0.0,
+        )  # fmt: skip
+        return surroundings.notes(place, still, after, (), direct=direct, own_cpu_s=0.5)
+
+    assert noted(64 * MIB, 64 * MIB, direct=False) == []
+    what = "others have read from the disk meanwhile, over 5% of all"
+    assert noted(64 * MIB, 32 * MIB, direct=False) == [what]
+    assert noted(64 * MIB, 64 * MIB, direct=True) == [what]
+
+
+def _wait(until: object, what: str) -> None:
+    assert callable(until)
+    deadline = time.monotonic() + 60
+    while not until():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.02)
+
+
+def _fio_at(directory: Path) -> list[str]:
+    """Processes of fio that work in that file system."""
+    found = []
+    for place in Path("/proc").glob("[0-9]*"):
+        try:
+            if (place / "comm").read_text() == "fio\n" and str(directory) in str(
+                (place / "cwd").readlink()
+            ):
+                found.append(place.name)
+        except OSError:
+            continue
+    return found
