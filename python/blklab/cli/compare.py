@@ -9,16 +9,24 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from blklab.cli import complete
+from blklab.cli.keeping import Resume, StoreName
 from blklab.cli.rigs import DriverName, HostValues, IgnoreUnsupported, KernelName, RigName
 from blklab.compare import defaults
 
 if TYPE_CHECKING:
     from blklab.compare.plan import Setup
+    from blklab.compare.store import Results
+    from blklab.store.keep import Keeper
 
 _OUT = Path("reports/compare")
 
 
 def compare(
+    context: typer.Context,
+    number: Annotated[
+        str | None,
+        typer.Argument(metavar="[ID]", help="With --resume: which.", autocompletion=complete.kept),
+    ] = None,
     disk: Annotated[
         list[str] | None,
         typer.Option(
@@ -66,52 +74,74 @@ def compare(
         bool,
         typer.Option("--json", help="Print rankings and verdicts as JSON on stdout, nothing else."),
     ] = False,
+    store: StoreName = None,
+    resume: Resume = False,
 ) -> None:
     """Run every scheduler on every disk under every load, and say which suits best."""
-    from blklab import report as pages
     from blklab import specs
-    from blklab.cli import comparison, console
+    from blklab.cli import keeping
     from blklab.cli.progress import progress
-    from blklab.compare import store
-    from blklab.compare.analyse import analyse
-    from blklab.compare.describe import describe
-    from blklab.compare.execute import execute
+    from blklab.compare.carry_out import carry_out
     from blklab.compare.plan import Setup, plan
-    from blklab.compare.summary import summarise
-    from blklab.files import check_directory, write_together
+    from blklab.compare.store import Results
+    from blklab.files import check_directory
     from blklab.rigs import rig as rig_of
 
+    keeping.check_resume(context, resume, "number")
     checked_objective(objective)
-    check_directory(out)
-    disks = tuple(specs.disk(spec) for spec in disk or defaults.DISKS)
-    usual = defaults.schedulers(rig)
-    setup = Setup(
-        disks,
-        tuple(specs.workload(spec) for spec in workload or defaults.WORKLOADS),
-        tuple(scheduler or usual),
-        repeats,
-        seed,
-        specs.host(host or ()),
-        ignore_unsupported,
-        () if scheduler else defaults.left_out(disks, usual),
-    )
-    place = rig_of(rig, {"kernel": kernel, "driver": driver})
-    described = describe(setup, place)
-    for load in described["workloads"]:
-        console.print_ignored(load["ignored"])
-    runs = plan(setup)
-    with progress(len(runs), _question(setup)) as tick:
-        measured = execute(runs, place, jobs, tick)
-    results = store.Results(described, tuple(measured))
+    if resume:
+        work = keeping.resumed(store, number)
+        told = {name for name in ("out", "objective") if keeping.is_told(context, name)}
+        out = out if "out" in told else Path(work.request.out)
+        objective = objective if "objective" in told else work.request.objective
+        check_directory(out)
+    else:
+        check_directory(out)
+        usual = defaults.schedulers(rig)
+        disks = tuple(specs.disk(spec) for spec in disk or defaults.DISKS)
+        setup = Setup(
+            disks,
+            tuple(specs.workload(spec) for spec in workload or defaults.WORKLOADS),
+            tuple(scheduler or usual),
+            repeats,
+            seed,
+            specs.host(host or ()),
+            ignore_unsupported,
+            () if scheduler else defaults.left_out(disks, usual),
+        )
+        options = {"kernel": kernel, "driver": driver}
+        place = rig_of(rig, options)
+        work = keeping.new(store, setup, place, options, objective, str(out.absolute()))
+    runs = plan(work.request.setup)
+    left = len(runs) - len(work.keeper.kept)
+    with (
+        keeping.telling(work.keeper, "compare"),
+        progress(left, _question(work.request.setup)) as tick,
+    ):
+        measured = carry_out(runs, work.rig, jobs, tick, work.keeper)
+    _show(Results(work.described, tuple(measured)), objective, out, work.keeper, as_json)
+
+
+def _show(results: Results, objective: str, out: Path, keeper: Keeper, as_json: bool) -> None:
+    from blklab import report as pages
+    from blklab.cli import comparison, console, keeping
+    from blklab.compare import store
+    from blklab.compare.analyse import analyse
+    from blklab.compare.summary import summarise
+    from blklab.files import write_together
+
     answers = analyse(results.runs, objective)
     page = out / "report.html"
-    texts = {
-        out / "results.json": store.to_text(results),
-        page: pages.render(results, answers),
-    }
-    write_together(texts)
+    with keeping.written(keeper):
+        texts = {
+            out / "results.json": store.to_text(results),
+            page: pages.render(results, answers),
+        }
+        write_together(texts)
     if as_json:
-        console.print_json({"setup": described} | summarise(answers) | {"report": str(page)})
+        kept = int(keeper.name) if keeper.name else None
+        head = {"setup": results.setup, "kept": kept}
+        console.print_json(head | summarise(answers) | {"report": str(page)})
     else:
         comparison.show(answers, results.setup, page)
 
