@@ -20,6 +20,7 @@ import doctest
 import io
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -56,7 +57,10 @@ def filled(markdown: str, *, keep_words: bool = True) -> str:
                 lines = _interpreter(body, names, Path(directory))
             return "\n".join([f"```{kind}{words if keep_words else ''}", *lines, "```"])
 
-        return _BLOCK.sub(run, markdown)
+        try:
+            return _BLOCK.sub(run, markdown)
+        finally:
+            shutil.rmtree(f"{directory}-store", ignore_errors=True)
 
 
 def _options(words: str) -> dict[str, int]:
@@ -76,7 +80,7 @@ def _console(body: str, options: Mapping[str, int], directory: Path) -> list[str
         done = subprocess.run(
             ["bash", "-o", "pipefail", "-c", command],
             cwd=directory,
-            env=_environment(),
+            env=_environment(directory),
             capture_output=True,
             text=True,
             timeout=_TIMEOUT_S,
@@ -93,8 +97,10 @@ def _console(body: str, options: Mapping[str, int], directory: Path) -> list[str
     return lines
 
 
-def _environment() -> dict[str, str]:
+def _environment(directory: Path) -> dict[str, str]:
     return os.environ | {
+        # Beside the page's directory, whose files an example may list: never the user's.
+        "BLKLAB_STORE": str(directory.with_name(f"{directory.name}-store") / "results.db"),
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
         "BLKLAB_SOURCE": str(ROOT),
         "COLUMNS": "80",

@@ -3,18 +3,52 @@
 from __future__ import annotations
 
 import sys
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import blklab
-from tests import fake_core, real_kernel
+from tests import fake_core, real_kernel, real_postgres
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """A first build of a kernel takes minutes, and says so."""
     real_kernel.let_it_tell(config)
+
+
+@pytest.fixture(autouse=True)
+def own_store(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """No test writes into the user's store; programs that a test starts do not either."""
+    file = tmp_path_factory.mktemp("store") / "results.db"
+    monkeypatch.setenv("BLKLAB_STORE", str(file))
+    return file
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Path]:
+    """A server for the whole session: the directory of its socket."""
+    if why := real_postgres.missing():
+        pytest.skip(why)
+    with real_postgres.server() as directory:
+        yield directory
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def anywhere(request: pytest.FixtureRequest, own_store: Path) -> str:
+    """An empty store, as for ``--store``: once a file, once a database of a real server."""
+    if request.param == "sqlite":
+        return str(own_store)
+    import psycopg
+
+    directory: Path = request.getfixturevalue("postgres")
+    name = f"t{uuid.uuid4().hex}"
+    with psycopg.connect(
+        f"host={directory} user=blklab dbname=postgres", autocommit=True
+    ) as connection:
+        connection.execute(f"CREATE DATABASE {name}".encode())
+    return f"postgresql+psycopg://blklab@/{name}?host={directory}"
 
 
 @pytest.fixture
@@ -46,6 +80,8 @@ def _forget() -> None:
         ("blklab.rigs", "kernel"),
         ("blklab.kernel", "scheduler"),
         ("blklab.compare", "describe"),
+        ("blklab.store", "facts"),
+        ("blklab.store", "request"),
     ):
         sys.modules.pop(f"{package}.{name}", None)
         # `from package import name` asks the package before it looks at sys.modules.

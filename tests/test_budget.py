@@ -17,6 +17,7 @@ from blklab.compare.measurement import Measurement
 from blklab.errors import InputError
 from blklab.result import Result
 from blklab.rigs import Experiment
+from blklab.store.keep import Nowhere
 from tests import plausible
 from tests.test_comparison import Plausible, setup
 
@@ -52,7 +53,7 @@ def within(
     repeats = budget.blocks(replace(setup(), host={}))
     rig = Noisy(clock, run_s, rate)
     return budget.execute_within(
-        repeats, rig, budget_s, "throughput", 1, lambda _: None, clock=clock
+        repeats, rig, budget_s, "throughput", 1, lambda _: None, Nowhere(""), clock=clock
     )
 
 
@@ -127,6 +128,9 @@ def test_the_command_says_what_will_show_and_why_it_stopped(fake: Path) -> None:
     assert "a confidence sequence" in page
     kept = json.loads(Path("reports/compare/results.json").read_text())
     assert kept["setup"]["stopping"]["repeats"] == kept["setup"]["repeats"]
+    # What is kept of it is the same; it cannot go on, since nobody knows how far.
+    refused = CliRunner().invoke(app, ["compare", "--resume", "1"])
+    assert "comparison 1 cannot go on: it had a budget of 30s" in str(refused.exception)
     again = CliRunner().invoke(app, ["report", "reports/compare"], catch_exceptions=False)
     assert again.exit_code == 0
     assert "a confidence sequence" in Path("reports/compare/report.html").read_text()

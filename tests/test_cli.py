@@ -286,7 +286,7 @@ main()
 """
 
 
-def test_ctrl_c_ends_at_once_with_nothing_written(fake: Path) -> None:
+def test_ctrl_c_ends_at_once_and_says_how_to_go_on(fake: Path) -> None:
     root = Path(__file__).parent.parent
     process = subprocess.Popen(
         [sys.executable, "-c", _SLOW],
@@ -302,7 +302,8 @@ def test_ctrl_c_ends_at_once_with_nothing_written(fake: Path) -> None:
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=20)
     assert process.returncode == 130
-    assert errors == "blklab: interrupted; nothing was written\n"
+    how = "to go on: blklab compare --resume 1"
+    assert errors == f"blklab: interrupted; what has run is kept; {how}\n"
     assert not (fake / "reports").exists()
 
 

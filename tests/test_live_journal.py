@@ -167,7 +167,7 @@ def test_a_scheduler_that_cannot_be_set_is_one_line_and_all_is_put_back(
 def test_somebody_else_at_it_is_noticed(loop: Queue, journal: Journal, signals: Signals) -> None:
     with borrowing([loop], journal, signals, []) as borrowed:
         borrowed.use("kyber", {})
-        set_to = borrowed.settings()
+        set_to = {loop.name: loop.settings()}
         borrowed.check_still(set_to)
         loop.write("scheduler", "bfq")
         with pytest.raises(RunError, match=r"scheduler was kyber when .* and bfq when it ended"):
@@ -224,7 +224,7 @@ def test_a_disk_in_use_is_neither_borrowed_nor_restored(
         ):
             pass
         found = left.restore(journal)
-        assert found.done == [
+        assert found.busy == [
             f"disk-{loop.name}: in use by another blklab, process {os.getpid()}: left alone"
         ]
         assert loop.read("scheduler") == "kyber"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -94,6 +96,9 @@ def test_a_run_has_what_fio_measured_and_leaves_nothing(mounted: Path, journal: 
     assert job.read.bytes == job.read.ios * 4096
     assert 0.9e9 < job.read.runtime_ns < 3e9
     assert result.duration_ns == job.end_ns
+    assert json.loads(result.raw["fio.json"])["jobs"][0]["read"]["total_ios"] == job.read.ios
+    for state in (result.device_before, result.device_after):
+        assert state and state["settings"][disk.name]["iosched/slice_idle"] == "0"
     # Every direct read reached the disk, and the counters over time add up to no more.
     assert result.disk.read_sectors * 512 >= job.read.bytes
     assert len(result.series.read_bytes) >= 5
@@ -218,6 +223,45 @@ def test_interrupted_nothing_of_it_stays(
     assert CliRunner().invoke(app, ["restore"]).stdout == "nothing to restore\n"
 
 
+def test_a_killed_comparison_goes_on_where_it_was(
+    mounted: Path, tmp_path: Path, own_store: Path, journal: Journal
+) -> None:
+    disk, job, out = disk_of(mounted), tmp_path / "short.fio", tmp_path / "out"
+    before = disk.settings()
+    job.write_text(READS)
+    where = ["--rig", "live", "--disk", str(mounted), "--workload", str(job), "--out", str(out)]
+    words = ["compare", *where, "--scheduler", "none", "--scheduler", "bfq", "--repeats", "2"]
+    process = subprocess.Popen([*BLKLAB, *words], stderr=subprocess.PIPE)
+
+    def kept() -> int:
+        # It is a file before it is a store.
+        with (
+            contextlib.suppress(sqlite3.OperationalError),
+            contextlib.closing(sqlite3.connect(f"file:{own_store}?mode=ro", uri=True)) as store,
+        ):
+            return int(store.execute("SELECT count(*) FROM run").fetchone()[0])
+        return 0
+
+    try:
+        _wait(lambda: own_store.exists() and kept() >= 1, "a run is kept")
+    finally:
+        process.kill()
+        process.communicate()
+    there = kept()
+    assert 1 <= there < 4
+    done = CliRunner().invoke(app, ["compare", "--resume"], catch_exceptions=False)
+    assert f"{4 - there} runs on {mounted}" in done.stderr
+    assert f"{disk.name}: put back to none" in done.stderr
+    assert ": removed" in done.stderr
+    assert kept() == 4
+    runs = json.loads((out / "results.json").read_text())["runs"]
+    assert [(run["scheduler"], run["repeat"]) for run in runs] == [
+        ("none", 0), ("none", 1), ("bfq", 0), ("bfq", 1),
+    ]  # fmt: skip
+    assert disk.settings() == before
+    assert ([path.name for path in mounted.iterdir()], journal.keys()) == (["lost+found"], [])
+
+
 def test_what_needs_more_room_than_there_is_is_refused_before_anything_is_written(
     mounted: Path, journal: Journal
 ) -> None:
@@ -320,11 +364,11 @@ def test_the_library_runs_it_too(mounted: Path) -> None:
 def test_io_of_others_is_noted_and_ones_own_is_not() -> None:
     def noted(moved: int, asked_of_device: int, direct: bool) -> list[str]:
         place = targets.Target(Path("/dev/sdx1"), "sdx1", ())
-        still = surroundings.Snapshot(Counters(), Counters(), 0.0, 10.0, 0.0)
+        still = surroundings.Snapshot(Counters(), Counters(), 0.0, 10.0, 0.0, {})
         after = surroundings.Snapshot(
             Counters(read_sectors=moved // 512),
             Counters(read_sectors=asked_of_device // 512),
-            0.5, 20.0, 0.0,
+            0.5, 20.0, 0.0, {},
         )  # fmt: skip
         return surroundings.notes(place, still, after, (), direct=direct, own_cpu_s=0.5)
 

@@ -24,6 +24,12 @@ class RunError(BlklabError):
     """The input was right and the run failed nevertheless."""
 
 
+class StoppedError(BlklabError):
+    """The user has interrupted something of which a part is kept."""
+
+    exit_code = 130
+
+
 def nearest(wrong: str, right: Iterable[str]) -> str:
     """``; did you mean 'x'?`` or ``; there is: a, b, c``, to follow an error about `wrong`."""
     names = sorted(right)

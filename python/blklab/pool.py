@@ -30,10 +30,12 @@ def run_all(
     pool = ThreadPoolExecutor(threads, thread_name_prefix="blklab")
     try:
         futures = [pool.submit(one, task) for task in tasks]
+        place = {future: number for number, future in enumerate(futures)}
         waiting: set[Future[Found]] = set(futures)
         while waiting:
             ended, waiting = wait(waiting, _LOOK_UP_S, FIRST_COMPLETED)
-            for future in ended:
+            # What ended well beside one that failed is done too.
+            for future in sorted(ended, key=lambda one: (one.exception() is not None, place[one])):
                 done(future.result())
         return [future.result() for future in futures]
     except BaseException:

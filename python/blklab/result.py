@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, Protocol
 
 import numpy as np
@@ -228,6 +228,12 @@ class Result:
     """Decisions of the window that there was no room for; None if nobody noted any."""
     notes: tuple[str, ...] = ()
     """What was not as it was asked for, a line each: tunables that the kernel has rounded."""
+    raw: Mapping[str, bytes] = field(default_factory=dict)
+    """What programs of the rig wrote themselves, by file: fio's own ``fio.json``."""
+    device_before: Mapping[str, Any] | None = None
+    """The device's settings and state before the run, as plain data; None on modelled disks."""
+    device_after: Mapping[str, Any] | None = None
+    """The same after it."""
 
     def histogram(self, direction: str) -> Histogram:
         """Completion latencies of all jobs in one direction."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from blklab.cli import complete
+from blklab.cli.keeping import Resume, StoreName
 from blklab.cli.models import TARGET_HELP
 from blklab.cli.rigs import (
     CacheState,
@@ -24,12 +25,20 @@ from blklab.cli.rigs import (
 from blklab.compare import defaults
 
 if TYPE_CHECKING:
+    from blklab.cli.keeping import Work
     from blklab.compare.plan import Setup
+    from blklab.compare.store import Results
+    from blklab.store.keep import Keeper
 
 _OUT = Path("reports/compare")
 
 
 def compare(
+    context: typer.Context,
+    number: Annotated[
+        str | None,
+        typer.Argument(metavar="[ID]", help="With --resume: which.", autocompletion=complete.kept),
+    ] = None,
     disk: Annotated[
         list[str] | None,
         typer.Option(
@@ -87,69 +96,103 @@ def compare(
         bool,
         typer.Option("--json", help="Print rankings and verdicts as JSON on stdout, nothing else."),
     ] = False,
+    store: StoreName = None,
+    resume: Resume = False,
 ) -> None:
     """Run every scheduler on every disk under every load, and say which suits best."""
-    from blklab import report as pages
     from blklab import specs
-    from blklab.cli import comparison, console
-    from blklab.cli.progress import progress
+    from blklab.cli import keeping
     from blklab.compare import budget as budgets
-    from blklab.compare import store
-    from blklab.compare.analyse import analyse
-    from blklab.compare.describe import describe
-    from blklab.compare.execute import execute
-    from blklab.compare.plan import Setup, plan
-    from blklab.compare.summary import summarise
-    from blklab.files import check_directory, write_together
+    from blklab.compare.plan import Setup
+    from blklab.files import check_directory
     from blklab.rigs import rig as rig_of
 
+    keeping.check_resume(context, resume, "number")
     checked_objective(objective)
-    check_directory(out)
-    place = rig_of(rig, options(kernel, driver, cache, write_device, overwrite))
-    disks = tuple(place.find_disk(spec) for spec in disk or defaults.disks(rig))
-    usual = defaults.schedulers(rig)
-    setup = Setup(
-        disks,
-        tuple(specs.workload(spec) for spec in workload or defaults.WORKLOADS),
-        tuple(scheduler or usual),
-        repeats,
-        seed,
-        specs.host(host or ()),
-        ignore_unsupported,
-        () if scheduler else defaults.left_out(disks, usual),
-    )
-    described = describe(setup, place)
-    for load in described["workloads"]:
-        console.print_ignored(load["ignored"])
-    budget_s = None if budget is None else budgets.seconds(budget)
-    repeated = budgets.blocks(setup) if budget_s else None
+    if budget is not None:
+        budgets.seconds(budget)
+    if resume:
+        work = keeping.resumed(store, number)
+        told = {name for name in ("out", "objective") if keeping.is_told(context, name)}
+        out = out if "out" in told else Path(work.request.out)
+        objective = objective if "objective" in told else work.request.objective
+        check_directory(out)
+    else:
+        check_directory(out)
+        place_told = options(kernel, driver, cache, write_device, overwrite)
+        place = rig_of(rig, place_told)
+        usual = defaults.schedulers(rig)
+        disks = tuple(place.find_disk(spec) for spec in disk or defaults.disks(rig))
+        setup = Setup(
+            disks,
+            tuple(specs.workload(spec) for spec in workload or defaults.WORKLOADS),
+            tuple(scheduler or usual),
+            1 if budget else repeats,
+            seed,
+            specs.host(host or ()),
+            ignore_unsupported,
+            () if scheduler else defaults.left_out(disks, usual),
+        )
+        out_text = str(out.absolute())
+        work = keeping.new(store, setup, place, place_told, objective, out_text, budget)
+    with keeping.telling(work.keeper, "compare"):
+        results = _measured(work, jobs, objective)
+    _show(results, objective, out, work.keeper, as_json)
+
+
+def _measured(work: Work, jobs: int, objective: str) -> Results:
+    from blklab.cli import console
+    from blklab.cli.progress import progress
+    from blklab.compare import budget as budgets
+    from blklab.compare.carry_out import carry_out
+    from blklab.compare.plan import plan
+    from blklab.compare.store import Results
+
+    setup, rig, keeper, budget = work.request.setup, work.rig, work.keeper, work.request.budget
+    repeated = budgets.blocks(setup) if budget else None
     runs = repeated[0] if repeated else plan(setup)
-    experiments = [planned.experiment for planned in runs]
-    with place.prepared(experiments, console.print_note):
-        if repeated:
+    left = [planned for number, planned in enumerate(runs) if number not in keeper.kept]
+    with rig.prepared([planned.experiment for planned in left], console.print_note):
+        if budget:
             console.print_note(f"repeated until the answer is known, for {budget} at most")
-        if repeated or rig == "live":
-            count = None if repeated else repeats
-            told = budgets.outlook(count, len(setup.schedulers), anytime=bool(repeated))
+        if budget or rig.name == "live":
+            count = None if budget else setup.repeats
+            told = budgets.outlook(count, len(setup.schedulers), anytime=bool(budget))
             console.print_note(told)
-        with progress(None if repeated else len(runs), _question(setup, budget)) as tick:
-            if repeated and budget_s:
-                measured, stopped = budgets.execute_within(
-                    repeated, place, budget_s, objective, jobs, tick
-                )
-                described |= {"repeats": stopped.repeats, "stopping": budgets.to_json(stopped)}
-            else:
-                measured = execute(runs, place, jobs, tick)
-    results = store.Results(described, tuple(measured))
+        with progress(None if budget else len(left), _question(setup, budget)) as tick:
+            if repeated is None:
+                return Results(work.described, tuple(carry_out(runs, rig, jobs, tick, keeper)))
+            measured, stopped = budgets.execute_within(
+                repeated, rig, budgets.seconds(budget), objective, jobs, tick, keeper
+            )
+    described = work.described | {
+        "repeats": stopped.repeats,
+        "stopping": budgets.to_json(stopped),
+    }
+    keeper.revise(described)
+    return Results(described, tuple(measured))
+
+
+def _show(results: Results, objective: str, out: Path, keeper: Keeper, as_json: bool) -> None:
+    from blklab import report as pages
+    from blklab.cli import comparison, console, keeping
+    from blklab.compare import store
+    from blklab.compare.analyse import analyse
+    from blklab.compare.summary import summarise
+    from blklab.files import write_together
+
     answers = analyse(results.runs, objective, anytime=results.anytime)
     page = out / "report.html"
-    texts = {
-        out / "results.json": store.to_text(results),
-        page: pages.render(results, answers),
-    }
-    write_together(texts)
+    with keeping.written(keeper):
+        texts = {
+            out / "results.json": store.to_text(results),
+            page: pages.render(results, answers),
+        }
+        write_together(texts)
     if as_json:
-        console.print_json({"setup": described} | summarise(answers) | {"report": str(page)})
+        kept = int(keeper.name) if keeper.name else None
+        head = {"setup": results.setup, "kept": kept}
+        console.print_json(head | summarise(answers) | {"report": str(page)})
     else:
         comparison.show(answers, results.setup, page)
 
@@ -164,13 +207,13 @@ def checked_objective(objective: str) -> str:
     return objective
 
 
-def _question(setup: Setup, budget: str | None) -> str:
+def _question(setup: Setup, budget: str) -> str:
     counts = {
         "scheduler": len(setup.schedulers),
         "load": len(setup.workloads),
         "disk": len(setup.disks),
         "repeat": setup.repeats,
     }
-    if budget is not None:
+    if budget:
         del counts["repeat"]
     return " x ".join(f"{count} {what}{'s' * (count != 1)}" for what, count in counts.items())

@@ -95,5 +95,19 @@ def objective(incomplete: str) -> list[str]:
     return _beginning(OBJECTIVES, incomplete)
 
 
+def kept(incomplete: str) -> list[str]:
+    """Numbers of comparisons in the store, the latest first."""
+    from blklab.errors import BlklabError
+    from blklab.store import place, read
+    from blklab.store.database import exists, open_store
+
+    try:
+        where = place.find()
+        rows = read.listed(open_store(where, make=False)) if exists(where) else []
+    except BlklabError:
+        return []
+    return _beginning((str(row.id) for row in rows), incomplete)
+
+
 def _beginning(names: Iterable[str], incomplete: str) -> list[str]:
     return [name for name in names if name.startswith(incomplete)]

@@ -26,9 +26,9 @@ def restore(
         print(left.forget(journal, forget))
         return
     found = left.restore(journal)
-    for line in found.done:
+    for line in (*found.done, *found.busy):
         print(line)
     if found.problems:
         raise RunError("; ".join(found.problems))
-    if not found.done:
+    if not (found.done or found.busy):
         print("nothing to restore")

@@ -4,21 +4,33 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from blklab.cli import complete
+from blklab.cli.keeping import Resume, StoreName
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from blklab.store.keep import Keeper
+    from blklab.study.kernels import BuiltKernel
+    from blklab.study.model import Study
+    from blklab.study.plan import PlannedPart
+    from blklab.study.run import Ready
 
 
 def run(
+    context: typer.Context,
     study: Annotated[
-        str,
+        str | None,
         typer.Argument(
-            help="A study's name, see: blklab studies; or any study file (.toml).",
+            help="A study's name, see: blklab studies; or any study file (.toml). With --resume: "
+            "the number of one of its comparisons.",
             autocompletion=complete.study,
         ),
-    ],
+    ] = None,
     rig: Annotated[
         str | None,
         typer.Option(
@@ -45,33 +57,77 @@ def run(
         bool,
         typer.Option("--json", help="Print what came out as JSON on stdout, nothing else."),
     ] = False,
+    store: StoreName = None,
+    resume: Resume = False,
 ) -> None:
     """Run a study and set what was published beside what is measured."""
     from blklab import study as studies
-    from blklab.cli import console, judgements
-    from blklab.cli.kernel import steps
+    from blklab.cli import console, judgements, keeping
     from blklab.cli.progress import progress
+    from blklab.errors import InputError
     from blklab.files import check_directory, write_together
-    from blklab.study import kernels, store
+    from blklab.study import store as documents
     from blklab.study.judge import judge
     from blklab.study.plan import count, plan
     from blklab.study.run import run as run_parts
 
-    chosen = studies.find(study)
-    directory = out or Path("reports") / chosen.name
-    check_directory(directory)
-    planned = plan(chosen, rig, repeats, seed)
-    parts = sum(part.setup is not None for part in planned)
-    built: list[kernels.BuiltKernel] = []
-    if kernels.needed(planned):
-        with steps.shown() as told:
-            built = kernels.build_all(chosen, planned, told)
-    with progress(count(planned), f"{parts} of {len(planned)} parts of {chosen.name}") as tick:
-        outcomes = run_parts(planned, built, jobs, tick, console.print_note)
+    if resume:
+        keeping.check_resume(context, resume, "study")
+        chosen, parts, keepers, kept_out = _resumed(store, study)
+        directory = out or Path(kept_out)
+        check_directory(directory)
+    elif study is None:
+        raise InputError("which study? See: blklab studies")
+    else:
+        chosen = studies.find(study)
+        directory = out or Path("reports") / chosen.name
+        check_directory(directory)
+        parts = _ready(chosen, plan(chosen, rig, repeats, seed))
+        keepers = keeping.begin_study(store, chosen, parts, str(directory.absolute()))
+    runs = count(part.planned for part in parts) - sum(len(k.kept) for k in keepers.values())
+    there = sum(part.rig is not None for part in parts)
+    what = f"{there} of {len(parts)} parts of {chosen.name}"
+    several = list(keepers.values())
+    with keeping.telling(several, "run"), progress(runs, what) as tick:
+        outcomes = run_parts(parts, jobs, tick, keepers, console.print_note)
     found = judge(chosen, outcomes)
-    write_together(store.texts(chosen, outcomes, found, directory))
+    with keeping.written(several):
+        write_together(documents.texts(chosen, outcomes, found, directory))
     if as_json:
-        report = {"study": chosen.name, "report": str(directory / "report.html")}
-        console.print_json(report | store.summary(outcomes, found))
+        numbers = {name: int(keeper.name) for name, keeper in keepers.items() if keeper.name}
+        report = {
+            "study": chosen.name,
+            "kept": numbers,
+            "report": str(directory / "report.html"),
+        }
+        console.print_json(report | documents.summary(outcomes, found))
     else:
         judgements.show(chosen, outcomes, found, directory / "report.html")
+
+
+def _ready(study: Study, planned: list[PlannedPart]) -> list[Ready]:
+    from blklab.cli.kernel import steps
+    from blklab.study import kernels
+    from blklab.study.run import ready
+
+    built: list[BuiltKernel] = []
+    if kernels.needed(planned):
+        with steps.shown() as told:
+            built = kernels.build_all(study, planned, told)
+    return ready(planned, built)
+
+
+def _resumed(
+    store: str | None, number: str | None
+) -> tuple[Study, list[Ready], Mapping[str, Keeper], str]:
+    from blklab.store import ids, place, studies
+    from blklab.store.database import open_store
+    from blklab.store.left import left
+
+    kept = open_store(place.find(store), durable=True, make=False)
+    found = left(kept, None if number is None else ids.number(number), study=True)
+    asked = studies.kept_study(kept, found.study_id or 0)
+    chosen = asked.study()
+    parts = _ready(chosen, asked.planned(chosen))
+    parts, keepers = studies.go_on(kept, found.study_id or 0, chosen, parts, asked.out)
+    return chosen, parts, keepers, asked.out

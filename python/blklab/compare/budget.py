@@ -12,10 +12,10 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from itertools import groupby
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from blklab.compare.analyse import analyse
-from blklab.compare.execute import execute
+from blklab.compare.execute import Finished, execute
 from blklab.compare.measurement import Measurement
 from blklab.compare.plan import Planned, Setup, plan
 from blklab.compare.words import factor
@@ -23,6 +23,9 @@ from blklab.errors import InputError
 from blklab.rigs import Rig
 from blklab.statistics import visible
 from blklab.units import duration_text
+
+if TYPE_CHECKING:
+    from blklab.store.keep import Keeper
 
 REPEATS_MAX = 1000
 """However large the budget is."""
@@ -66,17 +69,24 @@ def execute_within(
     budget_s: float,
     objective: str,
     threads: int,
-    done: Callable[[Measurement], None],
+    done: Callable[[Any], None],
+    keeper: Keeper,
     clock: Callable[[], float] = time.monotonic,
 ) -> tuple[list[Measurement], Stopped]:
     """Repeat after repeat, until every disk and load has its answer by `objective`, or there is
-    no time for another one as long as the longest was. At least one."""
+    no time for another one as long as the longest was. At least one; `keeper` keeps each run."""
+    number = {id(one): place for place, one in enumerate(one for all_ in repeats for one in all_)}
+
+    def ended(finished: Finished) -> None:
+        keeper.keep(number[id(finished.planned)], finished)
+        done(finished)
+
     measured: list[Measurement] = []
     start_s, longest_s, count = clock(), 0.0, 0
     why = f"{REPEATS_MAX} repeats are the most there are"
     for block in repeats:
         begun_s = clock()
-        measured += execute(block, rig, threads, done)
+        measured += execute(block, rig, threads, ended)
         count += 1
         longest_s = max(longest_s, clock() - begun_s)
         if _is_known(measured, objective):

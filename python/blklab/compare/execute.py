@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
 
 from blklab import pool
 from blklab.compare.measurement import Measurement, measure
@@ -11,8 +14,23 @@ from blklab.errors import BlklabError, RunError
 from blklab.rigs import Rig
 
 
+@dataclass(frozen=True)
+class Finished:
+    """A run that has ended: what it measured, and what is kept beside that."""
+
+    planned: Planned
+    measurement: Measurement
+    begun_at: datetime
+    """UTC, as `ended_at`."""
+    ended_at: datetime
+    raw: Mapping[str, bytes] = field(default_factory=dict)
+    """See :class:`blklab.result.Result`, as the next two."""
+    device_before: Mapping[str, Any] | None = None
+    device_after: Mapping[str, Any] | None = None
+
+
 def execute(
-    runs: Sequence[Planned], rig: Rig, threads: int, done: Callable[[Measurement], None]
+    runs: Sequence[Planned], rig: Rig, threads: int, done: Callable[[Finished], None]
 ) -> list[Measurement]:
     """Run everything, which `rig` is prepared for; `done` is called after each, in this thread.
 
@@ -22,12 +40,22 @@ def execute(
     threads = min(threads, rig.at_once)
     found = pool.run_all(lambda planned: _one(planned, rig), runs, threads, done, rig.cancel)
     by_place = sorted(zip(runs, found, strict=True), key=lambda pair: pair[0].place)
-    return [measured for _, measured in by_place]
+    return [finished.measurement for _, finished in by_place]
 
 
-def _one(planned: Planned, rig: Rig) -> Measurement:
+def _one(planned: Planned, rig: Rig) -> Finished:
+    begun_at = datetime.now(UTC)
     try:
-        return measure(planned, rig.run(planned.experiment))
+        result = rig.run(planned.experiment)
+        return Finished(
+            planned,
+            measure(planned, result),
+            begun_at,
+            datetime.now(UTC),
+            result.raw,
+            result.device_before,
+            result.device_after,
+        )
     except (BlklabError, KeyboardInterrupt):
         raise
     except MemoryError as error:

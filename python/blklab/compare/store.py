@@ -10,6 +10,7 @@ from typing import Any
 
 from blklab.compare.measurement import Measurement, from_json
 from blklab.errors import InputError
+from blklab.store.packing import encode
 
 _FORMAT = 1
 
@@ -30,8 +31,7 @@ class Results:
 
 def to_text(results: Results) -> str:
     """As JSON, one run a line."""
-    # Not `asdict`: it copies every number of every list, which takes longer than writing them.
-    runs = ",\n".join(json.dumps(run, default=vars, separators=(",", ":")) for run in results.runs)
+    runs = ",\n".join(encode(run).decode() for run in results.runs)
     setup = json.dumps(results.setup, indent=1)
     return f'{{"format": {_FORMAT},\n"setup": {setup},\n"runs": [\n{runs}\n]}}\n'
 

@@ -77,10 +77,6 @@ class Borrowed:
         """Only the disks with these names."""
         return Borrowed(tuple(one for one in self.queues if one.name in names), self.before)
 
-    def settings(self) -> dict[str, dict[str, str]]:
-        """What each disk is set to now, by its name."""
-        return {queue.name: queue.settings() for queue in self.queues}
-
     def check_still(self, set_to: Mapping[str, Mapping[str, str]]) -> None:
         """RunError if a disk is set otherwise than `set_to`: somebody else was at it."""
         for queue in self.queues:

@@ -72,7 +72,7 @@ def machine(cache: str, roots: Roots = HERE) -> dict[str, Any]:
     text = f"Linux {kernel} on {cpus} CPUs, {size_text(memory)} of memory; {version}, cache {cache}"
     return {
         "text": text + (f"; CPU frequency: {', '.join(deciding)}" if deciding else ""),
-        "kernel": kernel,
+        "linux": kernel,
         "cpus": cpus,
         "cpu": _cpu(roots),
         "memory_bytes": memory,

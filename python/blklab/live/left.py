@@ -20,7 +20,9 @@ class Found:
     """A line each."""
 
     done: list[str] = field(default_factory=list)
-    """What was put right, and what a process that lives is at."""
+    """What was put right."""
+    busy: list[str] = field(default_factory=list)
+    """What a process that lives is at."""
     problems: list[str] = field(default_factory=list)
     """What could not be."""
 
@@ -36,7 +38,7 @@ def restore(journal: Journal) -> Found:
                 lines = _KINDS[kind](journal, key) if kind in _KINDS else []
                 (found.problems if journal.read(key) else found.done).extend(lines)
         except BusyError as error:
-            found.done.append(f"{error}: left alone")
+            found.busy.append(f"{error}: left alone")
         except RunError as error:
             found.problems.append(str(error))
     return found

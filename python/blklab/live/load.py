@@ -122,7 +122,7 @@ class Load:
             run = self.job.read(text, 0)
         except ValueError as error:
             raise RunError(str(error)) from error
-        result = Result.from_run(run)
+        result = replace(Result.from_run(run), raw={_OUTPUT: text.encode()})
         return _with_duration(result), ended.cpu_s
 
     def _text(self, laid: LaidFiles | None, *, warm: bool) -> str:

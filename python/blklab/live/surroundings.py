@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from blklab.devices.roots import HERE, Roots
 from blklab.devices.text import shown
@@ -34,6 +35,17 @@ class Snapshot:
     """CPU time that there has been."""
     load: float
     """Mean of the last minute."""
+    temperatures: Mapping[str, float]
+    """Of the disks, in °C, where they tell."""
+
+    def to_json(self, settings: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
+        """As results keep it, with the `settings` of each disk at that moment."""
+        return {
+            "settings": settings,
+            "counters": asdict(self.disks),
+            "temperatures_c": self.temperatures,
+            "load": self.load,
+        }
 
 
 def snapshot(target: Target, roots: Roots = HERE) -> Snapshot:
@@ -42,7 +54,9 @@ def snapshot(target: Target, roots: Roots = HERE) -> Snapshot:
     load = float((roots.proc / "loadavg").read_text().split()[0])
     disks = of(target.disks, roots)
     device = disks if target.device is None else of([target.device], roots)
-    return Snapshot(disks, device, busy_s, total_s, load)
+    heat = {name: temperature(name, roots) for name in target.disks}
+    known = {name: value for name, value in heat.items() if value is not None}
+    return Snapshot(disks, device, busy_s, total_s, load, known)
 
 
 def notes(

@@ -124,7 +124,7 @@ class KernelRig(ModelledDisks):
             result = Result.from_run(_Run(directory))
             if not self._late_disk:
                 _check_lateness(found["disk"]["lateness"], result)
-            return replace(result, notes=outcome.notes(found))
+            return replace(result, notes=outcome.notes(found), raw=_raw(directory))
 
     def cancel(self) -> None:
         """See :class:`blklab.rigs.Rig`."""
@@ -188,6 +188,12 @@ class KernelRig(ModelledDisks):
             },
         }
         return order, _memory_mib(job, host)
+
+
+def _raw(directory: Path) -> dict[str, bytes]:
+    """What fio printed in the guest; nothing by another driver."""
+    file = directory / "fio.json"
+    return {file.name: file.read_bytes()} if file.is_file() else {}
 
 
 def _told(kernel: cache.Kernel) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from blklab.devices.text import shown
 from blklab.errors import InputError
 from blklab.kernel import scheduler
 from blklab.live import cache as page_cache
-from blklab.live import danger, describe, files, surroundings, target
+from blklab.live import danger, describe, files, left, surroundings, target
 from blklab.live.borrowed import Borrowed, borrowing
 from blklab.live.counters import Sampler
 from blklab.live.journal import Journal, default_directory
@@ -119,6 +119,9 @@ class LiveRig:
         try:
             with contextlib.ExitStack() as stack:
                 signals = stack.enter_context(Signals.guarding())
+                found_left = left.restore(journal)
+                for line in (*found_left.done, *found_left.problems):
+                    tell(line)
                 by_path: dict[str, list[Experiment]] = {}
                 for experiment in experiments:
                     by_path.setdefault(str(experiment.disk.file.path), []).append(experiment)
@@ -162,11 +165,11 @@ class LiveRig:
 
     def _run(self, experiment: Experiment, place: Place) -> Result:
         load = Load.of(experiment, place.target, place.room_bytes)
-        notes, set_to = [], {}
+        notes = []
         if place.borrowed is not None:
             chosen = _parsed(experiment.scheduler)
             notes = place.borrowed.use(chosen.name, _texts(chosen))
-            set_to = place.borrowed.settings()
+        set_to = _settings(place.target)
         self._fix_cache(load, place)
         before = surroundings.snapshot(place.target)
         with (
@@ -182,6 +185,7 @@ class LiveRig:
             after = surroundings.snapshot(place.target)
         if place.borrowed is not None:
             place.borrowed.check_still(set_to)
+        now = _settings(place.target)
         notes += surroundings.notes(
             place.target, before, after, result.jobs, direct=load.is_direct, own_cpu_s=cpu_s
         )
@@ -190,6 +194,8 @@ class LiveRig:
             disk=after.disks.since(before.disks).of_disk(),
             series=sampler.series(direct=load.is_direct),
             notes=tuple(notes),
+            device_before=before.to_json(set_to),
+            device_after=after.to_json(now),
         )
 
     def _check_writes(
@@ -215,6 +221,10 @@ def _parsed(spec: str) -> scheduler.Scheduler:
     if "@" in spec:
         raise InputError(f"scheduler '{spec}': a kernel of its own needs --rig kernel")
     return scheduler.parse(spec)
+
+
+def _settings(found: target.Target) -> dict[str, dict[str, str]]:
+    return {name: queue.named(name).settings() for name in found.disks}
 
 
 def _texts(chosen: scheduler.Scheduler) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -136,7 +136,7 @@ def _host(part: Part, rig: str) -> tuple[dict[str, int], list[Skipped]]:
     return {name: value for name, value in host.items() if name in counts}, skipped
 
 
-def count(planned: Sequence[PlannedPart]) -> int:
+def count(planned: Iterable[PlannedPart]) -> int:
     """How many runs it is."""
     setups = [part.setup for part in planned if part.setup is not None]
     return sum(

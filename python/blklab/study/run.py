@@ -2,48 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from blklab.compare import store
+from blklab.compare.carry_out import carry_out
 from blklab.compare.describe import describe
-from blklab.compare.execute import execute
-from blklab.compare.measurement import Measurement
 from blklab.compare.plan import plan
 from blklab.rigs import Rig
 from blklab.rigs import rig as rig_of
+from blklab.store.keep import Keeper, Nowhere
 from blklab.study import kernels
 from blklab.study.outcome import Outcome
 from blklab.study.plan import PlannedPart
 
 
+@dataclass(frozen=True)
+class Ready:
+    """A part with all that it takes to run it; without, if all of it is left out."""
+
+    planned: PlannedPart
+    rig: Rig | None
+    described: dict[str, Any] | None
+
+
+def ready(planned: Sequence[PlannedPart], built: Sequence[kernels.BuiltKernel]) -> list[Ready]:
+    """All disks, loads and schedulers checked; `built` are the kernels that the parts on the
+    kernel rig need. InputError."""
+    found = []
+    for part in planned:
+        place = _place(part, built) if part.setup else None
+        described = describe(part.setup, place) if part.setup and place else None
+        found.append(Ready(part, place, described))
+    return found
+
+
 def run(
-    planned: Sequence[PlannedPart],
-    built: Sequence[kernels.BuiltKernel],
+    parts: Sequence[Ready],
     jobs: int,
-    done: Callable[[Measurement], None],
+    done: Callable[[Any], None],
+    keepers: Mapping[str, Keeper],
     tell: Callable[[str], None],
 ) -> list[Outcome]:
-    """Part after part, `jobs` runs at a time; `done` is called after each run, `tell` with lines
-    for a person.
-
-    `built` are the kernels that the parts on the kernel rig need.
-
-    BlklabError if anything fails; all disks, loads and schedulers are checked before the first.
-    """
-    places = [_place(part, built) if part.setup else None for part in planned]
-    described = [
-        describe(part.setup, place) if part.setup and place else None
-        for part, place in zip(planned, places, strict=True)
-    ]
+    """Part after part, `jobs` runs at a time; `done` is called after each run, and it is kept by
+    its part's keeper; `tell` is given lines for a person. BlklabError if a run fails."""
     outcomes = []
-    for part, place, setup in zip(planned, places, described, strict=True):
-        results = None
-        if part.setup is not None and place is not None and setup is not None:
-            runs = plan(part.setup)
-            with place.prepared([one.experiment for one in runs], tell):
-                measured = execute(runs, place, jobs, done)
-            results = store.Results(setup, tuple(measured))
-        outcomes.append(Outcome(part.part.name, part.rig, results, part.skipped))
+    for part in parts:
+        name, results = part.planned.part.name, None
+        if part.planned.setup is not None and part.rig is not None and part.described is not None:
+            keeper = keepers.get(name) or Nowhere("")
+            runs = plan(part.planned.setup)
+            with part.rig.prepared([planned.experiment for planned in runs], tell):
+                measured = carry_out(runs, part.rig, jobs, done, keeper)
+            results = store.Results(part.described, tuple(measured))
+        outcomes.append(Outcome(name, part.planned.rig, results, part.planned.skipped))
     return outcomes
 
 

@@ -1,0 +1,226 @@
+"""What the commands that run something do about the store: begin, go on, tell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from blklab.errors import BlklabError, InputError, RunError, StoppedError
+
+if TYPE_CHECKING:
+    from blklab.compare.plan import Setup
+    from blklab.rigs import Rig
+    from blklab.store.database import Store
+    from blklab.store.keep import Keeper
+    from blklab.store.request import Request
+    from blklab.study.model import Study
+    from blklab.study.run import Ready
+
+StoreName = Annotated[
+    str | None,
+    typer.Option(
+        "--store",
+        metavar="FILE|URL",
+        help="Where results are kept: a file, or postgresql+psycopg://... [default: "
+        "$BLKLAB_STORE, else blklab/results.db in your data directory]",
+    ),
+]
+Resume = Annotated[
+    bool,
+    typer.Option("--resume", help="Go on with what was killed: ID, or what was begun last."),
+]
+_GO_WITH_RESUME = ("resume", "store", "jobs", "out", "objective", "as_json")
+
+
+@dataclass(frozen=True)
+class Work:
+    """A comparison that is about to run, or to run on."""
+
+    request: Request
+    described: dict[str, Any]
+    rig: Rig
+    keeper: Keeper
+
+
+def check_resume(context: typer.Context, resume: bool, argument: str) -> None:
+    """InputError if something is said that a comparison that goes on cannot be told."""
+    told = [name for name in context.params if is_told(context, name)]
+    if resume:
+        for name in told:
+            if name not in (*_GO_WITH_RESUME, argument):
+                raise InputError(
+                    f"--{name.replace('_', '-')}: --resume goes on with what was asked then"
+                )
+    elif argument in told:
+        raise InputError(f"'{context.params[argument]}': not expected; a number goes with --resume")
+
+
+def is_told(context: typer.Context, name: str) -> bool:
+    """Whether the user has said it."""
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
+
+
+def opened(store: str | None, rig: str) -> Store | None:
+    """The store to keep in. None, and a line on stderr, if the usual one cannot be used;
+    StoreError if the user has chosen it."""
+    from blklab.store import place
+    from blklab.store.database import StoreError, open_store
+
+    where = place.find(store)
+    try:
+        # What took real time on a real disk is to outlive a power cut.
+        return open_store(where, durable=rig != "sim")
+    except StoreError as error:
+        _not_kept(error, where.chosen)
+        return None
+
+
+def begin(
+    store: Store | None, described: Mapping[str, Any], request: Request, planned: int
+) -> Keeper:
+    """A new comparison in the store, if there is one; tells its number on stderr."""
+    from blklab.cli import console
+    from blklab.store import keep
+    from blklab.store.database import StoreError
+
+    if store is None:
+        return keep.Nowhere("there is no store")
+    try:
+        keeper = keep.begin(store, described, request, planned)
+    except StoreError as error:
+        _not_kept(error, store.place.chosen)
+        return keep.Nowhere(str(error))
+    console.print_notes(
+        [f"kept as {keeper.name}; to look at it: blklab results show {keeper.name}"]
+    )
+    return keeper
+
+
+def begin_study(
+    store: str | None, study: Study, parts: Sequence[Ready], out: str
+) -> Mapping[str, Keeper]:
+    """A new study in the store, if there is one; tells its numbers on stderr."""
+    from blklab.cli import console
+    from blklab.store import studies
+    from blklab.store.database import StoreError
+
+    rigs = {part.rig.name for part in parts if part.rig}
+    kept = opened(store, "sim" if rigs == {"sim"} else "")
+    if kept is None:
+        return {}
+    try:
+        keepers = studies.begin(kept, study, parts, out)
+    except StoreError as error:
+        _not_kept(error, kept.place.chosen)
+        return {}
+    numbers = [keeper.name for keeper in keepers.values()]
+    console.print_notes([f"kept as {', '.join(numbers)}; to look at them: blklab results"])
+    return keepers
+
+
+def new(
+    store: str | None,
+    setup: Setup,
+    place: Rig,
+    options: Mapping[str, str | None],
+    objective: str,
+    out: str,
+    budget: str | None = None,
+) -> Work:
+    """A comparison to begin with; `budget` if it is repeated within one. InputError if a disk, a
+    load or a scheduler is wrong."""
+    from blklab.cli import console
+    from blklab.compare.describe import describe
+    from blklab.compare.plan import plan
+    from blklab.store.request import Request, fingerprints
+
+    described = describe(setup, place)
+    for load in described["workloads"]:
+        console.print_ignored(load["ignored"])
+    told = dict(options) | _the_same_kernel(described)
+    request = Request(setup, place.name, told, objective, out, fingerprints(setup), budget or "")
+    if budget:
+        described["stopping"] = {"text": f"not at its end; the budget was {budget}"}
+    kept = opened(store, place.name)
+    return Work(request, described, place, begin(kept, described, request, len(plan(setup))))
+
+
+def resumed(store: str | None, number: str | None) -> Work:
+    """A comparison that was killed. InputError if there is none, or if what is to run would not
+    be like what has."""
+    from blklab.compare.describe import describe
+    from blklab.rigs import rig as rig_of
+    from blklab.store import ids, keep, place, request
+    from blklab.store.database import open_store
+    from blklab.store.left import left
+
+    kept = open_store(place.find(store), durable=True, make=False)
+    found = left(kept, None if number is None else ids.number(number), study=False)
+    asked = request.from_bytes(found.request, request.Request)
+    if asked.budget:
+        raise InputError(
+            f"comparison {found.id} cannot go on: it had a budget of {asked.budget}; what has "
+            f"run is kept: blklab report {found.id}"
+        )
+    where = rig_of(asked.rig, asked.options)
+    now = describe(asked.setup, where)
+    request.check_same(f"comparison {found.id}", found.setup, now, asked)
+    return Work(asked, found.setup, where, keep.go_on(kept, found.id))
+
+
+@contextmanager
+def telling(keepers: Keeper | list[Keeper], command: str) -> Iterator[None]:
+    """Whoever interrupts, and whoever's run fails, is told how to go on."""
+    several = keepers if isinstance(keepers, list) else [keepers]
+    names = [keeper.name for keeper in several if keeper.name]
+    how = f"what has run is kept; to go on: blklab {command} --resume {names[0]}" if names else ""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if not how:
+            raise
+        raise StoppedError(f"interrupted; {how}") from None
+    except RunError as error:
+        if how:
+            error.args = (f"{error}; {how}",)
+        raise
+
+
+@contextmanager
+def written(keepers: Keeper | list[Keeper]) -> Iterator[None]:
+    """Around writing the report: where the figures are if that fails, and what is not kept."""
+    from blklab.cli import console
+
+    several = keepers if isinstance(keepers, list) else [keepers]
+    try:
+        yield
+    except BlklabError as error:
+        kept = [keeper.name for keeper in several if keeper.name]
+        for keeper in several:
+            keeper.finish()
+        if kept:
+            error.args = (f"{error}; what has run is kept: blklab report {kept[0]}",)
+        raise
+    for keeper in several:
+        keeper.finish()
+        if keeper.name and keeper.lost:
+            console.print_notes([f"{keeper.name}: {keeper.lost}"])
+
+
+def _the_same_kernel(described: Mapping[str, Any]) -> dict[str, str | None]:
+    """The kernel that runs now, by its key: 'the latest' may be another one tomorrow."""
+    kernel = described["rig_setup"].get("kernel")
+    return {"kernel": kernel["key"]} if kernel else {}
+
+
+def _not_kept(error: BlklabError, chosen: bool) -> None:
+    from blklab.cli import console
+
+    if chosen:
+        raise error
+    console.print_notes([f"nothing will be kept: {error}; choose a store with --store"])

@@ -1,0 +1,197 @@
+"""A database that is open, whichever it is: made, brought up to date, every error one line."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import quote
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, select, text
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+
+from blklab.errors import BlklabError
+from blklab.store import schema
+from blklab.store.packing import DamagedError
+from blklab.store.place import Place
+
+_WAIT_S = 5.0
+"""For another process that writes: a transaction of ours takes milliseconds."""
+_LOCK = 0x626C6B6C
+"""PostgreSQL's advisory lock under which tables are made: any number that is ours."""
+_REASONS = {
+    "database is locked": "locked by another process",
+    "file is not a database": "not a store of blklab, or damaged",
+    "database disk image is malformed": "damaged",
+    "readonly database": "may not be written",
+    "database or disk is full": "no space left on the device",
+    "disk i/o error": "cannot be read or written (disk I/O error)",
+    "unable to open": "cannot be opened",
+}
+"""What SQLite says, and what a person is told."""
+
+_ERRORS = (SQLAlchemyError, DamagedError, UnicodeError, OSError)
+"""What comes of a database that cannot be used."""
+
+
+class StoreError(BlklabError):
+    """The store cannot be used; the line says which and why."""
+
+
+class Store:
+    """An open store. Used from one thread."""
+
+    def __init__(self, place: Place, engine: Engine) -> None:
+        self.place = place
+        self._engine = engine
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """A transaction that sees one state. StoreError."""
+        with self._telling(), self._engine.connect() as connection:
+            yield connection
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """A transaction that is there whole or not at all. StoreError."""
+        with self._telling(), self._engine.connect() as made:
+            connection = made.execution_options(blklab_writes=True)
+            with connection.begin():
+                yield connection
+
+    def close(self) -> None:
+        """Nothing is lost without it."""
+        with self._telling():
+            self._engine.dispose()
+
+    @contextmanager
+    def _telling(self) -> Iterator[None]:
+        try:
+            yield
+        except _ERRORS as error:
+            raise wrong(self.place, error) from error
+
+
+def wrong(place: Place, error: Exception) -> StoreError:
+    """One line about what went wrong there."""
+    if isinstance(error, (DamagedError, UnicodeError)):
+        return StoreError(f"{place.text}: damaged: {error}")
+    found = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
+    said = " ".join(str(found).split()) or type(found).__name__
+    known = (mine for theirs, mine in _REASONS.items() if theirs in said.lower())
+    reason = next(known, said) if place.file else said
+    return StoreError(f"{place.text}: {reason}")
+
+
+def exists(place: Place) -> bool:
+    """Whether there is anything; of a server that is not asked."""
+    return place.file is None or place.file.exists()
+
+
+def open_store(place: Place, *, durable: bool = False, make: bool = True) -> Store:
+    """Open it, make it if need be unless `make` is false, and bring it up to date.
+
+    With `durable`, what is written is on the disk when the call returns; without, a power cut
+    may take the last runs (never a kill, and never what is older). StoreError.
+    """
+    try:
+        if place.file is not None and make:
+            place.file.parent.mkdir(parents=True, exist_ok=True)
+        if place.file is not None and not make and not place.file.exists():
+            raise FileNotFoundError("no store there yet")
+        store = Store(place, _engine(place, durable))
+        _bring_up_to_date(store)
+    except _ERRORS as error:
+        reason = error.strerror or str(error) if isinstance(error, OSError) else None
+        raise StoreError(f"{place.text}: {reason}") if reason else wrong(place, error) from error
+    except ImportError as error:
+        raise StoreError(
+            f"{place.text}: psycopg is not installed: pip install 'blklab[postgresql]'"
+        ) from error
+    return store
+
+
+def _engine(place: Place, durable: bool) -> Engine:
+    if place.file is None:
+        return create_engine(place.url, connect_args={"connect_timeout": int(_WAIT_S)})
+    file = place.file.absolute()
+    writable = os.access(file if file.exists() else file.parent, os.W_OK)
+    if writable:
+        return _prepared(create_engine(place.url, connect_args={"timeout": _WAIT_S}), durable)
+    # A log that another process is writing lies beside the file; without one nothing changes,
+    # and SQLite need not make files there, which it may not.
+    log = file.with_name(file.name + "-wal")
+    still = {} if log.exists() else {"immutable": "1"}
+    url = URL.create(
+        "sqlite", database=f"file:{quote(str(file))}", query={"mode": "ro", "uri": "true"} | still
+    )
+    return _prepared(create_engine(url, connect_args={"timeout": _WAIT_S}), durable)
+
+
+def _prepared(engine: Engine, durable: bool) -> Engine:
+    """Transactions are ours to begin: Python's module would leave tables out of them."""
+
+    @event.listens_for(engine, "connect")
+    def connect(connection: Any, _: Any) -> None:
+        connection.isolation_level = None
+        for pragma in ("foreign_keys=ON", f"synchronous={'FULL' if durable else 'NORMAL'}"):
+            connection.execute(f"PRAGMA {pragma}")
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: Connection) -> None:
+        writes = connection.get_execution_options().get("blklab_writes")
+        # A transaction that reads before it writes must not be overtaken in between.
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+    return engine
+
+
+def _bring_up_to_date(store: Store) -> None:
+    with store.reading() as connection:
+        version = _version(store, connection)
+    if version == schema.VERSION:
+        return
+    if version is None and store.place.file is not None:
+        _use_a_log(store)
+    with store.writing() as connection:
+        if store.place.file is None:
+            connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
+        # Another process may have done it meanwhile.
+        version = _version(store, connection)
+        if version is None:
+            schema.METADATA.create_all(connection)
+            connection.execute(schema.MARK.insert().values(version=schema.VERSION))
+            return
+        for wanted in range(version + 1, schema.VERSION + 1):
+            schema.STEPS[wanted](connection)
+        connection.execute(schema.MARK.update().values(version=schema.VERSION))
+
+
+def _version(store: Store, connection: Connection) -> int | None:
+    """None of an empty database. StoreError if it is somebody else's, or of a newer blklab."""
+    tables = inspect(connection).get_table_names()
+    if schema.MARK.name not in tables:
+        if tables:
+            raise StoreError(
+                f"{store.place.text}: a database, but not a store of blklab: it has "
+                f"'{min(tables)}' and no '{schema.MARK.name}'"
+            )
+        return None
+    version = connection.execute(select(schema.MARK.c.version)).scalar()
+    if not isinstance(version, int) or version < 1:
+        raise StoreError(f"{store.place.text}: damaged: its version is {version!r}")
+    if version > schema.VERSION:
+        raise StoreError(
+            f"{store.place.text}: of version {version}, made by a newer blklab; this one knows "
+            f"up to version {schema.VERSION}"
+        )
+    return version
+
+
+def _use_a_log(store: Store) -> None:
+    """Write-ahead logging: who reads does not wait for who writes. It is kept in the file."""
+    with store._telling(), store._engine.connect() as connection:
+        raw = connection.connection.driver_connection
+        assert raw is not None, "it is connected"
+        raw.execute("PRAGMA journal_mode=WAL")

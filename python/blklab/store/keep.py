@@ -1,0 +1,238 @@
+"""Keep a comparison while it runs: each run in a transaction of its own, as soon as it ends.
+
+A store that fails does not end the comparison: what could not be kept is tried again with the
+next run and at the end, and its figures are in `results.json` in any case.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Protocol
+
+from sqlalchemy import Connection, select, update
+
+from blklab.compare.execute import Finished
+from blklab.compare.measurement import Measurement
+from blklab.errors import InputError
+from blklab.store import owner, packing, read, request, schema
+from blklab.store.database import Store, StoreError
+from blklab.store.facts import facts
+from blklab.store.request import Request
+
+
+class Keeper(Protocol):
+    """Where the runs of one comparison go."""
+
+    @property
+    def name(self) -> str:
+        """What a person calls it: its number; empty if it is not kept."""
+
+    @property
+    def kept(self) -> Mapping[int, Measurement]:
+        """What was there before, by number in the plan."""
+
+    @property
+    def lost(self) -> str:
+        """Why some could not be kept, empty if all were."""
+
+    def keep(self, number: int, finished: Finished) -> None:
+        """One run; never raises for the store's sake."""
+
+    def revise(self, described: Mapping[str, Any]) -> None:
+        """The set-up has come out otherwise than it was begun; never raises as `keep`."""
+
+    def finish(self) -> None:
+        """All have run."""
+
+
+@dataclass
+class Nowhere:
+    """For want of a store."""
+
+    lost: str
+    name: str = ""
+    kept: Mapping[int, Measurement] = field(default_factory=dict)
+
+    def keep(self, number: int, finished: Finished) -> None:
+        """See `Keeper`."""
+
+    def revise(self, described: Mapping[str, Any]) -> None:
+        """See `Keeper`."""
+
+    def finish(self) -> None:
+        """See `Keeper`."""
+
+
+@dataclass
+class InStore:
+    """See `Keeper`."""
+
+    store: Store
+    id: int
+    kept: Mapping[int, Measurement] = field(default_factory=dict)
+    lost: str = ""
+    _waiting: dict[int, Finished] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """See `Keeper`."""
+        return str(self.id)
+
+    def keep(self, number: int, finished: Finished) -> None:
+        """See `Keeper`."""
+        self._waiting[number] = finished
+        self._write()
+
+    def revise(self, described: Mapping[str, Any]) -> None:
+        """See `Keeper`."""
+        try:
+            with self.store.writing() as connection:
+                connection.execute(
+                    update(schema.COMPARISON)
+                    .where(schema.COMPARISON.c.id == self.id)
+                    .values(setup=packing.pack_json(described))
+                )
+        except StoreError as error:
+            self.lost = str(error)
+
+    def finish(self) -> None:
+        """See `Keeper`."""
+        self._write()
+        if self._waiting:
+            return
+        try:
+            with self.store.writing() as connection:
+                connection.execute(
+                    update(schema.COMPARISON)
+                    .where(schema.COMPARISON.c.id == self.id)
+                    .values(ended_at=now(), owner=None)
+                )
+        except StoreError as error:
+            self.lost = str(error)
+
+    def _write(self) -> None:
+        if not self._waiting:
+            return
+        try:
+            with self.store.writing() as connection:
+                for number, finished in self._waiting.items():
+                    _insert(connection, self.id, number, finished)
+        except StoreError as error:
+            self.lost = f"{len(self._waiting)} runs are not kept: {error}"
+        else:
+            self._waiting.clear()
+            self.lost = ""
+
+
+def begin(
+    store: Store,
+    described: Mapping[str, Any],
+    asked: Request,
+    planned: int,
+    *,
+    study: tuple[int, str, str] | None = None,
+) -> InStore:
+    """A new comparison; `study` is the number, the name and the part, if it is of one."""
+    study_id, study_name, part = study or (None, None, None)
+    with store.writing() as connection:
+        found = connection.execute(
+            schema.COMPARISON.insert().values(
+                uid=uuid.uuid4().hex,
+                begun_at=now(),
+                rig=described["rig"],
+                machine=packing.text(owner.machine()),
+                objective=asked.objective,
+                planned=planned,
+                study_id=study_id,
+                study=None if study_name is None else packing.text(study_name),
+                part=None if part is None else packing.text(part),
+                setup=packing.pack_json(described),
+                facts=packing.pack_json(facts(described["rig"])),
+                request=request.to_bytes(asked),
+                owner=owner.mark(),
+            )
+        )
+        [number] = found.inserted_primary_key or (0,)
+        insert_axes(connection, number, described)
+    return InStore(store, number)
+
+
+def go_on(store: Store, number: int) -> InStore:
+    """A comparison that was killed, now of this process. InputError if another still runs it."""
+    with store.writing() as connection:
+        row = connection.execute(
+            select(schema.COMPARISON.c.owner).where(schema.COMPARISON.c.id == number)
+        ).one()
+        if process := owner.alive(row.owner):
+            raise InputError(f"{number} is being run by process {process}")
+        connection.execute(
+            update(schema.COMPARISON)
+            .where(schema.COMPARISON.c.id == number)
+            .values(owner=owner.mark())
+        )
+        kept = read.measurements(connection, number)
+    return InStore(store, number, kept)
+
+
+def insert_axes(connection: Connection, number: int, setup: Mapping[str, Any]) -> None:
+    """What a comparison is found by."""
+    names = {
+        "disk": [row["label"] for row in setup["disks"]],
+        "workload": [row["name"] for row in setup["workloads"]],
+        "scheduler": [row["label"] for row in setup["schedulers"]],
+    }
+    rows: Sequence[dict[str, Any]] = [
+        {"comparison_id": number, "kind": kind, "place": place, "label": packing.text(label)}
+        for kind, labels in names.items()
+        for place, label in enumerate(labels)
+    ]
+    if rows:
+        connection.execute(schema.AXIS.insert(), rows)
+
+
+def _insert(connection: Connection, comparison: int, number: int, finished: Finished) -> None:
+    measured = finished.measurement
+    connection.execute(
+        schema.RUN.insert().values(
+            comparison_id=comparison,
+            number=number,
+            disk=packing.text(measured.disk),
+            workload=packing.text(measured.workload),
+            scheduler=packing.text(measured.scheduler),
+            repeat=measured.repeat,
+            seed=str(measured.seed),
+            begun_at=finished.begun_at.isoformat(timespec="milliseconds"),
+            ended_at=finished.ended_at.isoformat(timespec="milliseconds"),
+            duration_ns=measured.duration_ns,
+            bytes_per_s=measured.bytes_per_s,
+            ios_per_s=measured.ios_per_s,
+            measurement=packing.pack_json(measured),
+            device_before=_packed(finished.device_before),
+            device_after=_packed(finished.device_after),
+        )
+    )
+    if finished.raw:
+        connection.execute(
+            schema.RAW.insert(),
+            [
+                {
+                    "comparison_id": comparison,
+                    "number": number,
+                    "name": packing.text(name),
+                    "body": packing.pack(body),
+                }
+                for name, body in finished.raw.items()
+            ],
+        )
+
+
+def now() -> str:
+    """UTC, to the millisecond."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+def _packed(value: Mapping[str, Any] | None) -> bytes | None:
+    return None if value is None else packing.pack_json(value)

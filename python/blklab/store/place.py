@@ -1,0 +1,78 @@
+"""Where the store is: a file of SQLite, or the URL of a database."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from blklab.errors import InputError
+
+if TYPE_CHECKING:
+    from sqlalchemy.engine import URL
+
+VARIABLE = "BLKLAB_STORE"
+_KINDS = ("sqlite", "postgresql+psycopg")
+
+
+@dataclass(frozen=True)
+class Place:
+    """A store that need not exist yet."""
+
+    url: URL
+    text: str
+    """For a person: the file, or the URL without its password."""
+    file: Path | None
+    """None if it is no file of ours."""
+    chosen: bool
+    """Whether the user named it."""
+
+
+def find(given: str | None = None) -> Place:
+    """`given`, else ``$BLKLAB_STORE``, else ``blklab/results.db`` below ``$XDG_DATA_HOME`` or
+    ``~/.local/share``. InputError if it is neither a path nor the URL of a database we know."""
+    named = given or os.environ.get(VARIABLE)
+    if named is None or not named:
+        return _file(_default(), chosen=False)
+    if "://" not in named:
+        return _file(Path(named), chosen=True)
+    return _url(named, "--store" if given else VARIABLE)
+
+
+def _default() -> Path:
+    return Path(os.environ.get("XDG_DATA_HOME") or "~/.local/share") / "blklab" / "results.db"
+
+
+def _file(path: Path, *, chosen: bool) -> Place:
+    from sqlalchemy.engine import URL
+
+    try:
+        path = path.expanduser()
+    except RuntimeError as error:
+        raise InputError(f"{path}: {error}; say where with --store or {VARIABLE}") from error
+    if path.is_dir():
+        raise InputError(f"{path}: is a directory; a store is a file in it: {path / 'results.db'}")
+    return Place(URL.create("sqlite", database=str(path)), str(path), path, chosen)
+
+
+def _url(text: str, option: str) -> Place:
+    from sqlalchemy.engine import make_url
+    from sqlalchemy.exc import ArgumentError
+
+    try:
+        url = make_url(text)
+    except (ArgumentError, ValueError) as error:
+        # Not the text itself: it may hold a password.
+        raise InputError(f"{option}: not the URL of a database") from error
+    if url.drivername == "postgresql":
+        url = url.set(drivername="postgresql+psycopg")
+    if url.drivername not in _KINDS:
+        raise InputError(
+            f"{option}: no store on '{url.drivername}'; there is: a file, {', '.join(_KINDS)}"
+        )
+    if url.drivername == "sqlite":
+        if url.query or not url.database or url.database.startswith(("file:", ":memory:")):
+            raise InputError(f"{option}: of sqlite a file is expected: sqlite:////path/results.db")
+        return _file(Path(url.database), chosen=True)
+    return Place(url, url.render_as_string(hide_password=True), None, chosen=True)

@@ -1,0 +1,97 @@
+"""What it takes to go on with a comparison, or a study, as if it had never been killed.
+
+The texts of all files are kept, and what their job files came to: a variable or an included file
+that has changed meanwhile is noticed, and so is another kernel or another blklab.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from blklab.compare.plan import Setup
+from blklab.errors import InputError
+from blklab.rigs import sim
+from blklab.store import packing
+from blklab.store.packing import DamagedError
+
+_Kind = TypeVar("_Kind")
+
+
+@dataclass(frozen=True)
+class Request:
+    """A comparison that was begun."""
+
+    setup: Setup
+    rig: str
+    options: dict[str, str | None]
+    """What the rig was told, by option."""
+    objective: str
+    out: str
+    """Where the report and `results.json` go."""
+    loads: tuple[str, ...] = ()
+    """See `fingerprints`."""
+    budget: str = ""
+    """If it is repeated until the answer is known: the time for that, as the user wrote it."""
+
+
+def fingerprints(setup: Setup) -> tuple[str, ...]:
+    """Of what each job file says, with its variables and includes put in."""
+    jobs = (sim.describe_job(job, setup.ignore_unsupported) for job in setup.workloads)
+    return tuple(sha256(packing.encode(job)).hexdigest() for job in jobs)
+
+
+def to_bytes(request: Any) -> bytes:
+    """As it is kept; `request` is any dataclass."""
+    return packing.pack_json(request)
+
+
+def from_bytes(kept: bytes, kind: type[_Kind]) -> _Kind:
+    """What `to_bytes` was given. DamagedError if it was something else."""
+    try:
+        return msgspec.convert(packing.unpack_json(kept), kind, dec_hook=_from_text)
+    except msgspec.ValidationError as error:
+        raise DamagedError(str(error)) from error
+
+
+def check_same(
+    what: str, kept: Mapping[str, Any], now: Mapping[str, Any], request: Request
+) -> None:
+    """InputError if the runs to come would not be like those that are there.
+
+    `kept` and `now` are what `describe` said then and says now.
+    """
+    if request.loads != fingerprints(request.setup):
+        raise InputError(
+            f"{what} cannot go on: a job file comes to something else now; its variables or the "
+            "files that it includes have changed"
+        )
+    now = json.loads(packing.encode(now))
+    for key in kept.keys() | now.keys():
+        before, after = kept.get(key), now.get(key)
+        if key == "versions":
+            # Python has no part in what is measured.
+            before, after = ({**(v or {}), "python": ""} for v in (before, after))
+        if before != after:
+            raise InputError(f"{what} cannot go on: {_difference(key, before, after)}")
+
+
+def _difference(key: str, before: Any, after: Any) -> str:
+    if key == "versions":
+        return f"it was begun by blklab {before.get('blklab')}, this is {after.get('blklab')}"
+    if key == "rig_setup":
+        texts = (str((value or {}).get("text")) for value in (before, after))
+        return "it ran on {}; now it would run on {}".format(*texts)
+    return f"its {key.replace('_', ' ')} would not be what it was"
+
+
+def _from_text(kind: type, value: Any) -> Any:
+    if kind is Path:
+        return Path(value)
+    raise NotImplementedError(kind)

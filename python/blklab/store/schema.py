@@ -1,0 +1,119 @@
+"""The tables, their version, and how a store of an earlier version becomes one of this.
+
+A change of the tables is a step in `STEPS`, which are all run on a store that has not seen them;
+`tests/data/store-1.sql` and its successors are stores as earlier versions left them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Connection,
+    Float,
+    ForeignKey,
+    ForeignKeyConstraint,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Table,
+    Text,
+)
+
+VERSION = 1
+STEPS: Mapping[int, Callable[[Connection], None]] = {}
+"""By the version that a step brings: what makes it of the one before."""
+
+METADATA = MetaData()
+
+MARK = Table("blklab_store", METADATA, Column("version", Integer, nullable=False))
+"""One row: what makes a database a store of blklab."""
+
+STUDY = Table(
+    "study",
+    METADATA,
+    Column("id", Integer, primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("begun_at", Text, nullable=False),
+    Column("request", LargeBinary, nullable=False),
+    # Without this an id could be given again to another.
+    sqlite_autoincrement=True,
+)
+
+COMPARISON = Table(
+    "comparison",
+    METADATA,
+    Column("id", Integer, primary_key=True),
+    # The same wherever it is imported.
+    Column("uid", Text, nullable=False, unique=True),
+    # ISO 8601, UTC.
+    Column("begun_at", Text, nullable=False),
+    # Null until it has run to its end.
+    Column("ended_at", Text),
+    Column("imported_at", Text),
+    Column("rig", Text, nullable=False),
+    Column("machine", Text, nullable=False),
+    Column("objective", Text, nullable=False),
+    Column("planned", Integer, nullable=False),
+    Column("study_id", ForeignKey("study.id", ondelete="SET NULL"), index=True),
+    Column("study", Text),
+    Column("part", Text),
+    # `describe` in `blklab.compare.describe`.
+    Column("setup", LargeBinary, nullable=False),
+    # `blklab.store.facts`: versions, and the machine that ran it.
+    Column("facts", LargeBinary, nullable=False),
+    # `blklab.store.request`: what it takes to go on. Null if it came from elsewhere.
+    Column("request", LargeBinary),
+    # `blklab.store.owner`: the process that runs it.
+    Column("owner", Text),
+    sqlite_autoincrement=True,
+)
+
+AXIS = Table(
+    "axis",
+    METADATA,
+    Column("comparison_id", ForeignKey("comparison.id", ondelete="CASCADE"), primary_key=True),
+    # disk, workload or scheduler.
+    Column("kind", Text, primary_key=True),
+    Column("place", Integer, primary_key=True),
+    Column("label", Text, nullable=False),
+)
+
+RUN = Table(
+    "run",
+    METADATA,
+    Column("comparison_id", ForeignKey("comparison.id", ondelete="CASCADE"), primary_key=True),
+    # In the order of the plan, from 0.
+    Column("number", Integer, primary_key=True),
+    Column("disk", Text, nullable=False),
+    Column("workload", Text, nullable=False),
+    Column("scheduler", Text, nullable=False),
+    Column("repeat", Integer, nullable=False),
+    # 64 bits without a sign, which no integer of SQL has.
+    Column("seed", Text, nullable=False),
+    Column("begun_at", Text, nullable=False),
+    Column("ended_at", Text, nullable=False),
+    Column("duration_ns", BigInteger, nullable=False),
+    Column("bytes_per_s", Float(53), nullable=False),
+    Column("ios_per_s", Float(53), nullable=False),
+    # `Measurement`, with its histograms.
+    Column("measurement", LargeBinary, nullable=False),
+    # What the rig says of the device: its settings and state.
+    Column("device_before", LargeBinary),
+    Column("device_after", LargeBinary),
+)
+
+RAW = Table(
+    "raw",
+    METADATA,
+    Column("comparison_id", Integer, primary_key=True),
+    Column("number", Integer, primary_key=True),
+    # `fio.json`, ...
+    Column("name", Text, primary_key=True),
+    Column("body", LargeBinary, nullable=False),
+    ForeignKeyConstraint(
+        ["comparison_id", "number"], ["run.comparison_id", "run.number"], ondelete="CASCADE"
+    ),
+)

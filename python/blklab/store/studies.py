@@ -1,0 +1,146 @@
+"""A study in the store: its parts are comparisons; beside them what it takes to go on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from sqlalchemy import select
+
+from blklab.catalogue import Entry
+from blklab.compare.plan import Setup, plan
+from blklab.errors import InputError
+from blklab.store import keep, packing, read, request
+from blklab.store.database import Store
+from blklab.store.keep import InStore
+from blklab.store.request import Request, fingerprints
+from blklab.store.schema import COMPARISON, STUDY
+from blklab.study.model import Part, Study
+from blklab.study.outcome import Outcome, Skipped
+from blklab.study.parse import parse
+from blklab.study.plan import PlannedPart
+from blklab.study.run import Ready
+
+
+@dataclass(frozen=True)
+class KeptPart:
+    """A part as it was planned."""
+
+    rig: str
+    setup: Setup | None
+    skipped: tuple[Skipped, ...]
+
+
+@dataclass(frozen=True)
+class KeptStudy:
+    """A study that was begun."""
+
+    name: str
+    path: Path
+    text: str
+    out: str
+    parts: tuple[KeptPart, ...]
+
+    def study(self) -> Study:
+        """As its file says it."""
+        return parse(Entry(self.name, self.path, self.text))
+
+    def planned(self, study: Study) -> list[PlannedPart]:
+        """As it was planned then."""
+        return [
+            PlannedPart(part, kept.rig, kept.setup, kept.skipped)
+            for part, kept in zip(study.parts, self.parts, strict=True)
+        ]
+
+
+def begin(store: Store, study: Study, parts: Sequence[Ready], out: str) -> dict[str, InStore]:
+    """A new study; where each part that runs is kept, by its name."""
+    kept = KeptStudy(
+        study.name,
+        study.file.path.absolute(),
+        study.file.text,
+        out,
+        tuple(KeptPart(p.planned.rig, p.planned.setup, p.planned.skipped) for p in parts),
+    )
+    with store.writing() as connection:
+        made = connection.execute(
+            STUDY.insert().values(
+                name=packing.text(study.name),
+                begun_at=keep.now(),
+                request=request.to_bytes(kept),
+            )
+        )
+        [number] = made.inserted_primary_key or (0,)
+    return {
+        name: keeper
+        for part in parts
+        if (keeper := _begin_part(store, number, study.name, part, out))
+        for name in [part.planned.part.name]
+    }
+
+
+def kept_study(store: Store, number: int) -> KeptStudy:
+    """The one of that number."""
+    with store.reading() as connection:
+        kept = connection.execute(select(STUDY.c.request).where(STUDY.c.id == number)).scalar_one()
+    return request.from_bytes(kept, KeptStudy)
+
+
+def go_on(
+    store: Store, number: int, study: Study, parts: Sequence[Ready], out: str
+) -> tuple[list[Ready], dict[str, InStore]]:
+    """The parts with the set-ups that are kept, and where each is kept. InputError if what is to
+    run would not be like what has, or if another process runs it."""
+    with store.reading() as connection:
+        rows = {
+            row.part: row
+            for row in connection.execute(select(COMPARISON).where(COMPARISON.c.study_id == number))
+        }
+    found, keepers = [], {}
+    for part in parts:
+        name = part.planned.part.name
+        row = rows.get(packing.text(name))
+        if row is None:
+            found.append(part)
+            if keeper := _begin_part(store, number, study.name, part, out):
+                keepers[name] = keeper
+            continue
+        setup = packing.unpack_json(row.setup)
+        asked = request.from_bytes(row.request, Request)
+        request.check_same(
+            f"part '{name}' of comparison {row.id}", setup, part.described or {}, asked
+        )
+        keepers[name] = keep.go_on(store, row.id)
+        found.append(Ready(part.planned, part.rig, setup))
+    return found, keepers
+
+
+def outcomes(store: Store, number: int) -> tuple[Study, list[Outcome]]:
+    """A study whose every part has run. InputError if one has not, or was removed."""
+    kept = kept_study(store, number)
+    study = kept.study()
+    of_study = {
+        row.part: row
+        for row in read.listed(store)
+        if row.study == packing.text(study.name) and row.study_id == number
+    }
+    found = []
+    for part, planned in zip(study.parts, kept.parts, strict=True):
+        results = None
+        if planned.setup is not None:
+            row = of_study.get(packing.text(part.name))
+            if row is None or row.state != read.COMPLETE:
+                raise InputError(f"study {study.name}: part '{part.name}' is not complete")
+            results = read.comparison(store, row.id).results()
+        found.append(Outcome(part.name, planned.rig, results, planned.skipped))
+    return study, found
+
+
+def _begin_part(store: Store, number: int, study: str, part: Ready, out: str) -> InStore | None:
+    setup, described = part.planned.setup, part.described
+    if setup is None or described is None:
+        return None
+    wanted: Part = part.planned.part
+    asked = Request(setup, part.planned.rig, {}, wanted.objective, out, fingerprints(setup))
+    return keep.begin(store, described, asked, len(plan(setup)), study=(number, study, wanted.name))

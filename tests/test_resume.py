@@ -1,0 +1,283 @@
+"""A comparison that is killed, at whatever moment, goes on to what it would have been."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from blklab.store import owner, place, read, schema
+from blklab.store.database import open_store
+from tests.test_cli import failing, run
+
+ROOT = Path(__file__).parent.parent
+JOB = """# A little of everything
+[a]
+rw=randrw
+direct=1
+ioengine=libaio
+iodepth=8
+size=4M
+io_size=512k
+"""
+STUDY = """
+title = "Tiny"
+question = "Does it go on?"
+source = "none"
+
+[[part]]
+name = "one"
+question = "Here?"
+disks = ["950pro-256gb"]
+workloads = ["tiny.fio"]
+schedulers = ["none", "kyber", "kyber@slow"]
+repeats = 6
+
+[[part]]
+name = "two"
+question = "And there?"
+disks = ["su800-128gb"]
+workloads = ["tiny.fio"]
+schedulers = ["none", "mq-deadline"]
+repeats = 6
+
+[[kernel]]
+name = "slow"
+summary = "never built"
+"""
+TINY = ("compare", "--disk", "950pro-256gb", "--workload", "tiny.fio", "--repeats", "2",
+        "--scheduler", "none", "--scheduler", "kyber")  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "tiny.fio").write_text(JOB)
+    (tmp_path / "tiny.toml").write_text(STUDY)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(("command", "rounds"), [("compare", 12), ("run", 4)])
+def test_killed_at_any_moment_it_goes_on_to_the_same_bytes(
+    here: Path, command: str, rounds: int
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.killing", str(here), command, str(rounds)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stderr
+    kills = [json.loads(line) for line in done.stdout.splitlines()]
+    # Otherwise nothing was tried: kills before the first run and after the last prove little.
+    assert sum(0 < kept < planned for kept, planned in kills) >= rounds / 3, kills
+    with open_store(place.find()).reading() as connection:
+        assert connection.exec_driver_sql("PRAGMA integrity_check").scalar() == "ok"
+
+
+def test_a_run_that_fails_keeps_the_others_and_says_how_to_go_on(
+    here: Path,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from blklab.errors import RunError
+    from blklab.rigs import sim
+
+    once, count = sim.SimRig.run, 0
+
+    def failing_at_the_third(*arguments: object) -> object:
+        nonlocal count
+        count += 1
+        if count == 3:
+            raise RunError("the disk fell off")
+        return once(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(sim.SimRig, "run", failing_at_the_third)
+    code, text = failing(capfd, monkeypatch, *TINY, "--jobs", "1")
+    assert code == 1
+    assert text.splitlines()[-1] == (
+        "blklab: the disk fell off; what has run is kept; to go on: blklab compare --resume 1"
+    )
+    assert not (here / "reports").exists()
+    nobodys()
+    assert read.listed(open_store(place.find()))[0].kept == 2
+    count = 3
+    done = run("compare", "--resume", "--json")
+    document = json.loads(done.stdout)
+    assert (document["kept"], document["report"]) == (1, str(here / "reports/compare/report.html"))
+    assert count == 3 + 2, "what is kept is not run again"
+    run(*TINY, "--out", "whole")
+    whole = (here / "whole/results.json").read_bytes()
+    assert (here / "reports/compare/results.json").read_bytes() == whole
+
+
+def nobodys() -> None:
+    """As if the process that began it were dead."""
+    with open_store(place.find()).writing() as connection:
+        connection.execute(schema.COMPARISON.update().values(owner=None))
+
+
+def test_what_has_run_to_its_end_is_only_written_again(here: Path) -> None:
+    run(*TINY)
+    before = (here / "reports/compare/results.json").read_bytes()
+    shutil.rmtree(here / "reports")
+    assert run("compare", "--resume", "1", "--objective", "latency").exit_code == 0
+    assert (here / "reports/compare/results.json").read_bytes() == before
+    # From what is kept: the files are not looked at again.
+    (here / "tiny.fio").unlink()
+    assert run("compare", "--resume", "1", "--out", "other").exit_code == 0
+    assert (here / "other/results.json").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["compare", "--resume"], "--resume: nothing was left unfinished"),
+        (["run", "--resume"], "--resume: nothing was left unfinished"),
+        (["compare", "--resume", "9"], "--resume: no comparison 9"),
+        (["compare", "--resume", "x"], "'x': not the number of a comparison"),
+        (["compare", "1"], "'1': not expected; a number goes with --resume"),
+        (["compare", "--resume", "--seed", "3"], "--seed: --resume goes on with what was asked"),
+        (["run", "--resume", "--rig", "sim"], "--rig: --resume goes on with what was asked then"),
+        (["run", "--resume", "1"], "1 goes on with: blklab compare --resume 1"),
+        (["run"], "which study? See: blklab studies"),
+        (["compare", "--resume", "--store", "absent.db"], "absent.db: no store there yet"),
+    ],
+)
+def test_what_cannot_go_on_is_one_line(
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+    message: str,
+) -> None:
+    run(*TINY)
+    capfd.readouterr()
+    code, text = failing(capfd, monkeypatch, *arguments)
+    assert (code, text.count("\n")) == (1 if "absent.db" in message else 2, 1)
+    assert message in text
+
+
+# What can go wrong with the store while a comparison runs
+
+
+def test_the_usual_store_that_cannot_be_used_costs_a_line_and_no_result(
+    here: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("BLKLAB_STORE")
+    monkeypatch.setenv("XDG_DATA_HOME", str(here / "data"))
+    (here / "data/blklab").mkdir(parents=True)
+    (here / "data/blklab/results.db").write_text("mine")
+    done = run(*TINY)
+    errors = done.stderr
+    assert done.exit_code == 0
+    assert "blklab: nothing will be kept: " in errors
+    assert "results.db: not a store of blklab, or damaged; choose a store with --store" in errors
+    assert (here / "reports/compare/results.json").exists()
+    # Who has chosen a store wants the results there.
+    code, text = failing(capfd, monkeypatch, *TINY, "--store", "data/blklab/results.db")
+    assert (code, text.count("\n")) == (1, 1)
+    assert "data/blklab/results.db: not a store of blklab, or damaged" in text
+
+
+def as_nobody(here: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Root may write everywhere; so root becomes nobody for the command."""
+    become = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+    here.chmod(0o777)
+    for parent in list(here.parents)[:3]:
+        if parent.stat().st_uid == os.getuid() and parent != Path("/"):
+            parent.chmod(0o755 | parent.stat().st_mode)
+    return subprocess.run(
+        [*(become if os.getuid() == 0 else []), sys.executable, "-m", "blklab", *arguments],
+        cwd=here,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.skipif(os.getuid() == 0 and shutil.which("setpriv") is None, reason="needs setpriv")
+def test_a_store_that_may_only_be_read_is_read_and_not_written(here: Path) -> None:
+    run(*TINY, "--store", "kept/r.db")
+    (here / "kept/r.db").chmod(0o444)
+    (here / "kept").chmod(0o555)
+    (here / "reports").rename(here / "before")
+    done = as_nobody(here, *TINY, "--store", "kept/r.db")
+    if "No module named" in done.stderr or "Permission denied" in done.stderr:
+        pytest.skip("nobody may not read this checkout")
+    assert done.stderr == "blklab: kept/r.db: may not be written\n"
+    [row] = read.listed(open_store(place.find(str(here / "kept/r.db")), make=False))
+    assert row.state == read.COMPLETE
+
+
+@contextmanager
+def small_disk(directory: Path, kib: int) -> Iterator[Path]:
+    """A file system that is soon full."""
+    directory.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", f"size={kib}k", "tmpfs", str(directory)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip(f"needs to mount a file system: {done.stderr.strip()}")
+    try:
+        yield directory
+    finally:
+        subprocess.run(["umount", "--lazy", str(directory)], check=True)
+
+
+@pytest.mark.parametrize("kib", [160, 240, 320])
+def test_a_full_disk_below_the_store_costs_a_line_and_no_result(here: Path, kib: int) -> None:
+    many = (*TINY[:-4], "--scheduler", "none", "--repeats", "40")
+    run(*many, "--out", "whole", "--store", "whole.db")
+    with small_disk(here / "small", kib) as small:
+        done = subprocess.run(
+            [sys.executable, "-m", "blklab", *many, "--store", str(small / "r.db")],
+            cwd=here,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        assert "small/r.db: no space left on the device" in done.stderr
+        assert "Traceback" not in done.stderr
+        [row] = read.listed(open_store(place.find(str(small / "r.db"))))
+        assert row.kept < row.planned
+    whole = (here / "whole/results.json").read_bytes()
+    assert (here / "reports/compare/results.json").read_bytes() == whole
+
+
+def test_a_report_that_cannot_be_written_is_kept_and_says_where(
+    here: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    code, text = failing(capfd, monkeypatch, *TINY)
+    assert code == 1
+    assert text.splitlines()[-1].endswith(
+        "results.json: not written: No space left on device; what has run is kept: blklab report 1"
+    )
+    [row] = read.listed(open_store(place.find()))
+    assert (row.state, row.kept) == (read.COMPLETE, row.planned)
+
+
+def test_nobody_goes_on_with_what_another_process_runs(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(*TINY)
+    with open_store(place.find()).writing() as connection:
+        connection.execute(schema.COMPARISON.update().values(owner=owner.mark(), ended_at=None))
+    capfd.readouterr()
+    assert failing(capfd, monkeypatch, "compare", "--resume", "1") == (
+        2,
+        f"blklab: 1 is being run by process {os.getpid()}\n",
+    )
+    assert "nothing was left" in failing(capfd, monkeypatch, "compare", "--resume")[1]
