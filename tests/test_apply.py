@@ -14,10 +14,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from blklab.apply import change, choice, profile, record, rule
 from blklab.apply import status as states
 from blklab.apply.programs import Programs
+from blklab.cli import app
 from blklab.devices import queue
 from blklab.devices.queue import Queue
 from blklab.devices.roots import HERE, Roots
@@ -386,6 +388,46 @@ print(disk.settings() == made.entry.disks[0].before)
 """
 
 
+def test_the_commands_from_apply_to_undo(
+    loop: Queue, roots: Roots, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("blklab.devices.roots.HERE", roots)
+    loop.write("read_ahead_kb", "128")
+
+    def run(*arguments: str) -> tuple[int, str]:
+        done = CliRunner().invoke(app, arguments, catch_exceptions=False)
+        return done.exit_code, done.stdout
+
+    assert run("status") == (0, "nothing is applied\n")
+    code, text = run("apply", f"/dev/{loop.name}", "bfq:slice_idle=0", "--set", "read_ahead_kb=64")
+    assert code == 0
+    assert f"{loop.name}: scheduler none -> bfq, read_ahead_kb 128 -> 64" in text
+    assert "note: udev is not running here" in text
+    assert text.endswith("applied, and read back; see: blklab status, blklab undo\n")
+    assert run("apply", loop.name, "--nr-requests", "40")[0] == 0
+    code, text = run("status")
+    assert code == 0
+    assert f"{loop.name}: holds" in text
+    loop.write("nr_requests", "50")
+    code, text = run("status", "--json")
+    assert code == 1
+    told = json.loads(text)
+    assert told["holds"] is False
+    (disk,) = told["disks"]
+    assert {row["attribute"]: row["found"] for row in disk["settings"]} == {
+        "scheduler": "bfq", "nr_requests": "50", "read_ahead_kb": "64", "iosched/slice_idle": "0",
+    }  # fmt: skip
+    code, text = run("undo", "--all")
+    assert code == 0
+    assert text.count("undone: ") == 2
+    assert loop.read("scheduler") == "none"
+    assert loop.read("read_ahead_kb") == "128"
+    rule.place(roots).write_text("# left\n")
+    code, text = run("status")
+    assert code == 1
+    assert "is there, but nothing is known of what was before; remove it" in text
+
+
 def test_udev_itself_sets_it_whenever_the_disk_changes(loop: Queue, tmp_path: Path) -> None:
     for program in ("/usr/bin/udevadm", "/lib/systemd/systemd-udevd"):
         if not Path(program).exists():
@@ -483,6 +525,18 @@ def test_tuned_is_told_about_a_profile_of_ours_and_gets_its_own_back(
     change.undo(roots, programs)
     assert programs.words[1:] == ["tuned-adm profile mine"]
     assert not profile.place(roots).exists()
+
+
+def test_a_module_is_loaded_first_and_its_failure_is_a_note(
+    loop: Queue, roots: Roots, programs: Asked
+) -> None:
+    made = change.plan(loop, choice.parse("kyber", loop), "id", "auto", roots)
+    programs.wrong = "modprobe: no such module"
+    notes = change.carry_out(replace(made, module="kyber-iosched"), roots, programs)
+    assert programs.words == ["modprobe kyber-iosched"]
+    # The kernel may have loaded it by itself: what counts is what is read back.
+    assert notes[0] == "modprobe: no such module"
+    assert loop.read("scheduler") == "kyber"
 
 
 def test_a_rule_is_enough_where_tuned_sets_nothing_of_it(
