@@ -230,6 +230,7 @@ def commands() -> str:
     for group in app.registered_groups:
         assert group.typer_instance is not None
         of = group.typer_instance.info.name
+        parts.append(f"## blklab {of}\n\n```console\n$ blklab {of} --help\n```\n")
         for command in group.typer_instance.registered_commands:
             assert command.callback is not None
             name = f"{of} {command.name or command.callback.__name__}"

@@ -263,7 +263,8 @@ def test_a_report_that_cannot_be_written_is_kept_and_says_where(
     code, text = failing(capfd, monkeypatch, *TINY)
     assert code == 1
     assert text.splitlines()[-1].endswith(
-        "results.json: not written: No space left on device; what has run is kept: blklab report 1"
+        "results.json: not written: No space left on device; what has run is kept: "
+        "blklab compare --resume 1 --out DIRECTORY"
     )
     [row] = read.listed(open_store(place.find()))
     assert (row.state, row.kept) == (read.COMPLETE, row.planned)

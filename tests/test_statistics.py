@@ -49,6 +49,34 @@ def test_intervals_cover_the_true_ratio_as_often_as_they_claim(
     assert _coverage(pairs, level, tail) >= level - 0.029
 
 
+@pytest.mark.parametrize(("ours", "theirs"), [(3, 3), (3, 12), (5, 5), (5, 40), (12, 12), (40, 15)])
+@pytest.mark.parametrize("tail", ["normal", "laplace"])
+def test_intervals_of_independent_runs_cover_the_true_ratio_as_often_as_they_claim(
+    ours: int, theirs: int, tail: str
+) -> None:
+    """Also where one side is noisier than the other."""
+    random = np.random.default_rng(2025)
+    draw = random.normal if tail == "normal" else random.laplace
+    hits, trials = 0, 500
+    for _ in range(trials):
+        one, other = np.exp(draw(0.0, 0.05, ours)), np.exp(draw(0.0, 0.2, theirs))
+        interval = statistics.independent_ratio((one * 1.1).tolist(), other.tolist())
+        assert interval.low <= interval.estimate <= interval.high
+        hits += interval.low <= 1.1 <= interval.high
+    assert hits / trials >= 0.95 - 0.029
+
+
+def test_independent_runs_that_show_nothing_say_so() -> None:
+    one = statistics.independent_ratio([2.0], [1.0, 1.1])
+    assert (one.low, one.high) == (0.0, math.inf)
+    assert one.estimate == pytest.approx(1.907, abs=1e-3)
+    same = statistics.independent_ratio([2.0, 2.0], [1.0, 1.0])
+    assert [same.low, same.high] == pytest.approx([2.0, 2.0])
+    for wrong in ([], [0.0, 1.0], [math.inf, 1.0]):
+        with pytest.raises(ValueError, match="positive figures"):
+            statistics.independent_ratio(wrong, [1.0, 1.0])
+
+
 def test_a_bootstrap_of_five_runs_cannot_cover_what_three_schedulers_need() -> None:
     level = 1 - 0.05 / 3
     random = np.random.default_rng(7)

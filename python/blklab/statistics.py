@@ -20,6 +20,11 @@ reasonable time", ISMM 2013).
 "An Introduction to the Bootstrap", 1993, ch. 13), seeded, so that the same measurements
 give the same interval. It assumes nothing about the distribution.
 
+*Independent runs*, of other seeds or at another time: nothing pairs them, and two samples of
+logarithms are compared: Welch's t, whose degrees of freedom are rounded down ("The
+generalization of 'Student's' problem when several different population variances are
+involved", Biometrika 34, 1947), or the bootstrap of both medians.
+
 *Best of k*: choosing the best of several and then testing it against the rest finds
 differences by luck, all the more between the best and the worst. Everything said about k
 schedulers (who wins, who is behind) must hold together at 1 - a, whichever turned out
@@ -134,6 +139,29 @@ def ratio(
     return Interval(math.exp(middle), math.exp(low), math.exp(high))
 
 
+def independent_ratio(
+    one: Sequence[float], other: Sequence[float], level: float = CONFIDENCE
+) -> Interval:
+    """How many times larger `one` is than `other`, of runs that have nothing in common.
+
+    All are positive; the two may be of different length. ValueError if they are not, or if
+    there is none.
+    """
+    samples = [np.array(values, dtype=np.float64) for values in (one, other)]
+    if not all(len(values) and (np.isfinite(values) & (values > 0)).all() for values in samples):
+        raise ValueError("ratios need positive figures, at least one on each side")
+    ours, theirs = (np.log(values) for values in samples)
+    fewest = min(len(ours), len(theirs))
+    if fewest >= BOOTSTRAP_FROM:
+        middle, low, high = _bootstrap_two(ours, theirs, level)
+    elif fewest > 1:
+        middle, low, high = _welch(ours, theirs, level)
+    else:
+        # One run has no spread to judge the other side by.
+        return Interval(math.exp(ours.mean() - theirs.mean()), 0.0, math.inf)
+    return Interval(math.exp(middle), math.exp(low), math.exp(high))
+
+
 def decide(figures: Mapping[str, Sequence[float]], *, anytime: bool = False) -> Verdict:
     """The best of several by a figure of which more is better, each run's in order of seeds; see
     `ratio` for `anytime`."""
@@ -243,6 +271,28 @@ def _anytime(logs: Floats, level: float) -> tuple[float, float, float]:
 def _exp(value: float) -> float:
     """Infinite where it is too large for a number."""
     return math.exp(value) if value < 700.0 else math.inf  # noqa: PLR2004
+
+
+def _welch(one: Floats, other: Floats, level: float) -> tuple[float, float, float]:
+    middle = float(one.mean() - other.mean())
+    errors = [float(logs.var(ddof=1)) / len(logs) for logs in (one, other)]
+    error = sum(errors)
+    if error == 0.0:
+        return middle, middle, middle
+    weights = (e * e / (len(logs) - 1) for e, logs in zip(errors, (one, other), strict=True))
+    degrees = max(1, math.floor(error * error / sum(weights)))
+    reach = student_quantile((1 + level) / 2, degrees) * math.sqrt(error)
+    return middle, middle - reach, middle + reach
+
+
+def _bootstrap_two(one: Floats, other: Floats, level: float) -> tuple[float, float, float]:
+    random = np.random.default_rng(len(one) + len(other))
+    medians = [
+        np.median(logs[random.integers(0, len(logs), (_RESAMPLES, len(logs)))], axis=1)
+        for logs in (one, other)
+    ]
+    low, high = np.quantile(medians[0] - medians[1], [(1 - level) / 2, (1 + level) / 2])
+    return float(np.median(one) - np.median(other)), float(low), float(high)
 
 
 def _bootstrap(logs: Floats, level: float) -> tuple[float, float, float]:

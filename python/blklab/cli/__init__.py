@@ -18,6 +18,7 @@ from typer.exceptions import TyperException
 from blklab.cli import (
     apply,
     compare,
+    console,
     devices,
     disk,
     disks,
@@ -27,6 +28,7 @@ from blklab.cli import (
     kernel,
     report,
     restore,
+    results,
     run,
     schedulers,
     studies,
@@ -63,6 +65,7 @@ for command in (
 ):
     app.command()(command)
 
+app.add_typer(results.app)
 app.add_typer(kernel.app)
 app.add_typer(disk.app)
 
@@ -136,5 +139,7 @@ def _fail(message: str, code: int, detail: Sequence[str] = ()) -> None:
     with contextlib.suppress(OSError):
         for line in detail:
             os.write(_STDERR, f"    {line}\n".encode(errors="replace"))
-        os.write(_STDERR, f"blklab: {' '.join(message.split())}\n".encode(errors="replace"))
+        # It may quote a file of somebody else.
+        line = console.safe(" ".join(message.split()))
+        os.write(_STDERR, f"blklab: {line}\n".encode(errors="replace"))
     sys.exit(code)

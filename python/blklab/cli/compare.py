@@ -183,7 +183,7 @@ def _show(results: Results, objective: str, out: Path, keeper: Keeper, as_json: 
 
     answers = analyse(results.runs, objective, anytime=results.anytime)
     page = out / "report.html"
-    with keeping.written(keeper):
+    with keeping.written(keeper, "compare"):
         texts = {
             out / "results.json": store.to_text(results),
             page: pages.render(results, answers),

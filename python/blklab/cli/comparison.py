@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from blklab.cli.console import console, table
+from blklab.cli.console import console, safe, table
 from blklab.compare.analyse import OBJECTIVE_TEXT, OBJECTIVES, OPERATION_TEXT, Analysis, Cell
 from blklab.compare.words import sentence
 from blklab.units import duration_text, number_text
@@ -17,19 +17,13 @@ if TYPE_CHECKING:
 
 def show(analysis: Analysis, setup: Mapping[str, Any], page: Path) -> None:
     """Print everything."""
-    from rich.text import Text
-
     out = console()
     repeats = setup["repeats"]
     show_cells(analysis, out)
     for pair in setup.get("left_out", ()):
         out.print()
-        out.print(f"{pair['scheduler']} was not run on {pair['disk']}: {pair['why']}.")
-    out.print()
-    out.print(Text("Recommendations, over all loads", style="bold"))
-    for disk, verdicts in analysis.recommendations.items():
-        for objective in OBJECTIVES:
-            out.print(f"{disk}, {objective}: {sentence(verdicts[objective], objective)}")
+        out.print(safe(f"{pair['scheduler']} was not run on {pair['disk']}: {pair['why']}."))
+    show_advice(analysis, out)
     out.print()
     out.print(f"Medians of {repeats} repeat{'s' * (repeats > 1)}; ranked by {analysis.objective}:")
     out.print(f"{OBJECTIVE_TEXT[analysis.objective]}.")
@@ -39,6 +33,17 @@ def show(analysis: Analysis, setup: Mapping[str, Any], page: Path) -> None:
     out.print(f"Report: {page}", soft_wrap=True)
 
 
+def show_advice(analysis: Analysis, out: Console) -> None:
+    """Print the recommendations."""
+    from rich.text import Text
+
+    out.print()
+    out.print(Text("Recommendations, over all loads", style="bold"))
+    for disk, verdicts in analysis.recommendations.items():
+        for objective in OBJECTIVES:
+            out.print(safe(f"{disk}, {objective}: {sentence(verdicts[objective], objective)}"))
+
+
 def show_cells(analysis: Analysis, out: Console) -> None:
     """Print the rankings, each with its verdict, and what was not as it was asked for."""
     from rich.text import Text
@@ -46,15 +51,16 @@ def show_cells(analysis: Analysis, out: Console) -> None:
     for cell in analysis.cells:
         out.print()
         latency = f"latency of {OPERATION_TEXT[cell.operation]}"
-        out.print(Text(f"{cell.disk}, {cell.workload} ({latency})", style="bold"))
+        out.print(Text(safe(f"{cell.disk}, {cell.workload} ({latency})"), style="bold"))
         out.print(_ranking(cell))
         verdict = cell.verdicts[analysis.objective]
         style = "green" if verdict is not None and verdict.winner else ""
-        out.print(Text(f"{analysis.objective}: {sentence(verdict, analysis.objective)}", style))
+        said = safe(f"{analysis.objective}: {sentence(verdict, analysis.objective)}")
+        out.print(Text(said, style))
     if analysis.notes:
         out.print()
     for note in analysis.notes:
-        out.print(Text(f"Note: {note}"))
+        out.print(Text(safe(f"Note: {note}")))
 
 
 def _ranking(cell: Cell) -> Any:
@@ -62,7 +68,7 @@ def _ranking(cell: Cell) -> Any:
     rows = table(*heads, right=range(1, len(heads)))
     for row in cell.rows:
         rows.add_row(
-            row.scheduler,
+            safe(row.scheduler),
             number_text(row.bytes_per_s.estimate / 1e6),
             number_text(row.ios_per_s),
             duration_text(row.mean_ns),

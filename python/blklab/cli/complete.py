@@ -109,5 +109,12 @@ def kept(incomplete: str) -> list[str]:
     return _beginning((str(row.id) for row in rows), incomplete)
 
 
+def export_format(incomplete: str) -> list[str]:
+    """Formats of an export."""
+    from blklab.cli.results.export import FORMATS
+
+    return _beginning(FORMATS, incomplete)
+
+
 def _beginning(names: Iterable[str], incomplete: str) -> list[str]:
     return [name for name in names if name.startswith(incomplete)]

@@ -192,7 +192,7 @@ def telling(keepers: Keeper | list[Keeper], command: str) -> Iterator[None]:
 
 
 @contextmanager
-def written(keepers: Keeper | list[Keeper]) -> Iterator[None]:
+def written(keepers: Keeper | list[Keeper], command: str) -> Iterator[None]:
     """Around writing the report: where the figures are if that fails, and what is not kept."""
     from blklab.cli import console
 
@@ -204,7 +204,8 @@ def written(keepers: Keeper | list[Keeper]) -> Iterator[None]:
         for keeper in several:
             keeper.finish()
         if kept:
-            error.args = (f"{error}; what has run is kept: blklab report {kept[0]}",)
+            how = f"blklab {command} --resume {kept[0]} --out DIRECTORY"
+            error.args = (f"{error}; what has run is kept: {how}",)
         raise
     for keeper in several:
         keeper.finish()

@@ -7,37 +7,89 @@ from typing import Annotated
 
 import typer
 
+from blklab.cli import complete
+from blklab.cli.keeping import StoreName
+
 
 def report(
     results: Annotated[
-        Path,
-        typer.Argument(help="results.json, or the directory it lies in; the directory of a study."),
+        str,
+        typer.Argument(
+            help="The number of a comparison, see: blklab results; results.json, or the directory "
+            "it lies in; the directory of a study.",
+            autocompletion=complete.kept,
+        ),
     ],
     objective: Annotated[
-        str, typer.Option(help="throughput, latency or both; a study has its own.")
-    ] = "both",
+        str | None,
+        typer.Option(
+            help="throughput, latency or both; a study has its own. [default: as it was asked "
+            "then; both, of a directory]",
+            autocompletion=complete.objective,
+        ),
+    ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(help="The page to write (of a study the directory); default: beside it."),
+        typer.Option(
+            help="The page to write (of a study the directory); default: beside it, of a number "
+            "reports/NUMBER/report.html."
+        ),
     ] = None,
+    store: StoreName = None,
 ) -> None:
-    """Make the report again from results.json, without running anything."""
-    from blklab import report as pages
+    """Make the report again from what is kept, without running anything."""
     from blklab.cli.compare import checked_objective
-    from blklab.compare import store
+    from blklab.study import store as studies
+
+    wanted = checked_objective(objective) if objective else None
+    path = Path(results)
+    if results.isdigit():
+        page = _of_number(results, wanted, out, store)
+    elif (path / studies.FILE).is_file():
+        page = _of_study(path, out or path)
+    else:
+        page = _of_file(path, wanted or "both", out)
+    print(f"Report: {page}")
+
+
+def _of_number(number: str, objective: str | None, out: Path | None, store: str | None) -> Path:
+    from blklab import report as pages
+    from blklab.cli.results.opening import opened
     from blklab.compare.analyse import analyse
-    from blklab.files import write_together, write_whole
+    from blklab.errors import InputError
+    from blklab.files import write_whole
+    from blklab.store import ids, read
+
+    kept = opened(store)
+    found = read.comparison(kept, ids.number(number))
+    results, row = found.results(), found.listed
+    if not results.runs:
+        raise InputError(f"{number}: no repeat has run to its end yet, nothing can be compared")
+    answers = analyse(results.runs, objective or row.objective, anytime=results.anytime)
+    title = f"{row.study}: {row.part}" if row.study else None
+    page = out or Path("reports") / number / "report.html"
+    write_whole(page, pages.render(results, answers, title=title))
+    return page
+
+
+def _of_study(directory: Path, out: Path) -> Path:
+    from blklab.files import write_together
     from blklab.study import store as studies
     from blklab.study.judge import judge
 
-    if (results / studies.FILE).is_file():
-        study, outcomes = studies.load(results)
-        write_together(studies.texts(study, outcomes, judge(study, outcomes), out or results))
-        print(f"Report: {(out or results) / 'report.html'}")
-        return
-    kept = store.load(results)
-    answers = analyse(kept.runs, checked_objective(objective), anytime=kept.anytime)
-    directory = results if results.is_dir() else results.parent
-    page = out or directory / "report.html"
+    study, outcomes = studies.load(directory)
+    write_together(studies.texts(study, outcomes, judge(study, outcomes), out))
+    return out / "report.html"
+
+
+def _of_file(path: Path, objective: str, out: Path | None) -> Path:
+    from blklab import report as pages
+    from blklab.compare import store
+    from blklab.compare.analyse import analyse
+    from blklab.files import write_whole
+
+    kept = store.load(path)
+    page = out or (path if path.is_dir() else path.parent) / "report.html"
+    answers = analyse(kept.runs, objective, anytime=kept.anytime)
     write_whole(page, pages.render(kept, answers))
-    print(f"Report: {page}")
+    return page

@@ -91,7 +91,7 @@ def run(
     with keeping.telling(several, "run"), progress(runs, what) as tick:
         outcomes = run_parts(parts, jobs, tick, keepers, console.print_note)
     found = judge(chosen, outcomes)
-    with keeping.written(several):
+    with keeping.written(several, "run"):
         write_together(documents.texts(chosen, outcomes, found, directory))
     if as_json:
         numbers = {name: int(keeper.name) for name, keeper in keepers.items() if keeper.name}

@@ -20,6 +20,7 @@ from blklab.errors import InputError
 from blklab.store import owner, packing, read, request, schema
 from blklab.store.database import Store, StoreError
 from blklab.store.facts import facts
+from blklab.store.read import Run
 from blklab.store.request import Request
 
 
@@ -119,7 +120,7 @@ class InStore:
         try:
             with self.store.writing() as connection:
                 for number, finished in self._waiting.items():
-                    _insert(connection, self.id, number, finished)
+                    insert_run(connection, self.id, _run(number, finished))
         except StoreError as error:
             self.lost = f"{len(self._waiting)} runs are not kept: {error}"
         else:
@@ -193,40 +194,53 @@ def insert_axes(connection: Connection, number: int, setup: Mapping[str, Any]) -
         connection.execute(schema.AXIS.insert(), rows)
 
 
-def _insert(connection: Connection, comparison: int, number: int, finished: Finished) -> None:
-    measured = finished.measurement
+def insert_run(connection: Connection, comparison: int, run: Run) -> None:
+    """One run with everything."""
+    measured = run.measurement
     connection.execute(
         schema.RUN.insert().values(
             comparison_id=comparison,
-            number=number,
+            number=run.number,
             disk=packing.text(measured.disk),
             workload=packing.text(measured.workload),
             scheduler=packing.text(measured.scheduler),
             repeat=measured.repeat,
             seed=str(measured.seed),
-            begun_at=finished.begun_at.isoformat(timespec="milliseconds"),
-            ended_at=finished.ended_at.isoformat(timespec="milliseconds"),
+            begun_at=run.begun_at,
+            ended_at=run.ended_at,
             duration_ns=measured.duration_ns,
             bytes_per_s=measured.bytes_per_s,
             ios_per_s=measured.ios_per_s,
             measurement=packing.pack_json(measured),
-            device_before=_packed(finished.device_before),
-            device_after=_packed(finished.device_after),
+            device_before=_packed(run.device_before),
+            device_after=_packed(run.device_after),
         )
     )
-    if finished.raw:
+    if run.raw:
         connection.execute(
             schema.RAW.insert(),
             [
                 {
                     "comparison_id": comparison,
-                    "number": number,
+                    "number": run.number,
                     "name": packing.text(name),
                     "body": packing.pack(body),
                 }
-                for name, body in finished.raw.items()
+                for name, body in run.raw.items()
             ],
         )
+
+
+def _run(number: int, finished: Finished) -> Run:
+    return Run(
+        number,
+        finished.begun_at.isoformat(timespec="milliseconds"),
+        finished.ended_at.isoformat(timespec="milliseconds"),
+        finished.measurement,
+        finished.device_before,
+        finished.device_after,
+        finished.raw,
+    )
 
 
 def now() -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -67,9 +68,9 @@ class Run:
     begun_at: str
     ended_at: str
     measurement: Measurement
-    device_before: dict[str, Any] | None = None
-    device_after: dict[str, Any] | None = None
-    raw: dict[str, bytes] = field(default_factory=dict)
+    device_before: Mapping[str, Any] | None = None
+    device_after: Mapping[str, Any] | None = None
+    raw: Mapping[str, bytes] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -83,8 +84,18 @@ class Comparison:
     """In the order of the plan."""
 
     def results(self) -> Results:
-        """As `results.json` has it: in the order for people."""
-        return Results(self.setup, ordered(self.setup, [run.measurement for run in self.runs]))
+        """As `results.json` has it: in the order for people.
+
+        Of a partial one the repeats that are whole: figures of others would be of other seeds.
+        """
+        runs = [run.measurement for run in self.runs]
+        if len(runs) == self.listed.planned:
+            return Results(self.setup, ordered(self.setup, runs))
+        in_repeat = self.listed.planned // self.setup["repeats"]
+        counts = Counter(run.repeat for run in runs)
+        whole = {repeat for repeat, count in counts.items() if count == in_repeat}
+        kept = [run for run in runs if run.repeat in whole]
+        return Results(self.setup | {"repeats": len(whole)}, ordered(self.setup, kept))
 
 
 def ordered(setup: Mapping[str, Any], runs: Iterable[Measurement]) -> tuple[Measurement, ...]:

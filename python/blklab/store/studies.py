@@ -10,14 +10,13 @@ from sqlalchemy import select
 
 from blklab.catalogue import Entry
 from blklab.compare.plan import Setup, plan
-from blklab.errors import InputError
-from blklab.store import keep, packing, read, request
+from blklab.store import keep, packing, request
 from blklab.store.database import Store
 from blklab.store.keep import InStore
 from blklab.store.request import Request, fingerprints
 from blklab.store.schema import COMPARISON, STUDY
 from blklab.study.model import Part, Study
-from blklab.study.outcome import Outcome, Skipped
+from blklab.study.outcome import Skipped
 from blklab.study.parse import parse
 from blklab.study.plan import PlannedPart
 from blklab.study.run import Ready
@@ -114,27 +113,6 @@ def go_on(
         keepers[name] = keep.go_on(store, row.id)
         found.append(Ready(part.planned, part.rig, setup))
     return found, keepers
-
-
-def outcomes(store: Store, number: int) -> tuple[Study, list[Outcome]]:
-    """A study whose every part has run. InputError if one has not, or was removed."""
-    kept = kept_study(store, number)
-    study = kept.study()
-    of_study = {
-        row.part: row
-        for row in read.listed(store)
-        if row.study == packing.text(study.name) and row.study_id == number
-    }
-    found = []
-    for part, planned in zip(study.parts, kept.parts, strict=True):
-        results = None
-        if planned.setup is not None:
-            row = of_study.get(packing.text(part.name))
-            if row is None or row.state != read.COMPLETE:
-                raise InputError(f"study {study.name}: part '{part.name}' is not complete")
-            results = read.comparison(store, row.id).results()
-        found.append(Outcome(part.name, planned.rig, results, planned.skipped))
-    return study, found
 
 
 def _begin_part(store: Store, number: int, study: str, part: Ready, out: str) -> InStore | None:

@@ -1,0 +1,126 @@
+"""``blklab results diff``: two sets of comparisons side by side."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from blklab.cli import complete
+from blklab.cli.keeping import StoreName
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from blklab.store.difference import Difference, Gap
+
+
+def diff(
+    first: Annotated[
+        str,
+        typer.Argument(
+            metavar="A", help="ID, or several: 3,5.", autocompletion=complete.kept
+        ),
+    ],
+    second: Annotated[
+        str, typer.Argument(metavar="B", help="ID, or several.", autocompletion=complete.kept)
+    ],
+    as_json: Annotated[bool, typer.Option("--json", help="Machine-readable.")] = False,
+    store: StoreName = None,
+) -> None:  # fmt: skip
+    """Set two comparisons side by side: how many times A's figures B's are."""
+    from blklab.cli import console
+    from blklab.cli.results.opening import opened
+    from blklab.errors import InputError
+    from blklab.store import ids, read
+    from blklab.store.difference import difference
+
+    kept = opened(store)
+    sides = [
+        [read.comparison(kept, number) for number in ids.numbers(text)] for text in (first, second)
+    ]
+    found = difference(*sides)
+    if not found.pairs:
+        raise InputError(
+            f"{first} and {second} have no scheduler on the same disk under the same load"
+        )
+    if as_json:
+        console.print_json(_plain(found))
+    else:
+        _print(found)
+
+
+def _print(found: Difference) -> None:
+    from rich.text import Text
+
+    from blklab.cli import console
+    from blklab.compare.analyse import OPERATION_TEXT
+    from blklab.units import duration_text, number_text
+
+    out = console.console()
+    groups = dict.fromkeys((pair.disk, pair.workload) for pair in found.pairs)
+    for disk, workload in groups:
+        pairs = [pair for pair in found.pairs if (pair.disk, pair.workload) == (disk, workload)]
+        latency = f"latency of {OPERATION_TEXT.get(pairs[0].operation, '-')}"
+        out.print()
+        out.print(Text(console.safe(f"{disk}, {workload} ({latency})"), style="bold"))
+        table = console.table(
+            "scheduler", "A MB/s", "B MB/s", "B/A", "A p99", "B p99", "B/A",
+            right=range(1, 7),
+        )  # fmt: skip
+        table.columns[0].min_width = min(_NAME, max(len(pair.scheduler) for pair in pairs))
+        for pair in pairs:
+            table.add_row(
+                Text(console.safe(pair.scheduler)),
+                *_cells(pair.bytes_per_s, lambda value: number_text(value / 1e6)),
+                *_cells(pair.p99_ns, duration_text),
+            )
+        out.print(table)
+    out.print("B/A: how many times A's figure B's is (95 % interval); * if they differ.")
+    for side, missing in (("A", found.only_first), ("B", found.only_second)):
+        if missing:
+            out.print(Text(console.safe(f"Only in {side}: {'; '.join(missing)}.")))
+    if not all(pair.paired for pair in found.pairs):
+        out.print("Runs have other seeds: compared as independent samples.")
+    for note in found.notes:
+        out.print(Text(console.safe(f"Note: {note}.")))
+
+
+def _cells(gap: Gap | None, text: Callable[[float], str]) -> list[str]:
+    if gap is None:
+        return ["-", "-", "-"]
+    low, high = gap.ratio.low, gap.ratio.high
+    star = "*" if gap.matters else " "
+    return [
+        text(gap.first),
+        text(gap.second),
+        f"{_times(gap.ratio.estimate)} ({_times(low)}-{_times(high)}){star}",
+    ]
+
+
+def _times(ratio: float) -> str:
+    """Two digits behind the point while there is room; ``?`` where an interval has no end."""
+    if ratio > _MOST:
+        return "?"
+    return f"{ratio:.2f}" if ratio < 10 else f"{ratio:.0f}"  # noqa: PLR2004
+
+
+_NAME = 16
+"""Longer names are folded."""
+_MOST = 1e4
+"""Beyond, an interval says nothing."""
+
+
+def _plain(found: Difference) -> dict[str, Any]:
+    import math
+    from dataclasses import asdict
+
+    def known(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: known(inner) for key, inner in value.items()}
+        if isinstance(value, (list, tuple)):
+            return [known(inner) for inner in value]
+        return None if isinstance(value, float) and not math.isfinite(value) else value
+
+    document: dict[str, Any] = known(asdict(found))
+    return document

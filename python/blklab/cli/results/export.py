@@ -1,0 +1,67 @@
+"""``blklab results export``: comparisons for other machines and other programs."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from blklab.cli import complete
+from blklab.cli.keeping import StoreName
+
+FORMATS = ("json", "csv", "parquet")
+
+
+def export(
+    numbers: Annotated[
+        list[str], typer.Argument(metavar="ID...", help="Which.", autocompletion=complete.kept)
+    ],
+    output_format: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            help="json: everything, to be imported elsewhere; csv, parquet: a row for each run. "
+            "[default: by the name of --out, else json]",
+            autocompletion=complete.export_format,
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="The file to write. [default: standard output]")
+    ] = None,
+    store: StoreName = None,
+) -> None:
+    """Export comparisons with all their runs."""
+    from blklab.cli.results.opening import opened
+    from blklab.errors import InputError
+    from blklab.files import check_directory, write_together
+    from blklab.store import exchange, ids, read, tables
+
+    chosen = _format(output_format, out)
+    if out is not None:
+        check_directory(out.parent)
+    elif chosen == "parquet":
+        raise InputError("--format parquet: not for a terminal or a pipe; say where with --out")
+    kept = opened(store)
+    wanted = dict.fromkeys(number for text in numbers for number in ids.numbers(text))
+    several = [read.comparison(kept, number, raw=chosen == "json") for number in wanted]
+    content = {
+        "json": lambda: exchange.to_bytes(several),
+        "csv": lambda: tables.csv_text(several).encode(),
+        "parquet": lambda: tables.parquet(several),
+    }[chosen]()
+    if out is None:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(content)
+    else:
+        write_together({out: content})
+
+
+def _format(told: str | None, out: Path | None) -> str:
+    from blklab.errors import InputError, nearest
+
+    if told is not None and told not in FORMATS:
+        raise InputError(f"--format: no '{told}'{nearest(told, FORMATS)}")
+    ending = out.suffix.removeprefix(".").lower() if out else ""
+    return told or (ending if ending in FORMATS else "json")

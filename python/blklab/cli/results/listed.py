@@ -1,0 +1,114 @@
+"""``blklab results``: every comparison that is kept, the latest first."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from blklab.cli import complete
+from blklab.cli.keeping import StoreName
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from blklab.store.read import Listed
+
+_SHOWN = 16
+_NAMES = 2
+
+
+def listed(
+    context: typer.Context,
+    disk: Annotated[
+        list[str] | None,
+        typer.Option(help="Only with this disk, or part of its name; repeatable.",
+                     autocompletion=complete.disk),
+    ] = None,
+    workload: Annotated[
+        list[str] | None,
+        typer.Option(help="Only with this load; repeatable.", autocompletion=complete.workload),
+    ] = None,
+    scheduler: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Only with this scheduler; repeatable.", autocompletion=complete.scheduler
+        ),
+    ] = None,
+    rig: Annotated[
+        list[str] | None,
+        typer.Option(help="Only of this rig; repeatable: any.", autocompletion=complete.rig),
+    ] = None,
+    since: Annotated[
+        str | None, typer.Option(metavar="TIME", help="2026-11-22, or 30m, 12h, 7d ago.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Machine-readable.")] = False,
+    store: StoreName = None,
+) -> None:  # fmt: skip
+    """List what is kept of comparisons, the latest first."""
+    if context.invoked_subcommand is not None:
+        return
+    from blklab.cli import console
+    from blklab.cli.results.opening import opened
+    from blklab.rigs import check
+    from blklab.store import place, read
+    from blklab.store.database import exists
+    from blklab.store.since import since as since_of
+
+    for name in rig or ():
+        check(name)
+    wanted = read.Filter(
+        disks=disk or (),
+        workloads=workload or (),
+        schedulers=scheduler or (),
+        rigs=rig or (),
+        since=since_of(since) if since else "",
+    )
+    where = place.find(store)
+    rows = read.listed(opened(store), wanted) if exists(where) else []
+    if as_json:
+        from dataclasses import asdict
+
+        console.print_json({"store": where.text, "comparisons": [asdict(row) for row in rows]})
+    elif rows:
+        _print(rows)
+    else:
+        filtered = wanted != read.Filter()
+        print("none that matches" if filtered else f"nothing is kept yet in {where.text}")
+
+
+def _print(rows: Sequence[Listed]) -> None:
+    from rich.text import Text
+
+    from blklab.cli import console
+    from blklab.store.since import local
+
+    # Only where there are others.
+    machines = any(row.imported_at for row in rows)
+    heads = ["id", "begun", "rig", "disks", "loads", "schedulers", "runs", "state"]
+    table = console.table(*heads, *(["of"] if machines else []), right=(0,))
+    for name in ("begun", "runs", "state"):
+        table.columns[heads.index(name)].no_wrap = True
+    for row in rows:
+        table.add_row(
+            str(row.id),
+            local(row.begun_at),
+            row.rig,
+            *(Text(_short(names)) for names in (row.disks, row.workloads, row.schedulers)),
+            f"{row.kept}/{row.planned}",
+            row.state,
+            *([Text(_short([row.machine]))] if machines else []),
+        )
+    console.console().print(table)
+
+
+def _short(names: Sequence[str]) -> str:
+    """The first of them, each not too long."""
+    from blklab.cli.console import safe
+
+    shown = [
+        name if len(name) <= _SHOWN else f"{name[: _SHOWN - 1]}…"
+        for name in map(safe, names[:_NAMES])
+    ]
+    more = len(names) - _NAMES
+    return ", ".join(shown) + (f" +{more}" if more > 0 else "")

@@ -1,0 +1,16 @@
+"""The store for commands that look at what is there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from blklab.store.database import Store
+
+
+def opened(store: str | None) -> Store:
+    """StoreError, one line, if there is none or if it cannot be used."""
+    from blklab.store import place
+    from blklab.store.database import open_store
+
+    return open_store(place.find(store), make=False)

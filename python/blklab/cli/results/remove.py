@@ -1,0 +1,30 @@
+"""``blklab results remove``: forget comparisons."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from blklab.cli import complete
+from blklab.cli.keeping import StoreName
+
+
+def remove(
+    numbers: Annotated[
+        list[str], typer.Argument(metavar="ID...", help="Which.", autocompletion=complete.kept)
+    ],
+    as_json: Annotated[bool, typer.Option("--json", help="Machine-readable.")] = False,
+    store: StoreName = None,
+) -> None:
+    """Remove comparisons with all their runs; it cannot be undone."""
+    from blklab.cli import console
+    from blklab.cli.results.opening import opened
+    from blklab.store import change, ids
+
+    wanted = [number for text in numbers for number in ids.numbers(text)]
+    change.remove(opened(store), wanted)
+    if as_json:
+        console.print_json({"removed": wanted})
+    else:
+        print(f"removed: {', '.join(map(str, wanted))}")

@@ -1,0 +1,80 @@
+"""``blklab results show``: one comparison that is kept."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from blklab.cli import complete
+from blklab.cli.keeping import StoreName
+
+if TYPE_CHECKING:
+    from blklab.store.read import Comparison
+
+
+def show(
+    number: Annotated[
+        str, typer.Argument(metavar="ID", help="Its number.", autocompletion=complete.kept)
+    ],
+    objective: Annotated[
+        str | None,
+        typer.Option(
+            help="What to rank by: throughput, latency or both. [default: as it was asked then]",
+            autocompletion=complete.objective,
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Machine-readable.")] = False,
+    store: StoreName = None,
+) -> None:
+    """Show what a comparison found, and when, where and on what it ran."""
+    from dataclasses import asdict
+
+    from blklab.cli import comparison, console
+    from blklab.cli.compare import checked_objective
+    from blklab.cli.results.opening import opened
+    from blklab.compare.analyse import analyse
+    from blklab.compare.summary import summarise
+    from blklab.store import ids, read
+
+    wanted = checked_objective(objective) if objective else None
+    found = read.comparison(opened(store), ids.number(number))
+    kept = found.results()
+    answers = analyse(kept.runs, wanted or found.listed.objective, anytime=kept.anytime)
+    if as_json:
+        head = asdict(found.listed) | {"facts": found.facts, "setup": found.setup}
+        console.print_json(head | summarise(answers))
+        return
+    _head(found)
+    if answers.cells:
+        out = console.console()
+        comparison.show_cells(answers, out)
+        comparison.show_advice(answers, out)
+    else:
+        print("\nno repeat has run to its end yet, nothing can be compared")
+
+
+def _head(found: Comparison) -> None:
+    from blklab.cli.console import safe
+    from blklab.store.since import local
+
+    row, machine = found.listed, found.facts.get("machine") or {}
+    versions = found.facts.get("versions") or {}
+    names = [name for name in ("blklab", "kernel", "fio", "python") if versions.get(name)]
+    rig = str((found.setup.get("rig_setup") or {}).get("text") or "")
+    of_study = f", part {row.part} of study {row.study}" if row.study else ""
+    lines = [
+        f"{row.id}: {row.state}, {row.kept} of {row.planned} runs{of_study}",
+        f"begun {local(row.begun_at)}" + (f", ended {local(row.ended_at)}" if row.ended_at else ""),
+        f"rig {row.rig}" + (f": {rig}" if rig else ""),
+        f"machine {row.machine}: {machine.get('cpu') or 'CPU not known'}, "
+        f"{machine.get('system') or 'system not known'}",
+        ", ".join(f"{name} {versions[name]}" for name in names),
+        f"disks: {', '.join(row.disks)}",
+        f"loads: {', '.join(row.workloads)}",
+        f"schedulers: {', '.join(row.schedulers)}",
+    ]
+    if row.imported_at:
+        lines.insert(2, f"imported {local(row.imported_at)}")
+    for line in lines:
+        print(safe(line))

@@ -1,0 +1,211 @@
+"""Two sets of comparisons side by side: how many times the figures of one are those of the other.
+
+A set is one comparison or several, whose runs are taken together. Disks are the same if they are
+called the same, else if they are of the same model: so a disk measured on two machines meets
+itself. Runs of the same seeds are compared seed by seed, as within a comparison; runs of other
+seeds have nothing in common and are compared as two independent samples.
+
+Each disk, load and scheduler is a question of its own: its intervals hold at 95 %, and of a
+hundred of them about five exclude a tie by chance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+from typing import Any
+
+from blklab.compare.analyse import waited_for
+from blklab.compare.measurement import PERCENTILES, Measurement
+from blklab.statistics import MATTERS, Interval, independent_ratio, median_interval, ratio
+from blklab.store.read import Comparison
+
+_P99 = PERCENTILES.index(99.0)
+
+
+@dataclass(frozen=True)
+class Gap:
+    """One figure on both sides."""
+
+    first: float
+    """Median over the runs, as `second`."""
+    second: float
+    ratio: Interval
+    """How many times the first's figure the second's is."""
+
+    @property
+    def matters(self) -> bool:
+        """Whether the interval excludes a tie, by an amount worth a word."""
+        size = max(self.ratio.estimate, 1.0 / self.ratio.estimate)
+        return size >= MATTERS and not self.ratio.low <= 1.0 <= self.ratio.high
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One scheduler on one disk under one load, on both sides."""
+
+    disk: str
+    """As the first set calls it."""
+    workload: str
+    scheduler: str
+    operation: str
+    """Whose latency `p99` is of; empty if nobody's is known on both sides."""
+    runs: tuple[int, int]
+    paired: bool
+    """Whether runs were compared seed by seed."""
+    bytes_per_s: Gap | None
+    """None if a run has no throughput."""
+    p99_ns: Gap | None
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What both sets have, side by side."""
+
+    pairs: tuple[Pair, ...]
+    only_first: tuple[str, ...]
+    """Disk, load and scheduler that the other set has not, in words."""
+    only_second: tuple[str, ...]
+    notes: tuple[str, ...]
+    """What makes the two less alike than they look."""
+
+
+def difference(first: Sequence[Comparison], second: Sequence[Comparison]) -> Difference:
+    """Every disk, load and scheduler that is on both sides, in the order of the first."""
+    names = _matched(first, second)
+    ours = _cells(first, {})
+    theirs = _cells(second, names)
+    pairs = [_pair(key, ours[key], theirs[key]) for key in ours if key in theirs]
+    return Difference(
+        tuple(pairs),
+        tuple(_told(key) for key in ours if key not in theirs),
+        tuple(_told(key) for key in theirs if key not in ours),
+        tuple(_notes(first, second, names)),
+    )
+
+
+_Key = tuple[str, str, str]
+
+
+def _told(key: _Key) -> str:
+    disk, workload, scheduler = key
+    return f"{scheduler} on {disk} under {workload}"
+
+
+def _matched(first: Sequence[Comparison], second: Sequence[Comparison]) -> dict[str, str]:
+    """What the first set calls the second's disks."""
+    ours, theirs = _disks(first), _disks(second)
+    by_model: dict[Any, str] = {}
+    for label, disk in ours.items():
+        by_model.setdefault(_model(disk), label)
+    return {
+        label: by_model.get(_model(disk), label)
+        for label, disk in theirs.items()
+        if label not in ours
+    }
+
+
+def _disks(several: Sequence[Comparison]) -> dict[str, Mapping[str, Any]]:
+    return {disk["label"]: disk for one in several for disk in one.setup["disks"]}
+
+
+def _model(disk: Mapping[str, Any]) -> Any:
+    """The model's full name and what was changed on it."""
+    changes = tuple(sorted(tuple(change) for change in disk.get("overrides", ())))
+    return disk.get("name") or disk["label"], changes
+
+
+def _cells(
+    several: Sequence[Comparison], names: Mapping[str, str]
+) -> dict[_Key, list[Measurement]]:
+    """Runs by seed; a run that is there twice, as where a simulation was run again, is one."""
+    found: dict[_Key, list[Measurement]] = {}
+    for one in several:
+        for run in one.results().runs:
+            key = (names.get(run.disk, run.disk), run.workload, run.scheduler)
+            runs = found.setdefault(key, [])
+            if not any(_same(run, other) for other in runs):
+                runs.append(run)
+    for runs in found.values():
+        runs.sort(key=lambda run: run.seed)
+    return found
+
+
+def _same(one: Measurement, other: Measurement) -> bool:
+    return (one.seed, one.duration_ns, one.bytes_per_s, one.latencies) == (
+        other.seed,
+        other.duration_ns,
+        other.bytes_per_s,
+        other.latencies,
+    )
+
+
+def _pair(key: _Key, ours: Sequence[Measurement], theirs: Sequence[Measurement]) -> Pair:
+    operation = waited_for({"first": ours, "second": theirs})
+    paired = [run.seed for run in ours] == [run.seed for run in theirs]
+
+    def p99(runs: Sequence[Measurement]) -> list[float]:
+        return [float(max(run.latencies[operation].percentiles_ns[_P99], 1)) for run in runs]
+
+    rates = ([run.bytes_per_s for run in ours], [run.bytes_per_s for run in theirs])
+    return Pair(
+        *key,
+        operation,
+        (len(ours), len(theirs)),
+        paired,
+        _gap(*rates, paired) if all(rate > 0 for side in rates for rate in side) else None,
+        _gap(p99(ours), p99(theirs), paired) if operation else None,
+    )
+
+
+def _gap(ours: Sequence[float], theirs: Sequence[float], paired: bool) -> Gap:
+    compare = ratio if paired else independent_ratio
+    return Gap(
+        median_interval(ours)[0].estimate,
+        median_interval(theirs)[0].estimate,
+        compare(theirs, ours),
+    )
+
+
+def _notes(
+    first: Sequence[Comparison], second: Sequence[Comparison], names: Mapping[str, str]
+) -> Iterator[str]:
+    for theirs, ours in names.items():
+        if theirs != ours:
+            yield f"{ours} of the first and {theirs} of the second are of the same model"
+    ours_said, theirs_said = _job_files(first), _job_files(second)
+    for name, texts in ours_said.items():
+        if name in theirs_said and len(texts | theirs_said[name]) > 1:
+            yield f"the job files of {name} are not the same"
+    for what, of in (("rigs", _rig), ("hosts", _host), ("versions of blklab", _version)):
+        mine, other = ({told for one in side for told in of(one)} for side in (first, second))
+        if mine != other:
+            yield f"{what}: {_listed(mine - other)}; {_listed(other - mine)}"
+    for one in (*first, *second):
+        if one.listed.kept < one.listed.planned:
+            yield f"{one.listed.id} has {one.listed.kept} of {one.listed.planned} runs"
+
+
+def _job_files(several: Sequence[Comparison]) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    for one in several:
+        for load in one.setup["workloads"]:
+            found.setdefault(load["name"], set()).add(load["text"])
+    return found
+
+
+def _rig(one: Comparison) -> list[str]:
+    text = str((one.setup.get("rig_setup") or {}).get("text") or "")
+    return [f"{one.listed.rig} ({text})" if text else one.listed.rig]
+
+
+def _host(one: Comparison) -> list[str]:
+    return [f"{name}={value}" for name, value in one.setup["host"].items()]
+
+
+def _version(one: Comparison) -> list[str]:
+    return [str(one.setup["versions"]["blklab"])]
+
+
+def _listed(names: Set[str]) -> str:
+    return ", ".join(sorted(names)) or "none of these"

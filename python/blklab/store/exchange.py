@@ -1,0 +1,250 @@
+"""Comparisons as one JSON document, for other machines, and back.
+
+What comes back is anybody's: every field is checked against the types below, and then that the
+parts fit each other (`blklab.store.fitting`), before anything is kept. Nothing of it is ever run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from blklab.compare.measurement import Measurement
+from blklab.errors import InputError
+from blklab.store import packing
+from blklab.store.read import Comparison
+
+FORMAT = "blklab results"
+VERSION = 1
+_BYTES_MAX = 1 << 30
+_LABEL_MAX = 1000
+_INT_MAX = 2**53
+"""What all who read JSON can hold; also of nanoseconds a hundred days."""
+
+Label = Annotated[str, msgspec.Meta(min_length=1, max_length=_LABEL_MAX)]
+Count = Annotated[int, msgspec.Meta(ge=0, le=_INT_MAX)]
+Value = str | int | float | bool | None
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A key of a disk."""
+
+    key: str
+    value: Value
+    unit: str
+    help: str
+    source: str | None
+
+
+@dataclass(frozen=True)
+class DiskSetup:
+    """A disk of a set-up, as far as it is looked at."""
+
+    label: Label
+    text: str
+    summary: str
+    parameters: tuple[Parameter, ...]
+    limits: dict[str, Value]
+    overrides: tuple[tuple[str, str], ...] = ()
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class LoadSetup:
+    """A load of a set-up."""
+
+    name: Label
+    summary: str
+    text: str
+    ignored: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Tunable:
+    """A tunable of a scheduler."""
+
+    name: str
+    value: Value
+    unit: str
+    changed: bool
+    help: str
+
+
+@dataclass(frozen=True)
+class SchedulerSetup:
+    """A scheduler of a set-up."""
+
+    label: Label
+    name: str
+    summary: str
+    follows: str
+    tunables: tuple[Tunable, ...]
+
+
+@dataclass(frozen=True)
+class LeftOutSetup:
+    """What was not run."""
+
+    disk: str
+    scheduler: str
+    why: str
+
+
+@dataclass(frozen=True)
+class VersionsSetup:
+    """Of the programs."""
+
+    blklab: str
+    python: str
+
+
+@dataclass(frozen=True)
+class RigSetup:
+    """What a rig says of itself."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class SetupDocument:
+    """What `blklab.compare.describe` tells, as far as it is looked at."""
+
+    rig: str
+    rig_setup: RigSetup
+    seed: Annotated[int, msgspec.Meta(ge=0)]
+    repeats: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)]
+    host: dict[str, int]
+    versions: VersionsSetup
+    disks: Annotated[tuple[DiskSetup, ...], msgspec.Meta(min_length=1)]
+    workloads: Annotated[tuple[LoadSetup, ...], msgspec.Meta(min_length=1)]
+    schedulers: Annotated[tuple[SchedulerSetup, ...], msgspec.Meta(min_length=1)]
+    left_out: tuple[LeftOutSetup, ...] = ()
+
+
+@dataclass(frozen=True)
+class RunDocument:
+    """One run with all that was kept of it."""
+
+    number: Count
+    begun_at: str
+    ended_at: str
+    measurement: Measurement
+    device_before: Mapping[str, Any] | None = None
+    device_after: Mapping[str, Any] | None = None
+    raw: Mapping[Label, bytes] = field(default_factory=dict)
+    """In base64."""
+
+
+@dataclass(frozen=True)
+class ComparisonDocument:
+    """One comparison with all its runs."""
+
+    uid: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{32}$")]
+    begun_at: str
+    ended_at: str | None
+    rig: Label
+    machine: Label
+    objective: Literal["throughput", "latency", "both"]
+    planned: Count
+    setup: dict[str, Any]
+    facts: dict[str, dict[str, Value]]
+    runs: tuple[RunDocument, ...]
+    study: str | None = None
+    part: str | None = None
+
+
+@dataclass(frozen=True)
+class Document:
+    """A whole file."""
+
+    format: str
+    version: int
+    comparisons: tuple[ComparisonDocument, ...]
+
+
+def to_bytes(several: Sequence[Comparison]) -> bytes:
+    """The document of these."""
+    return packing.encode(Document(FORMAT, VERSION, tuple(map(_document, several)))) + b"\n"
+
+
+def read(path: Path) -> tuple[ComparisonDocument, ...]:
+    """The comparisons of a file. InputError, with where in it, if it is not what `to_bytes` made
+    or if its parts do not fit."""
+    from blklab.store.fitting import check
+
+    try:
+        with path.open("rb") as file:
+            content = file.read(_BYTES_MAX + 1)
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or error}") from error
+    if len(content) > _BYTES_MAX:
+        raise InputError(f"{path}: more than {_BYTES_MAX >> 20} MiB are no export")
+    return parse(content, str(path), check)
+
+
+def parse(content: bytes, name: str, check: Any) -> tuple[ComparisonDocument, ...]:
+    """The same of a file's content; `name` is for messages."""
+    try:
+        head = msgspec.json.decode(content, type=_Head)
+        if (head.format, head.version) != (FORMAT, VERSION):
+            raise InputError(
+                f"{name}: '{head.format:.40}' of version {head.version}; expected '{FORMAT}' of "
+                f"version {VERSION}, as 'blklab results export' writes it"
+            )
+        document = msgspec.json.decode(content, type=Document)
+        for place, one in enumerate(document.comparisons):
+            where = f"$.comparisons[{place}]"
+            try:
+                setup = msgspec.convert(one.setup, SetupDocument)
+            except msgspec.ValidationError as error:
+                told = str(error).replace("`$", f"`{where}.setup", 1)
+                raise InputError(f"{name}: {told}") from error
+            if wrong := check(one, setup):
+                raise InputError(f"{name}: {wrong.replace('$', where, 1)}")
+    except (msgspec.MsgspecError, UnicodeError, RecursionError, OverflowError) as error:
+        raise InputError(
+            f"{name}: not what 'blklab results export' writes as JSON: "
+            f"{error if not isinstance(error, RecursionError) else 'nested too deeply'}"
+        ) from error
+    return document.comparisons
+
+
+@dataclass(frozen=True)
+class _Head:
+    format: str
+    version: int
+
+
+def _document(one: Comparison) -> ComparisonDocument:
+    row = one.listed
+    return ComparisonDocument(
+        row.uid,
+        row.begun_at,
+        row.ended_at,
+        row.rig,
+        row.machine,
+        # As `begin` has checked it.
+        row.objective,  # type: ignore[arg-type]
+        row.planned,
+        one.setup,
+        one.facts,
+        tuple(
+            RunDocument(
+                run.number,
+                run.begun_at,
+                run.ended_at,
+                run.measurement,
+                run.device_before,
+                run.device_after,
+                run.raw,
+            )
+            for run in one.runs
+        ),
+        row.study,
+        row.part,
+    )
