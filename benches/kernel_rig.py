@@ -65,7 +65,7 @@ EXAMPLES = {
             "blklab compare --rig kernel --driver native --disk wd10ezrx --workload j.fio \\\n"
             "    --scheduler mq-deadline --scheduler bfq --repeats 2",
         ),
-        lines=10,
+        lines=13,
     ),
     "refused": Example(("blklab fio j.fio --disk wd10ezrx --rig kernel --scheduler noop",)),
     "program": Example(
@@ -208,10 +208,10 @@ def main() -> None:
     """Measure, print, keep."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=_ROUNDS)
-    parser.add_argument("--kernel", help="by name; default: the one built last")
+    parser.add_argument("--kernel", help="by name; default: the last without changes")
     parser.add_argument("--out", type=Path, help="also write figures and examples there, as JSON")
     options = parser.parse_args()
-    kernel = cache.find(options.kernel) if options.kernel else cache.latest()
+    kernel = cache.chosen(options.kernel)
     machine = figures.machine()
     found = figures.measured(_Bench(kernel).measures(options.rounds), options.rounds)
     figures.told(found)

@@ -384,7 +384,7 @@ def verify() -> str:
     share = f"{kept['met']} of {len(kept['cells'])}"
     parts.append(
         f"{share} cells are within the bar; the worst figure is {kept['worst']:.0%} off. Made with "
-        f"blklab {kept['version']}, seed {kept['seed']}.\n"
+        f"blklab {kept['version']} against {kept['kernel']}, seed {kept['seed']}.\n"
     )
     return "\n".join(parts)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import signal
 import subprocess
@@ -21,6 +22,8 @@ from blklab.devices import queue
 from blklab.devices.queue import Queue
 from blklab.devices.roots import HERE, Roots
 from blklab.errors import InputError, RunError
+from blklab.live.borrowed import KIND
+from blklab.live.journal import Journal
 from tests import loop_device
 
 _SPEC = "bfq:low_latency=0,slice_idle_us=500"
@@ -68,8 +71,9 @@ def loop(tmp_path: Path) -> Iterator[Queue]:
 
 
 def files(roots: Roots) -> list[Path]:
-    """Every file of configuration and state."""
-    return sorted(path for path in roots.etc.parent.rglob("*") if path.is_file())
+    """Every file of configuration and state; locks stay."""
+    every = (path for path in roots.etc.parent.rglob("*") if path.is_file())
+    return sorted(path for path in every if path.suffix != ".lock")
 
 
 def apply(
@@ -174,19 +178,30 @@ own, name = Path(sys.argv[1]), sys.argv[2]
 roots = replace(HERE, etc=own / "etc", run=own / "run", usr=own / "usr", lib=own / "lib",
                 var=own / "var")
 disk = queue.named(name)
-made = change.plan(disk, choice.parse("bfq:slice_idle=0,low_latency=0", disk), "id", "auto", roots)
-print("begun", flush=True)
-change.carry_out(made, roots, programs.HERE)
-print("done", flush=True)
+if sys.argv[3] == "undo":
+    print("begun", flush=True)
+    change.undo(roots, programs.HERE)
+else:
+    given = choice.parse("bfq:slice_idle=0,low_latency=0", disk)
+    made = change.plan(disk, given, "id", "auto", roots)
+    print("begun", flush=True)
+    change.carry_out(made, roots, programs.HERE)
 """
 
 
-def test_killed_at_any_moment_it_can_be_undone(loop: Queue, roots: Roots, programs: Asked) -> None:
+@pytest.mark.parametrize("what", ["apply", "undo"])
+def test_killed_at_any_moment_it_can_be_undone(
+    loop: Queue, roots: Roots, programs: Asked, what: str
+) -> None:
     loop.write_all({"scheduler": "mq-deadline", "iosched/fifo_batch": "3"})
-    before = loop.settings()
+    # One that stays, and that no undo of the later may touch.
+    apply(loop, "kyber:read_lat_nsec=9", roots, programs)
+    before, kept = loop.settings(), [path.read_text() for path in files(roots)]
     draw, interrupted = random.Random(1), 0
-    for _ in range(40):
-        command = [sys.executable, "-c", _KILLED, str(roots.etc.parent), loop.name]
+    for _ in range(25):
+        if what == "undo":
+            apply(loop, "bfq:slice_idle=0", roots, programs)
+        command = [sys.executable, "-c", _KILLED, str(roots.etc.parent), loop.name, what]
         running = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert running.stdout is not None
         assert running.stdout.readline() == "begun\n"
@@ -194,14 +209,60 @@ def test_killed_at_any_moment_it_can_be_undone(loop: Queue, roots: Roots, progra
         running.send_signal(signal.SIGKILL)
         running.communicate()
         entries = record.load(roots)
-        if entries:
+        if len(entries) > 1:
             interrupted += not entries[-1].done
             assert states.status(entries, roots).holds == entries[-1].done
             change.undo(roots, programs)
         assert loop.settings() == before
         # A file that was being written has another name, and is no rule.
-        assert not [path for path in files(roots) if not path.name.startswith(".")]
+        left = [path for path in files(roots) if not path.name.startswith(".")]
+        assert [path.read_text() for path in left] == kept
     assert interrupted > 0
+
+
+def test_two_at_once_do_not_mix(loop: Queue, roots: Roots, programs: Asked) -> None:
+    given = choice.parse("bfq", loop)
+    made = change.plan(loop, given, "id", "auto", roots)
+    with record.alone(roots), pytest.raises(RunError, match="another blklab applies or undoes"):
+        change.carry_out(made, roots, programs)
+    apply(loop, "kyber", roots, programs)
+    with pytest.raises(RunError, match="has applied or undone something meanwhile"):
+        change.carry_out(made, roots, programs)
+    assert loop.read("scheduler") == "kyber"
+
+
+def test_a_disk_that_a_live_run_has_is_left_alone(
+    loop: Queue, roots: Roots, programs: Asked
+) -> None:
+    journal = Journal(roots.var / "lib/blklab/journal")
+    key = f"{KIND}-{loop.name}"
+    before = loop.settings()
+    with journal.locked(key, loop.name):
+        with pytest.raises(RunError, match=f"{loop.name}: in use by another blklab"):
+            apply(loop, "bfq", roots, programs)
+        journal.write(key, KIND, {"disk": loop.name, "settings": before})
+    with pytest.raises(InputError, match="has left it changed; first: blklab restore"):
+        apply(loop, "bfq", roots, programs)
+    assert loop.settings() == before
+    with journal.locked(key, loop.name):
+        journal.remove(key)
+    apply(loop, "bfq", roots, programs)
+
+
+def test_sigterm_in_the_middle_leaves_everything_as_it_was(
+    loop: Queue, roots: Roots, programs: Asked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = loop.settings()
+
+    def ended(*_: object) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr(change, "_check_all", ended)
+    with pytest.raises(SystemExit) as left:
+        apply(loop, _SPEC, roots, programs)
+    assert left.value.code == 128 + signal.SIGTERM
+    assert loop.settings() == before
+    assert files(roots) == []
 
 
 def test_an_interrupted_apply_is_to_be_undone_first(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import tempfile
 from pathlib import Path
@@ -35,6 +36,7 @@ def sata(machine: Machine, name: str, number: int, **attributes: str) -> None:
     """A SCSI disk; its device is the parent that has the names."""
     bus = _SCSI.format(number)
     machine.disk(name, number=f"8:{16 * number}", bus=bus)
+    machine.link(f"sys/devices/{bus}/block/{name}/device", Path("../.."))
     for key, text in ({"uevent": ""} | attributes).items():
         machine.write(f"sys/devices/{bus}/{key}", text)
 
@@ -317,3 +319,37 @@ def test_the_recommendation_of_a_result_is_taken_and_none_is_refused(fake: Path)
         choice.of_result(kept, "950pro-256gb", "both")
     with pytest.raises(InputError, match="--objective: no 'speed'"):
         choice.of_result(kept, None, "speed")
+
+
+def test_a_live_result_is_for_the_disks_that_it_was_measured_on(
+    fake: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = ["compare", "--repeats", "3", "--workload", "randread", "--disk", "desktop-5900rpm"]
+    assert CliRunner().invoke(app, command).exit_code == 0
+    machine = Machine(tmp_path_factory.mktemp("machine"))
+    sata(machine, "sdb", 1, wwid="naa.5001")
+    monkeypatch.setattr(roots, "HERE", machine.roots)
+    given = ["apply", "--from", "reports/compare", "--dry-run", "--objective", "throughput"]
+
+    with pytest.raises(InputError, match=r"apply: say which disk; .* was measured on a model"):
+        CliRunner().invoke(app, given, catch_exceptions=False)
+    named = CliRunner().invoke(app, [given[0], "sdb", *given[1:]], catch_exceptions=False)
+    assert "sdb: already set so" in named.stdout
+
+    place = fake / "reports/compare/results.json"
+    document = json.loads(place.read_text())
+    document["setup"]["rig"] = "live"
+    # It was called sda then.
+    row = {"key": "sda: id", "value": "sdb-naa.5001"}
+    document["setup"]["disks"][0]["parameters"] = [row]
+    place.write_text(json.dumps(document))
+    done = CliRunner().invoke(app, given, catch_exceptions=False)
+    assert 'ATTRS{wwid}=="naa.5001", ATTR{queue/scheduler}="mq-deadline"' in done.stdout
+    row["value"] = "ata-Another\x1b"
+    place.write_text(json.dumps(document))
+    with pytest.raises(InputError, match=r"measured on ata-Another\\x1b, which is not here"):
+        CliRunner().invoke(app, given, catch_exceptions=False)
+    document["setup"]["disks"] = [1]
+    place.write_text(json.dumps(document))
+    with pytest.raises(InputError, match="not the results of 'blklab compare'"):
+        CliRunner().invoke(app, given, catch_exceptions=False)

@@ -16,6 +16,7 @@ from blklab.errors import InputError, RunError
 from blklab.kernel import cache, config, tools
 from blklab.kernel.build import Built, build
 from blklab.kernel.errors import KernelError
+from blklab.kernel.steps import Steps
 from tests import fake_linux
 from tests.test_cli import failing, run
 
@@ -55,6 +56,20 @@ def test_the_same_kernel_is_built_once(ball: str) -> None:
     assert first.kernel == second.kernel
     assert first.kernel.names == ("linux-7.3",)
     assert (first.kernel.version, first.kernel.compiled) == ("7.3.4", 2)
+
+
+def test_what_a_source_lacks_that_our_patches_do_not_fit_is_told(ball: str) -> None:
+    notes: list[str] = []
+
+    class Told(Steps):
+        def note(self, text: str) -> None:
+            notes.append(text)
+
+    assert build(ball, steps=Told()).kernel.patches == ()
+    assert notes == [
+        "clock.patch does not fit this source: a guest reads its clock in 256 ns steps",
+        "seed.patch does not fit this source: a guest has other random numbers at each boot",
+    ]
 
 
 def test_another_patch_compiles_only_what_it_touches(ball: str, tmp_path: Path) -> None:

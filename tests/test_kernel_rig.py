@@ -187,18 +187,6 @@ def test_fio_itself_comes_to_the_same_within_a_few_per_cent(place: Path, kernel:
     assert real["percentiles_ns"][2] == pytest.approx(simulated["percentiles_ns"][2], rel=0.05)
 
 
-def test_the_same_run_gives_the_same_result(place: Path, kernel: str) -> None:
-    job = JOB.replace("randread", "randrw") + "ioengine=libaio\niodepth=8\n"
-    first, second = (on_kernel(kernel, "native", job, "kyber") for _ in range(2))
-    assert first.disk == second.disk
-    assert measured(first) == measured(second)
-    for side in ("read", "write"):
-        one, other = (result.jobs[0].direction(side) for result in (first, second))
-        assert (one.ios, one.runtime_ns, one.clat) == (other.ios, other.runtime_ns, other.clat)
-    for name, column in first.detail.columns().items():
-        assert np.array_equal(column, second.detail.columns()[name]), name
-
-
 def test_over_time_simulator_and_kernel_see_the_same_queue(place: Path, kernel: str) -> None:
     # Two tags, so that most wait in the scheduler; at time zero the kernel sorts first.
     job = JOB + "ioengine=libaio\niodepth=8\n"
@@ -253,30 +241,6 @@ def assert_whole(result: Result) -> None:
     assert served_ns == result.disk.service_ns
     area_ns = int(result.series.in_flight_milli.sum()) * result.series.interval_ns // 1000
     assert area_ns == pytest.approx(result.disk.in_flight_ns, rel=0.001)
-
-
-@real_fio.needs_fio
-@pytest.mark.parametrize("load", ["rw=write\nbs=64k\n", "rw=randrw\nbs=16k\nfsync=32\n"])
-def test_buffered_runs_of_fio_are_the_same_again(place: Path, kernel: str, load: str) -> None:
-    job = f"[a]\n{load}size=256m\nruntime=3\ntime_based\n"
-    first, second = (
-        blklab.simulate(
-            job,
-            disk="wd10ezrx",
-            scheduler="mq-deadline",
-            rig="kernel",
-            kernel=kernel,
-            host={"memory_kb": 131072},
-        )
-        for _ in range(2)
-    )
-    assert first.disk == second.disk
-    assert first.jobs[0].write.ios > 200
-    for side in ("read", "write"):
-        one, other = (result.jobs[0].direction(side) for result in (first, second))
-        assert (one.ios, one.runtime_ns, one.clat) == (other.ios, other.runtime_ns, other.clat)
-    for name, column in first.detail.columns().items():
-        assert np.array_equal(column, second.detail.columns()[name]), name
 
 
 def test_a_comparison_names_kernel_and_driver(place: Path, kernel: str) -> None:

@@ -15,10 +15,10 @@ from tests.test_cli import run
 JOB = "[a]\nrw=randread\nbs=4k\ndirect=1\nsize=1g\nnumber_ios=20\n"
 
 
-def notes(spec: str) -> tuple[str, ...]:
+def notes(spec: str, disk: str = "950pro-256gb") -> tuple[str, ...]:
     kernel = real_kernel.image().parent.name
     made = blklab.simulate(
-        JOB, disk="950pro-256gb", scheduler=spec, rig="kernel", kernel=kernel, driver="native"
+        JOB, disk=disk, scheduler=spec, rig="kernel", kernel=kernel, driver="native"
     )
     return made.notes
 
@@ -34,6 +34,11 @@ def test_a_time_is_kept_in_ticks_and_the_result_says_so() -> None:
 def test_nr_requests_and_async_depth_are_both_as_they_were_asked_for() -> None:
     assert notes("mq-deadline:async_depth=512,nr_requests=512") == ()
     assert notes("mq-deadline:async_depth=3,nr_requests=16") == ()
+
+
+def test_async_depth_follows_nr_requests_where_the_rig_sets_it_itself() -> None:
+    # Of a SATA disk without NCQ, under bfq, it is all of nr_requests, and no more can be.
+    assert notes("bfq:nr_requests=8", "wd10ezrx:ncq=off") == ()
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ import pytest
 
 import blklab
 from blklab.errors import InputError, RunError
-from blklab.kernel import cache
 from blklab.rigs import sim
 from blklab.verify import matrix
 from blklab.verify.measure import Cell, Figures, figures, figures_at_disk
@@ -97,7 +96,7 @@ def test_the_simulator_agrees_with_the_kernel_request_by_request(tmp_path: Path)
     out = tmp_path / "cells.json"
     done = run("verify", "--quick", "--kernel", kernel, "--out", str(out))
     assert done.exit_code == 0, done.stdout
-    assert "The simulator agrees with the kernel" in done.stdout
+    assert "The simulator agrees with Linux " in done.stdout
     cells = json.loads(out.read_text())["cells"]
     runs = sum(len(load.schedulers) for load in matrix.quick())
     assert len(cells) == len(matrix.PLACES) * runs
@@ -122,21 +121,6 @@ def test_it_agrees_with_many_requests_under_way_too() -> None:
     done = run("verify", *options, "--kernel", kernel)
     assert done.exit_code == 0, done.stdout
     assert max(map(len, done.stdout.splitlines())) <= 80
-
-
-def test_a_patched_kernel_is_not_what_the_simulator_is_held_against(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("BLKLAB_CACHE", str(tmp_path))
-    kernel = cache.Kernel("a", "7.3.4", "s", "b", ("clock.patch",), (), "2026-01-01", 1.0, 1)
-    theirs = [
-        replace(kernel, key="b", patches=("clock.patch", "mine.patch"), built_at="2026-01-02"),
-        replace(kernel, key="c", added=("mine.c",), built_at="2026-01-03"),
-    ]
-    for each in (kernel, *theirs):
-        (tmp_path / each.key).write_bytes(b"")
-        cache.keep(each, {"linux": tmp_path / each.key})
-    assert (cache.unchanged().key, cache.latest().key) == ("a", "c")
 
 
 def test_without_a_kernel_it_says_how_to_get_one(

@@ -23,6 +23,12 @@ impl Moments {
     /// One more value.
     #[inline]
     pub fn record(&mut self, value: Nanos) {
+        self.record_n(value, 1);
+    }
+
+    /// The same value `times` times, at least once.
+    #[inline]
+    pub fn record_n(&mut self, value: Nanos, times: u64) {
         let v = value.0;
         if self.count == 0 || v < self.min {
             self.min = v;
@@ -30,9 +36,10 @@ impl Moments {
         if v > self.max {
             self.max = v;
         }
-        self.count += 1;
-        self.sum += v;
-        self.sum_of_squares += u128::from(v) * u128::from(v);
+        self.count += times;
+        self.sum += v * times;
+        let square = u128::from(v) * u128::from(v);
+        self.sum_of_squares += if times == 1 { square } else { square * u128::from(times) };
     }
 
     /// How many were recorded.
@@ -63,12 +70,18 @@ impl LatencyHistogram {
     /// One more value.
     #[inline]
     pub fn record(&mut self, value: Nanos) {
+        self.record_n(value, 1);
+    }
+
+    /// The same value `times` times.
+    #[inline]
+    pub fn record_n(&mut self, value: Nanos, times: u64) {
         let histogram = self.0.get_or_insert_with(|| {
             let mut fresh = Histogram::new(HISTOGRAM_DIGITS).expect("three digits are allowed");
             fresh.auto(true);
             Box::new(fresh)
         });
-        histogram.record(value.0).expect("an auto-resizing histogram takes every value");
+        histogram.record_n(value.0, times).expect("an auto-resizing histogram takes every value");
     }
 
     /// Its non-empty buckets.

@@ -34,7 +34,7 @@ impl Unit {
     /// As printed behind a value; empty for plain numbers.
     pub const fn symbol(self) -> &'static str {
         match self {
-            Unit::Count => "",
+            Unit::Count | Unit::Flag => "",
             Unit::Milliseconds => "ms",
             Unit::Microseconds => "us",
             Unit::Nanoseconds => "ns",
@@ -44,7 +44,6 @@ impl Unit {
             Unit::Sectors => "sectors",
             Unit::Centiseconds => "cs",
             Unit::Percent => "%",
-            Unit::Flag => "0|1",
         }
     }
 }
@@ -64,6 +63,16 @@ pub struct Tunable {
     pub max: i64,
     /// What it does, in one line.
     pub help: &'static str,
+}
+
+impl Tunable {
+    /// The values that it takes, in words.
+    fn allowed(&self) -> String {
+        match self.unit {
+            Unit::Flag => format!("{} or {}", self.min, self.max),
+            unit => format!("{} to {} {}", self.min, self.max, unit.symbol()).trim_end().to_owned(),
+        }
+    }
 }
 
 /// Values for all tunables of one table, all within bounds.
@@ -90,7 +99,7 @@ pub enum SettingError {
         hint: String,
     },
     /// Not a whole number.
-    #[error("{owner}:{name}: '{found}' is not a whole number ({min} to {max}{unit})")]
+    #[error("{owner}:{name}: '{found}' is not a whole number ({allowed})")]
     NotANumber {
         /// Whose table it is.
         owner: &'static str,
@@ -98,15 +107,11 @@ pub enum SettingError {
         name: &'static str,
         /// What was given.
         found: String,
-        /// Smallest value allowed.
-        min: i64,
-        /// Largest value allowed.
-        max: i64,
-        /// Unit with a space before it, or nothing.
-        unit: String,
+        /// What may be given: `0 to 1000 ms`.
+        allowed: String,
     },
     /// Outside the bounds.
-    #[error("{owner}:{name}: {found} is out of range ({min} to {max}{unit})")]
+    #[error("{owner}:{name}: {found} is out of range ({allowed})")]
     OutOfRange {
         /// Whose table it is.
         owner: &'static str,
@@ -114,12 +119,8 @@ pub enum SettingError {
         name: &'static str,
         /// What was given.
         found: i64,
-        /// Smallest value allowed.
-        min: i64,
-        /// Largest value allowed.
-        max: i64,
-        /// Unit with a space before it, or nothing.
-        unit: String,
+        /// What may be given: `0 to 1000 ms`.
+        allowed: String,
     },
 }
 
@@ -150,16 +151,17 @@ impl Settings {
             });
         };
         let tunable = &self.table[index];
-        let (name, min, max) = (tunable.name, tunable.min, tunable.max);
-        let unit = match tunable.unit.symbol() {
-            "" => String::new(),
-            symbol => format!(" {symbol}"),
-        };
+        let name = tunable.name;
         let Ok(found) = value.trim().parse::<i64>() else {
-            return Err(SettingError::NotANumber { owner, name, found: value.to_owned(), min, max, unit });
+            return Err(SettingError::NotANumber {
+                owner,
+                name,
+                found: value.to_owned(),
+                allowed: tunable.allowed(),
+            });
         };
-        if found < min || found > max {
-            return Err(SettingError::OutOfRange { owner, name, found, min, max, unit });
+        if found < tunable.min || found > tunable.max {
+            return Err(SettingError::OutOfRange { owner, name, found, allowed: tunable.allowed() });
         }
         self.values[index] = found;
         self.chosen[index] = true;
@@ -191,5 +193,28 @@ impl Settings {
     /// Names and values, in the table's order.
     pub fn iter(&self) -> impl Iterator<Item = (&'static Tunable, i64)> + '_ {
         self.table.iter().zip(self.values.iter().copied())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn tunable(name: &'static str, unit: Unit, max: i64) -> Tunable {
+        Tunable { name, unit, default: 1, min: 0, max, help: "" }
+    }
+
+    #[test]
+    fn a_refusal_says_what_may_be_given() {
+        const TABLE: &[Tunable] = &[
+            tunable("flag", Unit::Flag, 1),
+            tunable("count", Unit::Count, 9),
+            tunable("span", Unit::Milliseconds, 1000),
+        ];
+        let refused = |name, value| Settings::defaults("s", TABLE).set(name, value).unwrap_err().to_string();
+        assert_eq!(refused("flag", "2"), "s:flag: 2 is out of range (0 or 1)");
+        assert_eq!(refused("flag", "on"), "s:flag: 'on' is not a whole number (0 or 1)");
+        assert_eq!(refused("count", "10"), "s:count: 10 is out of range (0 to 9)");
+        assert_eq!(refused("span", "-1"), "s:span: -1 is out of range (0 to 1000 ms)");
     }
 }

@@ -23,11 +23,13 @@ from blklab.apply.record import Before, Entry
 from blklab.apply.rivals import rivals
 from blklab.devices import modules, queue
 from blklab.devices.deciders.influence import Influence
-from blklab.devices.queue import IOSCHED, SCHEDULER, Queue, QueueError, in_order, same
+from blklab.devices.queue import IOSCHED, SCHEDULER, Queue, same
 from blklab.devices.roots import Roots
 from blklab.devices.text import shown
 from blklab.errors import BlklabError, InputError, RunError, nearest
 from blklab.files import write_whole
+from blklab.live.borrowed import put_back
+from blklab.live.signals import Signals
 
 FORMS = ("auto", "udev", "tuned")
 _TUNED = "tuned profile"
@@ -91,7 +93,20 @@ def plan(target: Queue, settings: Mapping[str, str], of: str, form: str, roots: 
 def carry_out(made: Plan, roots: Roots, programs: Programs) -> list[str]:
     """Do it; what was not as expected, in lines. After an error everything is as before."""
     _check_may_write(roots)
-    _check_ours(made.earlier, roots)
+    with (
+        record.alone(roots),
+        record.undisturbed((disk.name for disk in made.disks), roots),
+        Signals.guarding() as signals,
+    ):
+        if record.load(roots) != made.earlier:
+            raise RunError("another blklab has applied or undone something meanwhile; try again")
+        _check_ours(made.earlier, roots)
+        return _carried_out(made, signals, roots, programs)
+
+
+def _carried_out(made: Plan, signals: Signals, roots: Roots, programs: Programs) -> list[str]:
+    for disk, before in zip(made.disks, made.entry.disks, strict=True):
+        before.before = disk.settings()
     entries = [*made.earlier, made.entry]
     record.save(entries, roots)
     try:
@@ -107,7 +122,9 @@ def carry_out(made: Plan, roots: Roots, programs: Programs) -> list[str]:
             _check_all(disk, made.entry.settings)
             before.after = disk.settings()
     except BaseException as error:
+        signals.hold()
         left = _take_back(made.entry, made.earlier, roots, programs)
+        signals.release()
         if left and isinstance(error, BlklabError):
             raise RunError(f"{error}; and not put back: {'; '.join(left)}") from error
         raise
@@ -119,13 +136,24 @@ def carry_out(made: Plan, roots: Roots, programs: Programs) -> list[str]:
 def undo(roots: Roots, programs: Programs) -> tuple[Entry, list[str]]:
     """Take back the latest entry: its settings, its rules, its profile. What could not be put
     back stands in lines. InputError if there is none, or the files are no longer ours."""
-    entries = record.load(roots)
-    if not entries:
+    if not record.load(roots):
         raise InputError("nothing is applied; there is nothing to undo")
     _check_may_write(roots)
-    if entries[-1].done:
-        _check_ours(entries, roots)
-    return entries[-1], _take_back(entries[-1], entries[:-1], roots, programs)
+    with record.alone(roots), Signals.guarding() as signals, contextlib.ExitStack() as stack:
+        entries = record.load(roots)
+        if not entries:
+            raise RunError("another blklab has undone it meanwhile")
+        names = (disk.name for disk in entries[-1].disks)
+        stack.enter_context(record.undisturbed(names, roots))
+        signals.hold()
+        if entries[-1].done:
+            _check_ours(entries, roots)
+            # From here on, only going on with undoing leads anywhere.
+            entries[-1].done = False
+            record.save(entries, roots)
+        left = _take_back(entries[-1], entries[:-1], roots, programs)
+        signals.release()
+        return entries[-1], left
 
 
 def _take_back(entry: Entry, others: list[Entry], roots: Roots, programs: Programs) -> list[str]:
@@ -159,13 +187,7 @@ def _restore(one: Before, roots: Roots) -> list[str]:
         for name, value in one.before.items()
         if after.get(name) != value or (new_scheduler and name.startswith(IOSCHED))
     }
-    wrong = []
-    for name in in_order(wanted):
-        try:
-            disk.write_all({name: wanted[name]})
-        except QueueError as error:
-            wrong.append(str(error))
-    return wrong
+    return put_back(disk, wanted)
 
 
 def _again(one: Before, roots: Roots) -> Queue | None:

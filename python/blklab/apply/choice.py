@@ -6,7 +6,9 @@ import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from blklab.devices import queue as queues
 from blklab.devices.queue import IOSCHED, SCHEDULER, SETTABLE, Queue, in_order
+from blklab.devices.roots import Roots
 from blklab.devices.text import shown
 from blklab.errors import InputError, nearest
 
@@ -86,6 +88,31 @@ def of_result(path: Path, disk: str | None, objective: str) -> tuple[str, str]:
     if verdict is None or not verdict.winner:
         raise InputError(f"{path} recommends nothing for {of}, {objective}: {said}")
     return on_kernel(verdict.winner)[0], f"{of}, {objective}: {said}"
+
+
+def disks_of_result(path: Path, disk: str | None, roots: Roots) -> list[str]:
+    """This machine's disks that a live result was measured on, found by their ids.
+
+    InputError if it was measured on a model, or on disks that are not here.
+    """
+    from blklab.compare import store
+    from blklab.live.danger import full_id
+
+    setup = store.load(path).setup
+    try:
+        rows = [row for row in setup["disks"] if disk in (None, row["label"])]
+        settings = [row for one in rows for row in one["parameters"]]
+        live = setup["rig"] == "live"
+        ids = [str(row["value"]) for row in settings if str(row["key"]).endswith(": id")]
+    except (KeyError, TypeError) as error:
+        raise InputError(f"{path}: not the results of 'blklab compare' ({error})") from error
+    if not live or not ids:
+        raise InputError(f"apply: say which disk; {path} was measured on a model")
+    here = {shown(full_id(name, roots)): name for name in queues.disks(roots)}
+    for one in ids:
+        if one not in here:
+            raise InputError(f"{path} was measured on {shown(one)}, which is not here; name a disk")
+    return [here[one] for one in ids]
 
 
 def check(settings: Mapping[str, str]) -> None:

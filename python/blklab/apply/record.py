@@ -6,9 +6,11 @@ stack: the latest is undone first, so what was before it is what is there after.
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,9 +18,12 @@ from typing import Any
 from blklab.apply import choice, keys
 from blklab.apply.keys import Key
 from blklab.apply.rule import Part
-from blklab.devices.roots import Roots
-from blklab.errors import InputError
+from blklab.devices.roots import HERE, Roots
+from blklab.devices.text import shown
+from blklab.errors import InputError, RunError
 from blklab.files import write_whole
+from blklab.live.borrowed import KIND
+from blklab.live.journal import Journal, default_directory
 
 _FORMAT = 1
 VARIABLE = "BLKLAB_STATE"
@@ -61,6 +66,40 @@ def path(roots: Roots) -> Path:
     """Where the file is."""
     own = os.environ.get(VARIABLE)
     return (Path(own) if own else roots.var / "lib/blklab") / "applied.json"
+
+
+@contextlib.contextmanager
+def alone(roots: Roots) -> Iterator[None]:
+    """Nobody else applies or undoes meanwhile. RunError if somebody is at it."""
+    directory = path(roots).parent
+    directory.mkdir(parents=True, exist_ok=True)
+    # The directory itself is the lock: it leaves no file behind, and a killed process frees it.
+    handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError:
+        raise RunError(f"{directory}: another blklab applies or undoes at this moment") from None
+    finally:
+        os.close(handle)
+
+
+@contextlib.contextmanager
+def undisturbed(disks: Iterable[str], roots: Roots) -> Iterator[None]:
+    """No live run has these disks meanwhile. BusyError if one has; InputError if one that was
+    killed has left a disk changed, which would be taken for how it was before."""
+    own = roots.var / "lib/blklab/journal"
+    journal = Journal(default_directory() if roots.var == HERE.var else own)
+    with contextlib.ExitStack() as stack:
+        for name in sorted(disks):
+            key = f"{KIND}-{name}"
+            stack.enter_context(journal.locked(key, shown(name)))
+            if journal.read(key) is not None:
+                raise InputError(
+                    f"{shown(name)}: a run that was killed has left it changed; "
+                    "first: blklab restore"
+                )
+        yield
 
 
 def load(roots: Roots) -> list[Entry]:

@@ -16,7 +16,11 @@ if TYPE_CHECKING:
 def apply(
     device: Annotated[
         str | None,
-        typer.Argument(help="The disk: sda, /dev/disk/by-id/...", autocompletion=complete.device),
+        typer.Argument(
+            help="The disk: sda, /dev/disk/by-id/...; with --from, by default those it was "
+            "measured on.",
+            autocompletion=complete.device,
+        ),
     ] = None,
     scheduler: Annotated[
         str | None,
@@ -64,32 +68,35 @@ def apply(
     if presets:
         _print_presets()
         return
-    if device is None:
-        raise InputError("apply: say which disk; see: blklab devices")
     if sum(given is not None for given in (scheduler, result, preset)) > 1:
         raise InputError("apply: give one of a scheduler, --from and --preset")
-    target = queue.find(device, HERE)
-    parts: list[dict[str, str]] = []
     if result is not None:
         scheduler, said = choice.of_result(result, of_disk, objective)
         print(f"{result}: {said}")
+    if device is None and result is None:
+        raise InputError("apply: say which disk; see: blklab devices")
+    if device is not None:
+        targets = [queue.find(device, HERE)]
+    else:
+        assert result is not None
+        found = choice.disks_of_result(result, of_disk, HERE)
+        targets = [queue.named(name, HERE) for name in found]
+    parts = [choice.of_queue(settings or [])]
+    if nr_requests is not None:
+        parts.append({"nr_requests": str(nr_requests)})
     if preset is not None:
         named = known.find(preset)
         scheduler = named.scheduler or None
-        parts.append(named.queue)
+        parts.insert(0, named.queue)
         print(f"{preset}: {named.said}.\nMeasured: {named.measured}.")
-    if scheduler is not None:
-        parts.append(choice.parse(scheduler, target))
-    if nr_requests is not None:
-        parts.append({"nr_requests": str(nr_requests)})
-    parts.append(choice.of_queue(settings or []))
-    made = change.plan(target, choice.together(*parts), which, form, HERE)
-    _print_plan(made, dry_run=dry_run)
-    if dry_run:
-        return
-    for note in change.carry_out(made, HERE, programs.HERE):
-        print(f"note: {note}")
-    print("applied, and read back; see: blklab status, blklab undo")
+    for target in targets:
+        chosen = [choice.parse(scheduler, target)] if scheduler else []
+        made = change.plan(target, choice.together(*chosen, *parts), which, form, HERE)
+        _print_plan(made, dry_run=dry_run)
+        if not dry_run:
+            for note in change.carry_out(made, HERE, programs.HERE):
+                print(f"note: {note}")
+            print("applied, and read back; see: blklab status, blklab undo")
 
 
 def status(

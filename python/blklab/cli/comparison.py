@@ -19,6 +19,7 @@ def show(analysis: Analysis, setup: Mapping[str, Any], page: Path) -> None:
     """Print everything."""
     out = console()
     repeats = setup["repeats"]
+    show_rig(setup, out)
     show_cells(analysis, out)
     for pair in setup.get("left_out", ()):
         out.print()
@@ -31,6 +32,12 @@ def show(analysis: Analysis, setup: Mapping[str, Any], page: Path) -> None:
         out.print(f"Stopped: {stopping['text']}.")
     # A path is there to be copied: never folded.
     out.print(f"Report: {page}", soft_wrap=True)
+
+
+def show_rig(setup: Mapping[str, Any], out: Console) -> None:
+    """Print what ran it, if there is something to say."""
+    if told := setup["rig_setup"]["text"]:
+        out.print(f"Rig: {told}")
 
 
 def show_advice(analysis: Analysis, out: Console) -> None:

@@ -71,7 +71,7 @@ def fio(
     tell = console.print_note
     with place.prepared([experiment], tell), watching(place):
         result = place.run(experiment)
-    console.print_notes(result.notes)
+    console.print_notes(filter(None, [place.describe()["text"], *result.notes]))
     text = formats.render(report(result, model.file.name, shared), chosen)
     if output is None:
         print(text, end="")

@@ -38,8 +38,7 @@ def show(
         for skip in outcome.skipped:
             out.print(f"Left out: {skip.what}: {skip.why}")
         if outcome.results is not None:
-            if told := outcome.results.setup["rig_setup"]["text"]:
-                out.print(f"Rig: {told}")
+            comparison.show_rig(outcome.results.setup, out)
             comparison.show_cells(analyse(outcome.results.runs, part.objective), out)
         for group in groups([row for row in judgements if row.part == part.name]):
             _show_group(group, out)

@@ -14,7 +14,8 @@ KernelName = Annotated[
     str | None,
     typer.Option(
         "--kernel",
-        help="With --rig kernel: which, by name; see: blklab kernel list. [default: the latest]",
+        help="With --rig kernel: which, by name; see: blklab kernel list. "
+        "[default: the last without changes]",
         autocompletion=complete.kernel,
     ),
 ]

@@ -59,22 +59,22 @@ def verify(
     places = matrix.places(disk or ())
     loads = matrix.quick() if quick and not load else matrix.chosen(load or ())
     cells_wanted = run.plan(places, tuple(scheduler or ()), loads)
-    tested = kernel or cache.unchanged().key
+    tested = cache.chosen(kernel)
     with progress(len(cells_wanted), "each on the simulator and in a guest") as tick:
-        cells = run.run(cells_wanted, tested, jobs, seed, tick)
+        cells = run.run(cells_wanted, tested.key, jobs, seed, tick)
     verdict = judge(cells)
-    exported = export.exported(cells, verdict, seed)
+    exported = export.exported(cells, verdict, tested.text, seed)
     if out is not None:
         write_whole(out, export.text(exported))
     if as_json:
         console.print_json(exported)
     else:
-        _print(cells, verdict)
+        _print(cells, verdict, tested.text)
     if not verdict.good:
         raise typer.Exit(1)
 
 
-def _print(cells: list[Cell], verdict: Verdict) -> None:
+def _print(cells: list[Cell], verdict: Verdict, kernel: str) -> None:
     from blklab.cli import console
     from blklab.units import rate_text
     from blklab.verify.verdict import meets
@@ -99,15 +99,15 @@ def _print(cells: list[Cell], verdict: Verdict) -> None:
         of_disk = next(cell.disk for cell in cells if cell.place == place)
         terminal.print(f"\n{place}: {of_disk}; how far the simulator is off:")
         terminal.print(table)
-    terminal.print(_sentence(verdict))
+    terminal.print(_sentence(verdict, kernel))
 
 
-def _sentence(verdict: Verdict) -> str:
+def _sentence(verdict: Verdict, kernel: str) -> str:
     from blklab.verify.verdict import BAR, SHARE, WORST
 
     word = "agrees" if verdict.good else "does not agree"
     return (
-        f"The simulator {word} with the kernel: {verdict.met} of {verdict.cells} cells are within "
+        f"The simulator {word} with {kernel}: {verdict.met} of {verdict.cells} cells are within "
         f"{BAR['bytes_per_s']:.0%} of throughput, {BAR['p50_ns']:.0%} of p50 and "
         f"{BAR['p99_ns']:.0%} of p99 (the bar: {SHARE:.0%} of them); the worst figure is "
         f"{_percent(verdict.worst)} off (the bar: {WORST:.0%})."

@@ -31,6 +31,8 @@ TimeTravel = Literal["off", "on", "inf-cpu"]
 """The guest's clock: the host's; virtual, and CPU time counts; virtual, and CPU time is free."""
 
 _TIME_TRAVEL = {"off": [], "on": ["time-travel"], "inf-cpu": ["time-travel=inf-cpu"]}
+# The wall clock at boot where time is virtual, in ns since 1970: 9 September 2001.
+_START_NS = 10**18
 _CONSOLE_BYTES_MAX = 4 << 20
 _TAIL_BYTES = 16384
 _TAIL_LINES = 15
@@ -149,6 +151,7 @@ def boot(
     *,
     memory_mib: int = 512,
     time_travel: TimeTravel = "off",
+    seed: int = 1,
     timeout_s: float = 600.0,
     interactive: bool = False,
     temporary: bool = False,
@@ -161,6 +164,9 @@ def boot(
     process's terminal. A `temporary` directory is not named in messages. `options`
     are further words of the kernel's command line. InputError if that cannot be written down.
     The guest dies with this process, even if this is killed.
+
+    With the clock inf-cpu all random numbers in the guest follow from `seed` (``seed.patch``),
+    and its wall clock begins at the same time: the same guest does the same again.
     """
     # Sockets have short names (sun_path): not below run_dir, which may lie deep.
     private = tempfile.mkdtemp(prefix="blklab-guest-")
@@ -179,7 +185,7 @@ def boot(
         # Where programs are mapped decides how many page tables they take, that how much memory
         # may be dirty: the same run is the same to the page only without the dice.
         "norandmaps",
-        *_TIME_TRAVEL[time_travel],
+        *_clock(time_travel, seed),
         *options,
         *(f"init={init[0]}", f"blklab.run={run_dir}"),
         *(["--", *init[1:]] if len(init) > 1 else []),
@@ -207,6 +213,13 @@ def boot(
         if terminal is not None:
             os.close(terminal)
     return Guest(process, console, timeout_s, cpu, named=not temporary)
+
+
+def _clock(time_travel: TimeTravel, seed: int) -> list[str]:
+    words = _TIME_TRAVEL[time_travel]
+    # Elsewhere CPU time counts, which is never the same.
+    exact = [f"time-travel-start={_START_NS}", f"blklab.seed={seed}"]
+    return [*words, *exact] if time_travel == "inf-cpu" else words
 
 
 def _take_cpu() -> int:

@@ -111,12 +111,12 @@ def build(
 def _own_patches(place: Source, steps: Steps) -> list[tuple[str, bytes]]:
     """What every kernel of ours gets, as far as it fits the source."""
     fitting = []
-    for label in cache.OWN_PATCHES:
+    for label, without in cache.OWN_PATCHES.items():
         text = Path(__file__).with_name(label).read_bytes()
         try:
             patches.apply([(label, text)], lambda name: place.top / name)
         except KernelError:
-            steps.note(f"{label} does not fit this source: a guest reads its clock in 256 ns steps")
+            steps.note(f"{label} does not fit this source: {without}")
         else:
             fitting.append((label, text))
     return fitting

@@ -30,11 +30,16 @@ from typing import Any
 from blklab.errors import InputError, nearest
 from blklab.files import write_whole
 
-OWN_PATCHES = ("clock.patch",)
-"""What every kernel is patched with where it can be; they touch no scheduler."""
+OWN_PATCHES = {
+    "clock.patch": "a guest reads its clock in 256 ns steps",
+    "seed.patch": "a guest has other random numbers at each boot",
+}
+"""What every kernel is patched with where it can be, in this order, and how one is that it does
+not fit. They touch no scheduler."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,79}")
 _KEY_DIGITS = 12
+_NAMES_TOLD = 5
 _PARTIAL = ".partial-"
 
 
@@ -82,6 +87,26 @@ class Kernel:
     def label(self) -> str:
         """Its name, or its key where it has none."""
         return self.names[0] if self.names else self.key
+
+    @property
+    def changes(self) -> tuple[str, ...]:
+        """What tells it from the kernel as it is published; a directory of one's own may hold
+        anything."""
+        patches = ", ".join(label for label in self.patches if label not in OWN_PATCHES)
+        found = (
+            self.source if self.base.startswith("directory ") else "",
+            f"patched with {patches}" if patches else "",
+            f"with {', '.join(self.added)}" if self.added else "",
+        )
+        return tuple(filter(None, found))
+
+    @property
+    def text(self) -> str:
+        """For a person: ``Linux 7.3.4 (mine, patched with mine.patch)``."""
+        label = () if self.label == self.version else (self.label,)
+        lacking = (f"lacks {patch}" for patch in OWN_PATCHES if patch not in self.patches)
+        told = (*label, *(self.changes or ["without changes"]), *self.config, *lacking)
+        return f"Linux {self.version} ({', '.join(told)})"
 
 
 def root() -> Path:
@@ -182,20 +207,23 @@ def find(name: str) -> Kernel:
     return kernel
 
 
-def latest() -> Kernel:
-    """The kernel that was built last. InputError if there is none."""
-    found = kernels()
-    if not found:
-        raise InputError("no kernel in the cache; build one: blklab kernel build")
-    return found[0]
+def chosen(name: str | None) -> Kernel:
+    """What a run is on: the kernel `name`, else the last that was built without changes.
 
-
-def unchanged() -> Kernel:
-    """The last of those without the user's patches or files. InputError if there is none."""
-    plain = (each for each in kernels() if not each.added and {*each.patches} <= {*OWN_PATCHES})
-    found = next(plain, None)
+    InputError if there is none: a kernel with changes must be asked for.
+    """
+    if name is not None:
+        return find(name)
+    there = kernels()
+    found = next((kernel for kernel in there if not kernel.changes), None)
     if found is None:
-        raise InputError("no kernel without changes in the cache; build one: blklab kernel build")
+        with_changes = ", ".join(kernel.label for kernel in there[:_NAMES_TOLD])
+        raise InputError(
+            f"no kernel without changes in the cache; name one ({with_changes}), or build one: "
+            "blklab kernel build"
+            if there
+            else "no kernel in the cache; build one: blklab kernel build"
+        )
     return found
 
 

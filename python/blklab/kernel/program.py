@@ -85,6 +85,7 @@ def run(kernel: Kernel, program: Program, stdout: BinaryIO, stderr: BinaryIO) ->
                 directory,
                 memory_mib=program.memory_mib,
                 time_travel=program.time_travel,
+                seed=program.seed,
                 timeout_s=program.timeout_s,
                 temporary=True,
             ) as guest:

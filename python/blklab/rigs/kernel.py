@@ -49,9 +49,9 @@ _CLOCKS: Mapping[TimeTravel, str] = {
 class KernelRig(ModelledDisks):
     """See :class:`blklab.rigs.Rig`.
 
-    `kernel` is the name or key of a kernel that was built, by default the one built last;
-    `driver` is one of :data:`DRIVERS`. With `late_disk` a disk that is late leaves a run valid:
-    if what is tried keeps the guest's CPU busy, on which the disk's server runs too.
+    `kernel` is the name or key of a kernel that was built, by default the last one without
+    changes; `driver` is one of :data:`DRIVERS`. With `late_disk` a disk that is late leaves a
+    run valid: if what is tried keeps the guest's CPU busy, on which the disk's server runs too.
     """
 
     name = "kernel"
@@ -68,7 +68,7 @@ class KernelRig(ModelledDisks):
             raise InputError(f"--driver: no '{driver}'{nearest(driver, DRIVERS)}")
         self._driver, self._time_travel = driver, time_travel
         self._late_disk = late_disk
-        self._kernel = cache.find(kernel) if kernel else cache.latest()
+        self._kernel = cache.chosen(kernel)
         self._init = binaries.find("blklab-guest")
         self._guests: set[Guest] = set()
         self._lock = threading.Lock()
@@ -119,7 +119,7 @@ class KernelRig(ModelledDisks):
             directory = Path(name)
             (directory / "disk.toml").write_text(experiment.disk.file.text)
             (directory / "guest.json").write_text(json.dumps(order))
-            self._boot(kernel, directory, memory_mib)
+            self._boot(kernel, directory, memory_mib, experiment.seed)
             found = outcome.read(directory)
             result = Result.from_run(_Run(directory))
             if not self._late_disk:
@@ -134,13 +134,14 @@ class KernelRig(ModelledDisks):
         for guest in guests:
             guest.kill()
 
-    def _boot(self, kernel: cache.Kernel, directory: Path, memory_mib: int) -> None:
+    def _boot(self, kernel: cache.Kernel, directory: Path, memory_mib: int, seed: int) -> None:
         with boot(
             kernel.image,
             [str(self._init)],
             directory,
             memory_mib=memory_mib,
             time_travel=self._time_travel,
+            seed=seed,
             timeout_s=_TIMEOUT_S,
             temporary=True,
         ) as guest:
@@ -165,8 +166,9 @@ class KernelRig(ModelledDisks):
         job = sim.describe_job(experiment.job, experiment.ignore_unsupported)
         limits = sim.describe_disk(experiment.disk)["limits"]
         requests = _requests(chosen.name, limits)
-        depth = _async_depth(chosen.name, requests, kernel.version)
-        queue = _QUEUE | requests | depth | chosen.queue()
+        asked = chosen.queue()
+        depth = _async_depth(chosen.name, requests and requests | asked, kernel.version)
+        queue = _QUEUE | requests | depth | asked
         order = {
             "disk": {
                 "file": "disk.toml",
@@ -196,11 +198,9 @@ def _raw(directory: Path) -> dict[str, bytes]:
 
 def _told(kernel: cache.Kernel) -> dict[str, Any]:
     """Which kernel it is, as plain data; ``text`` for a person."""
-    patched = f", patched with {', '.join(kernel.patches)}" if kernel.patches else ""
-    added = f", with {', '.join(kernel.added)}" if kernel.added else ""
     names = ("label", "key", "version", "source", "patches", "added", "config")
     return {
-        "text": f"Linux {kernel.version} ({kernel.label}{patched}{added})",
+        "text": kernel.text,
         **{name: getattr(kernel, name) for name in names},
     }
 

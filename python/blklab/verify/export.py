@@ -12,8 +12,8 @@ from blklab.verify.measure import Cell
 from blklab.verify.verdict import BAR, SHARE, WORST, Verdict, meets
 
 
-def exported(cells: Sequence[Cell], verdict: Verdict, seed: int) -> dict[str, Any]:
-    """Everything that the table shows, and what it was held against."""
+def exported(cells: Sequence[Cell], verdict: Verdict, kernel: str, seed: int) -> dict[str, Any]:
+    """Everything that the table shows, and what it was held against; `kernel` is for a person."""
     rows = [
         asdict(cell)
         | {"off": {what: round(cell.off(what), 6) for what in BAR}, "meets_bar": meets(cell)}
@@ -21,6 +21,7 @@ def exported(cells: Sequence[Cell], verdict: Verdict, seed: int) -> dict[str, An
     ]
     return {
         "version": sim.version(),
+        "kernel": kernel,
         "seed": seed,
         "bar": {"off": BAR, "share": SHARE, "worst": WORST},
         "good": verdict.good,

@@ -29,6 +29,11 @@ pub(super) struct Tags {
     free: u32,
     /// Where the next may be (`alloc_hint`).
     hint: u32,
+    /// How many of each word's tags someone may have who may have `shares_of` of all: whoever
+    /// asked last and was limited.
+    shares: Vec<u32>,
+    shares_of: u32,
+    shared_words: u32,
 }
 
 /// The lowest `count` bits.
@@ -63,7 +68,8 @@ impl Tags {
             shift -= 1;
         }
         let words = vec![Word::default(); depth.div_ceil(1 << shift) as usize];
-        Tags { words, shift, depth, free: depth, hint: depth / 4 }
+        let shares = vec![0; words.len()];
+        Tags { words, shift, depth, free: depth, hint: depth / 4, shares, shares_of: 0, shared_words: 0 }
     }
 
     /// A tag for whoever may have `most` of them (`__sbitmap_queue_get`,
@@ -75,12 +81,20 @@ impl Tags {
             return None;
         }
         let shallow = most < self.depth;
-        let first = self.hint >> self.shift;
+        if shallow && most != self.shares_of {
+            self.share_out(most);
+        }
+        // Words after these have nothing for who is limited.
+        let count = if shallow { self.shared_words } else { self.words.len() as u32 };
+        let mut next = self.hint >> self.shift;
         let mut from = if shallow { self.hint & ((1 << self.shift) - 1) } else { 0 };
-        let count = self.words.len() as u32;
-        for step in 0..count {
-            let index = (first + step) % count;
-            let depth = self.depth_of_word(index, most);
+        if next >= count {
+            (next, from) = (0, 0);
+        }
+        for _ in 0..count {
+            let index = next;
+            next = if next + 1 == count { 0 } else { next + 1 };
+            let depth = if shallow { self.shares[index as usize] } else { self.size_of_word(index) };
             if depth > 0
                 && let Some(bit) = self.words[index as usize].take(depth, from)
             {
@@ -105,16 +119,24 @@ impl Tags {
         word.freed |= 1 << (tag & ((1 << self.shift) - 1));
     }
 
-    /// How many of a word's tags someone may have who may have `most` of all
+    #[inline]
+    fn size_of_word(&self, index: u32) -> u32 {
+        (self.depth - (index << self.shift)).min(1 << self.shift)
+    }
+
+    /// How many of each word's tags someone may have who may have `most` of all
     /// (`__map_depth_with_shallow`).
-    fn depth_of_word(&self, index: u32, most: u32) -> u32 {
-        let depth = (self.depth - (index << self.shift)).min(1 << self.shift);
-        if most >= self.depth {
-            return depth;
+    fn share_out(&mut self, most: u32) {
+        let all = u64::from(self.depth);
+        for index in 0..self.words.len() as u32 {
+            let size = self.size_of_word(index);
+            let product = u64::from(size) * u64::from(most);
+            let (share, rest) = (product / all, product % all);
+            self.shares[index as usize] = (share + u64::from(rest >= u64::from((index + 1) * size))) as u32;
         }
-        let product = u64::from(depth) * u64::from(most);
-        let (share, rest) = (product / u64::from(self.depth), product % u64::from(self.depth));
-        (share + u64::from(rest >= u64::from((index + 1) * depth))) as u32
+        let last = self.shares.iter().rposition(|&share| share > 0);
+        self.shared_words = last.map_or(0, |last| last as u32 + 1);
+        self.shares_of = most;
     }
 }
 

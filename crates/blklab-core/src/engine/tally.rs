@@ -18,31 +18,43 @@ pub struct IoTimes {
     pub reaped: Nanos,
 }
 
-/// Bandwidth and IOPS over spans of `bwavgtime` and `iopsavgtime`.
+/// Bandwidth or IOPS over spans of `bwavgtime` or `iopsavgtime`.
 #[derive(Debug)]
 struct Sampler {
     width: Nanos,
     begin: Nanos,
-    amount: u64,
+    /// What there was at `begin`.
+    before: u64,
     samples: Samples,
 }
 
 impl Sampler {
-    fn new(width: Nanos) -> Sampler {
-        Sampler { width, begin: Nanos::ZERO, amount: 0, samples: Samples::default() }
+    fn new(width: Nanos, begin: Nanos) -> Sampler {
+        Sampler { width, begin, before: 0, samples: Samples::default() }
     }
 
-    /// `amount` more at `now`; a span ends with the first I/O behind its width.
-    #[inline]
-    fn add(&mut self, now: Nanos, amount: u64, per_second: f64) {
-        self.amount += amount;
-        let span = now.saturating_sub(self.begin);
-        if span >= self.width {
-            self.samples.record(self.amount as f64 * per_second / span.as_secs_f64());
-            self.begin = now;
-            self.amount = 0;
+    /// A span ends with the first I/O at or behind this time.
+    fn due(&self) -> Nanos {
+        self.begin.saturating_add(self.width)
+    }
+
+    /// `total` at `now`, with an I/O: if that ends the span, a sample.
+    fn look(&mut self, now: Nanos, total: u64, per_second: f64) {
+        if now >= self.due() {
+            let span = now - self.begin;
+            self.samples.record((total - self.before) as f64 * per_second / span.as_secs_f64());
+            (self.begin, self.before) = (now, total);
         }
     }
+}
+
+/// Latencies of one I/O.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Latencies {
+    /// `None` where the engine does not tell submission and completion apart.
+    slat: Option<Nanos>,
+    clat: Nanos,
+    lat: Nanos,
 }
 
 /// One direction of one process.
@@ -54,8 +66,55 @@ struct DirectionTally {
     clat: Moments,
     lat: Moments,
     clat_hist: LatencyHistogram,
+    /// Those of the latest I/Os, which were all alike and are not counted yet: what the page
+    /// cache serves takes the same time again and again.
+    latest: Latencies,
+    alike: u64,
     bw: Sampler,
     iops: Sampler,
+    /// When the first of the two spans ends.
+    sample_at: Nanos,
+}
+
+impl DirectionTally {
+    fn new(bw_width: Nanos, iops_width: Nanos, begin: Nanos) -> DirectionTally {
+        let (bw, iops) = (Sampler::new(bw_width, begin), Sampler::new(iops_width, begin));
+        DirectionTally {
+            ios: 0,
+            bytes: 0,
+            slat: Moments::default(),
+            clat: Moments::default(),
+            lat: Moments::default(),
+            clat_hist: LatencyHistogram::default(),
+            latest: Latencies::default(),
+            alike: 0,
+            sample_at: bw.due().min(iops.due()),
+            bw,
+            iops,
+        }
+    }
+
+    #[inline(never)]
+    fn sample(&mut self, now: Nanos) {
+        self.bw.look(now, self.bytes, 1.0 / 1024.0);
+        self.iops.look(now, self.ios, 1.0);
+        self.sample_at = self.bw.due().min(self.iops.due());
+    }
+
+    #[inline]
+    fn count_latest(&mut self, levels: &mut [u64; LATENCY_BOUNDS_NS.len() + 1]) {
+        let (Latencies { slat, clat, lat }, times) = (self.latest, std::mem::take(&mut self.alike));
+        if times == 0 {
+            return;
+        }
+        if let Some(slat) = slat {
+            self.slat.record_n(slat, times);
+        }
+        self.clat.record_n(clat, times);
+        self.lat.record_n(lat, times);
+        self.clat_hist.record_n(clat, times);
+        levels[latency_level(lat)] += times;
+    }
 }
 
 /// All of one process.
@@ -81,21 +140,15 @@ pub struct Tally {
 impl Tally {
     /// Nothing counted yet; samples of these widths.
     pub fn new(bw_width: Nanos, iops_width: Nanos) -> Tally {
-        let direction = || DirectionTally {
-            ios: 0,
-            bytes: 0,
-            slat: Moments::default(),
-            clat: Moments::default(),
-            lat: Moments::default(),
-            clat_hist: LatencyHistogram::default(),
-            bw: Sampler::new(bw_width),
-            iops: Sampler::new(iops_width),
-        };
+        Tally::beginning(bw_width, iops_width, Nanos::ZERO)
+    }
+
+    fn beginning(bw_width: Nanos, iops_width: Nanos, begin: Nanos) -> Tally {
         Tally {
             bw_width,
             iops_width,
-            begin: Nanos::ZERO,
-            directions: [direction(), direction(), direction()],
+            begin,
+            directions: std::array::from_fn(|_| DirectionTally::new(bw_width, iops_width, begin)),
             sync_lat: Moments::default(),
             sync_hist: LatencyHistogram::default(),
             depth_levels: [0; 7],
@@ -107,12 +160,7 @@ impl Tally {
 
     /// Begin to count at `now`, forgetting everything before.
     pub fn restart(&mut self, now: Nanos) {
-        *self = Tally::new(self.bw_width, self.iops_width);
-        self.begin = now;
-        for direction in &mut self.directions {
-            direction.bw.begin = now;
-            direction.iops.begin = now;
-        }
+        *self = Tally::beginning(self.bw_width, self.iops_width, now);
     }
 
     /// An I/O of direction `side` (0 read, 1 write, 2 trim) was reaped. `queued`: the
@@ -120,19 +168,28 @@ impl Tally {
     #[inline]
     pub fn io(&mut self, side: usize, bytes: u64, times: IoTimes, queued: bool) {
         let tally = &mut self.directions[side];
-        let clat = times.reaped.saturating_sub(times.issued);
-        let lat = times.reaped - times.start;
+        let latencies = Latencies {
+            slat: queued.then(|| times.issued.saturating_sub(times.start)),
+            clat: times.reaped.saturating_sub(times.issued),
+            lat: times.reaped - times.start,
+        };
         tally.ios += 1;
         tally.bytes += bytes;
-        if queued {
-            tally.slat.record(times.issued.saturating_sub(times.start));
+        if times.reaped >= tally.sample_at {
+            tally.sample(times.reaped);
         }
-        tally.clat.record(clat);
-        tally.lat.record(lat);
-        tally.clat_hist.record(clat);
-        tally.bw.add(times.reaped, bytes, 1.0 / 1024.0);
-        tally.iops.add(times.reaped, 1, 1.0);
-        self.latency_levels[latency_level(lat)] += 1;
+        if latencies != tally.latest {
+            tally.count_latest(&mut self.latency_levels);
+            tally.latest = latencies;
+        }
+        tally.alike += 1;
+    }
+
+    /// Count what is not counted yet: before results are asked for.
+    pub fn settle(&mut self) {
+        for direction in &mut self.directions {
+            direction.count_latest(&mut self.latency_levels);
+        }
     }
 
     /// An fsync or fdatasync returned.

@@ -242,20 +242,36 @@ impl PageCache {
         out: &mut Vec<PageRange>,
     ) -> Step {
         let end = offset + bytes;
+        let room = self.throttle.room(dirtier);
+        if room == 0 || end > self.pages.size_bytes(file) {
+            return self.write_pages(now, file, offset, end, dirtier, out);
+        }
         let mut page = offset / PAGE_BYTES;
         let behind = end.div_ceil(PAGE_BYTES);
+        // A page, or whole pages of one line, that are there: what most small writes are.
+        let mask = match behind - page {
+            1 => page_bit(page),
+            _ if behind <= line_end(page) && (offset | end) % PAGE_BYTES == 0 => line_mask(page, behind),
+            _ => 0,
+        };
+        if mask != 0
+            && let Some(newly) = self.pages.rewrite(file, page, mask, room)
+        {
+            if newly > 0 {
+                self.throttle.dirtied(dirtier, newly);
+                self.flusher.file_dirtied(file, now);
+            }
+            return Step { bytes, wait: None };
+        }
         // Rewriting dirty pages changes nothing that is counted.
         while page < behind {
             let mask = line_mask(page, behind);
             match self.pages.line(file, page) {
                 Some(line) if mask & !line.dirty == 0 => page = line_end(page).min(behind),
-                _ => break,
+                _ => return self.write_pages(now, file, offset, end, dirtier, out),
             }
         }
-        if page == behind && end <= self.pages.size_bytes(file) && !self.throttle.is_due(dirtier) {
-            return Step { bytes, wait: None };
-        }
-        self.write_pages(now, file, offset, end, dirtier, out)
+        Step { bytes, wait: None }
     }
 
     fn write_pages(
@@ -271,7 +287,7 @@ impl PageCache {
         let mut pos = offset;
         let stop = |pos: u64, wait| Step { bytes: pos - offset, wait: Some(wait) };
         while pos < end {
-            if self.throttle.is_due(dirtier) {
+            if self.throttle.room(dirtier) == 0 {
                 let counts = self.counts();
                 let verdict = self.throttle.balance(now, counts, dirtier);
                 if verdict.wake_flusher {
@@ -305,7 +321,7 @@ impl PageCache {
                 return stop(pos, Wait::Page(page));
             }
             // The writer looks at the limits again after so many pages that were clean.
-            mask = up_to(mask, mask & !line.dirty, self.throttle.budget(dirtier));
+            mask = up_to(mask, mask & !line.dirty, self.throttle.room(dirtier).max(1));
             pos = if whole { pos + u64::from(mask.count_ones()) * PAGE_BYTES } else { next.min(end) };
             self.pages.grow_file(file, pos);
             let newly = self.pages.dirty(file, page, mask);
@@ -390,7 +406,7 @@ fn up_to(mask: u64, bits: u64, count: u64) -> u64 {
 
 /// The lowest `count` of `bits`.
 fn first_bits(mut bits: u64, count: u64) -> u64 {
-    if count >= u64::from(u64::BITS) {
+    if count >= u64::from(bits.count_ones()) {
         return bits;
     }
     let mut kept = 0;

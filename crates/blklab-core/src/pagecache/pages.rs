@@ -149,6 +149,11 @@ fn set_bit(bits: &mut [u64], index: usize, on: bool) {
     }
 }
 
+#[cold]
+fn count_many(bits: u64) -> u64 {
+    u64::from(bits.count_ones())
+}
+
 impl Pages {
     pub fn add_file(&mut self, size_bytes: u64) -> FileId {
         let mut file = File {
@@ -278,6 +283,39 @@ impl Pages {
         }
     }
 
+    /// The pages of `mask` hold new data if all of them are up to date and at most `most` were
+    /// clean: how many were. `None`: nothing has been done.
+    #[inline]
+    pub fn rewrite(&mut self, file: FileId, page: u64, mask: u64, most: u64) -> Option<u64> {
+        let slot = self.slot(file, page) as usize;
+        let chunk = self.chunks.get_mut(slot)?;
+        let index = line_index(page);
+        let line = &mut chunk.lines[index];
+        let clean = mask & !line.dirty;
+        // Dirty pages are up to date.
+        if clean == 0 {
+            return Some(0);
+        }
+        // Counting bits takes a dozen instructions on the oldest of 64-bit processors.
+        let newly = if clean & (clean - 1) == 0 { 1 } else { count_many(clean) };
+        if clean & !line.uptodate != 0 || newly > most {
+            return None;
+        }
+        line.dirty |= mask;
+        chunk.dirty |= 1 << index;
+        self.count_dirty(file, page, newly);
+        Some(newly)
+    }
+
+    /// So many clean pages of `page`'s chunk have become dirty.
+    #[inline]
+    fn count_dirty(&mut self, file: FileId, page: u64, newly: u64) {
+        self.dirty += newly;
+        let of = &mut self.files[file.index()];
+        of.dirty += newly;
+        set_bit(&mut of.dirty_chunks, (page / CHUNK_PAGES) as usize, true);
+    }
+
     /// The pages of `mask` now hold new data; those not cached are added. Returns how
     /// many were clean.
     pub fn dirty(&mut self, file: FileId, page: u64, mask: u64) -> u64 {
@@ -294,10 +332,7 @@ impl Pages {
         if newly > 0 {
             line.dirty |= mask;
             chunk.dirty |= 1 << index;
-            self.dirty += newly;
-            let of = &mut self.files[file.index()];
-            of.dirty += newly;
-            set_bit(&mut of.dirty_chunks, (page / CHUNK_PAGES) as usize, true);
+            self.count_dirty(file, page, newly);
         }
         newly
     }

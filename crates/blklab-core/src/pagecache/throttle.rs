@@ -61,6 +61,8 @@ pub(super) struct Throttle {
     ticks: Ticks,
     background: u64,
     limit: u64,
+    /// After how many pages dirtied by all somebody has to look (`ratelimit_pages`).
+    check_pages: u64,
     write_bandwidth: u64,
     average_bandwidth: u64,
     rate: u64,
@@ -82,6 +84,7 @@ impl Throttle {
             ticks,
             background,
             limit,
+            check_pages: (limit / 32).max(16),
             write_bandwidth: INITIAL_BANDWIDTH,
             average_bandwidth: INITIAL_BANDWIDTH,
             rate: INITIAL_BANDWIDTH,
@@ -114,31 +117,23 @@ impl Throttle {
         (pages + MIN_PAGES) / MIN_PAGES * MIN_PAGES
     }
 
+    #[inline]
     fn poll_pages(&self, dirtier: &Dirtier) -> u64 {
         if self.exceeded { dirtier.poll_pages.min(POLL_PAGES_EXCEEDED) } else { dirtier.poll_pages }
     }
 
-    /// Must this process look at the limits before it dirties another page?
+    /// Clean pages that this process may dirty before it must look at the limits (again).
     #[inline]
-    pub fn is_due(&self, dirtier: &Dirtier) -> bool {
-        dirtier.blocked.is_some()
-            || dirtier.pages >= self.poll_pages(dirtier)
-            || self.unchecked >= self.check_pages()
-    }
-
-    /// After how many pages dirtied by all somebody has to look (`ratelimit_pages`).
-    #[inline]
-    fn check_pages(&self) -> u64 {
-        (self.limit / 32).max(16)
-    }
-
-    /// Clean pages that it may dirty before it must look again: at least one.
-    pub fn budget(&self, dirtier: &Dirtier) -> u64 {
+    pub fn room(&self, dirtier: &Dirtier) -> u64 {
+        if dirtier.blocked.is_some() {
+            return 0;
+        }
         let own = self.poll_pages(dirtier).saturating_sub(dirtier.pages);
-        own.min(self.check_pages().saturating_sub(self.unchecked)).max(1)
+        own.min(self.check_pages.saturating_sub(self.unchecked))
     }
 
     /// It has dirtied pages that were clean.
+    #[inline]
     pub fn dirtied(&mut self, dirtier: &mut Dirtier, pages: u64) {
         dirtier.pages += pages;
         self.unchecked += pages;
@@ -378,12 +373,12 @@ mod tests {
         throttle.dirtied(&mut dirtier, 500);
         let blocked = throttle.balance(Nanos::ZERO, dirty(2100), &mut dirtier);
         let pause = blocked.pause.expect("above the limit nobody goes on");
-        assert!(throttle.is_due(&dirtier));
+        assert_eq!(throttle.room(&dirtier), 0);
         // Below it: 500 pages at 25,600/s times a ratio of about 1/8 are about 155 ms, cut to
         // what so few dirty pages allow: 1990 / (1 + 25,600 / 128) + 1.
         let paused = throttle.balance(pause, dirty(1990), &mut dirtier).pause;
         assert_eq!(paused, Some(Nanos::from_millis(11)), "and a tick, since timers are never early");
-        assert!(!throttle.is_due(&dirtier));
+        assert!(throttle.room(&dirtier) > 0);
     }
 
     #[test]

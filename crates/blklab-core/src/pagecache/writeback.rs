@@ -105,11 +105,16 @@ impl Flusher {
     }
 
     /// A clean page of the file has become dirty (`__mark_inode_dirty`).
+    #[inline]
     pub fn file_dirtied(&mut self, file: FileId, now: Nanos) {
-        let inode = &mut self.inodes[file.index()];
-        if inode.queued {
-            return;
+        if !self.inodes[file.index()].queued {
+            self.queue_dirty(file, now);
         }
+    }
+
+    #[cold]
+    fn queue_dirty(&mut self, file: FileId, now: Nanos) {
+        let inode = &mut self.inodes[file.index()];
         inode.queued = true;
         inode.dirtied_when = now;
         self.dirty.push_back(file);

@@ -109,7 +109,7 @@ impl Offsets {
     }
 
     /// A random place. `again`: begin anew when there is none left.
-    #[inline]
+    #[inline(always)]
     pub(super) fn random(
         &mut self,
         direction: Direction,

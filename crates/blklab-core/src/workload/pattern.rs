@@ -326,20 +326,26 @@ impl Pattern {
 
     #[inline(always)]
     fn place(&mut self, at: usize, direction: Direction) -> Option<Place> {
-        let again = self.time_based;
+        if self.random && self.all_random {
+            let again = self.time_based || self.file_chooser.is_some();
+            return self.files[at].random(direction, &mut self.rng_offset, again);
+        }
+        self.sequential_or_not(at, direction)
+    }
+
+    #[inline]
+    fn sequential_or_not(&mut self, at: usize, direction: Direction) -> Option<Place> {
         let skewed_files = self.file_chooser.is_some();
         // fio begins a file anew if it is the only one or files are chosen by popularity;
         // else each is done once per pass.
-        let again_sequential = again && self.files.len() == 1 || skewed_files;
+        let again = self.time_based && self.files.len() == 1 || skewed_files;
         if !self.random {
-            return self.files[at].sequential(self.skip, direction, again_sequential);
+            return self.files[at].sequential(self.skip, direction, again);
         }
-        if !self.all_random
-            && let Some(place) = self.place_of_a_follower(at, direction, again_sequential)
-        {
+        if let Some(place) = self.place_of_a_follower(at, direction, again) {
             return Some(place);
         }
-        self.files[at].random(direction, &mut self.rng_offset, again || skewed_files)
+        self.files[at].random(direction, &mut self.rng_offset, self.time_based || skewed_files)
     }
 
     /// The place of an I/O of a random job that is not to be random (`rw=randread:N`,

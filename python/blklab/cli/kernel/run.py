@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from blklab.cli import complete
-from blklab.cli.models import DataPlace, DiskName, PlatterSeed
+from blklab.cli.models import DataPlace, DiskName
 
 if TYPE_CHECKING:
     from blklab.kernel.program import Ran
@@ -34,7 +34,9 @@ def run(
     ] = "none",
     kernel: Annotated[
         str | None,
-        typer.Option(help="By name. [default: the latest]", autocompletion=complete.kernel),
+        typer.Option(
+            help="By name. [default: the last without changes]", autocompletion=complete.kernel
+        ),
     ] = None,
     mkfs: Annotated[
         str | None,
@@ -64,7 +66,14 @@ def run(
             "takes its time) or off (the host's)."
         ),
     ] = "inf-cpu",
-    seed: PlatterSeed = 1,
+    seed: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            max=2**63 - 1,
+            help="Where a platter stands at the start, and what is random in the guest.",
+        ),
+    ] = 1,
     timeout: Annotated[float, typer.Option(min=1, help="End it after so many seconds.")] = 3600.0,
 ) -> None:
     """Run a program in a guest, before a modelled disk, and say what the disk did.
@@ -99,9 +108,9 @@ def run(
         trace=trace,
         trace_format=trace_format or program.TRACE_FORMATS[0],
     )
-    chosen = cache.find(kernel) if kernel else cache.latest()
+    chosen = cache.chosen(kernel)
     ran = program.run(chosen, task, sys.stdout.buffer, sys.stderr.buffer)
-    for line in _told(ran):
+    for line in _told(ran, chosen.text):
         print(f"blklab: {line}", file=sys.stderr)
     if trace is not None:
         kept = ran.outcome["trace"]
@@ -110,7 +119,7 @@ def run(
     sys.exit(ran.exit_code)
 
 
-def _told(ran: Ran) -> list[str]:
+def _told(ran: Ran, kernel: str) -> list[str]:
     """What the disk did, and whether it can be believed."""
     from blklab.kernel.outcome import notes, too_late
     from blklab.units import duration_text
@@ -121,7 +130,7 @@ def _told(ran: Ran) -> list[str]:
     lines = [
         f"{_moved(disk, 'read')}, {_moved(disk, 'write')}, {disk['flushes']} flushes; "
         f"lateness {', '.join(spans)}",
-        f"{found['scheduler']} on Linux {found['kernel']}: "
+        f"{found['scheduler']} on {kernel}: "
         f"{duration_text(found['program']['duration_ns'])} there, "
         f"{duration_text(ran.wall_s * 1e9)} here",
     ]

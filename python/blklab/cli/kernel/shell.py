@@ -13,7 +13,7 @@ def shell(
     name: Annotated[
         str | None,
         typer.Argument(
-            help="Kernel by name. [default: the latest]",
+            help="Kernel by name. [default: the last without changes]",
             autocompletion=complete.kernel,
         ),
     ] = None,
@@ -47,13 +47,13 @@ def shell(
     from blklab.kernel import cache, shell_disk, shell_init
     from blklab.kernel.boot import boot, checked_time_travel
 
-    kernel = cache.find(name) if name else cache.latest()
+    kernel = cache.chosen(name)
     travel = checked_time_travel(time_travel)
     order = shell_disk.order(specs.disk(disk), scheduler, kernel.version) if disk else None
     if not sys.stdin.isatty():
         raise InputError("a shell needs a terminal as its standard input")
     terminal = termios.tcgetattr(sys.stdin)
-    print(f"Linux {kernel.version} ({kernel.label}); leave with: exit", file=sys.stderr)
+    print(f"{kernel.text}; leave with: exit", file=sys.stderr)
     program = str(Path(sys.executable).resolve())
     init = [program, "-I", "-S", shell_init.__file__, "/bin/sh", "-i"]
     try:

@@ -141,7 +141,13 @@ impl SsdConfig {
     /// The die that a physical unit lies on.
     #[inline]
     pub fn die(&self, physical: u32) -> u32 {
-        (physical >> self.stripe_shift) % self.dies
+        remainder(physical >> self.stripe_shift, self.dies)
+    }
+
+    /// The channel that a die is on.
+    #[inline]
+    pub fn channel(&self, die: u32) -> usize {
+        remainder(die, self.channels) as usize
     }
 
     /// The time out of `times` for a physical unit: pages of the kinds that share cells
@@ -150,7 +156,17 @@ impl SsdConfig {
     pub fn of_page(&self, times: &[u64], physical: u32) -> u64 {
         match times {
             [one] => *one,
-            _ => times[((physical >> self.stripe_shift) / self.dies) as usize % times.len()],
+            _ => {
+                let page = (physical >> self.stripe_shift) / self.dies;
+                times[remainder(page, times.len() as u32) as usize]
+            }
         }
     }
+}
+/// `number` % `divisor`, without a division where a mask does it: most disks' counts are powers
+/// of two.
+#[inline]
+fn remainder(number: u32, divisor: u32) -> u32 {
+    let mask = divisor.wrapping_sub(1);
+    if divisor & mask == 0 { number & mask } else { number % divisor }
 }

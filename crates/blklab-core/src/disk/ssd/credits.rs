@@ -91,9 +91,19 @@ impl Credits {
     fn transfer_far(&mut self, mut at: u64, mut left: u64) -> u64 {
         let (bits, slice_ns) = (self.slice_bits, 1 << self.slice_bits);
         let mut number = at >> bits;
+        // The first slice that is full now, or was. All behind it are, up to the last.
         let mut first_full = None;
         let end = loop {
-            let (start, end) = (number << bits, (number + 1) << bits);
+            if at == number << bits && left > slice_ns {
+                let filled = self.fill(number, (left - 1) >> bits);
+                if filled > 0 {
+                    first_full.get_or_insert(number);
+                    left -= filled << bits;
+                    number += filled;
+                    at = number << bits;
+                }
+            }
+            let start = number << bits;
             let slice = self.slice(number);
             let used = u64::from(slice.used_ns);
             if used == slice_ns {
@@ -103,23 +113,55 @@ impl Credits {
                 at = number << bits;
                 continue;
             }
-            let taken = left.min(slice_ns - used).min(end - at);
+            let taken = left.min(slice_ns - used).min(start + slice_ns - at);
             slice.take(taken);
             left -= taken;
             if left == 0 {
                 break (at + taken).max(start + used + taken);
             }
-            number += 1;
-            at = end;
-        };
-        // All between were full or are now: the next transfer from there takes the short way.
-        if let Some(first) = first_full {
-            let slice = &mut self.slices[first as usize % SLICES];
-            if slice.number == first as u32 {
-                slice.full_up_to = number as u32;
+            if used + taken == slice_ns {
+                first_full.get_or_insert(number);
             }
+            number += 1;
+            at = number << bits;
+        };
+        if let Some(first) = first_full {
+            self.shorten(first, number);
         }
         end
+    }
+
+    /// Fill at most `count` slices from `number` on, up to one that somebody uses; how many.
+    /// Whoever asks goes on until so many slices' worth has been taken, so that in the end all
+    /// `count` are full.
+    #[inline]
+    fn fill(&mut self, number: u64, count: u64) -> u64 {
+        let full_up_to = (number + count) as u32;
+        let used_ns = 1 << self.slice_bits;
+        for offset in 0..count {
+            let number = number + offset;
+            let slice = &mut self.slices[number as usize % SLICES];
+            if slice.number == number as u32 {
+                return offset;
+            }
+            *slice = Slice { number: number as u32, used_ns, full_up_to };
+        }
+        count
+    }
+
+    /// All slices from `first` up to `to` are full: transfers that begin at any of them go
+    /// straight there.
+    #[inline]
+    fn shorten(&mut self, first: u64, to: u64) {
+        let mut number = first;
+        while number < to {
+            let slice = &mut self.slices[number as usize % SLICES];
+            if slice.number != number as u32 {
+                return;
+            }
+            number += u64::from(slice.full_up_to.wrapping_sub(number as u32));
+            slice.full_up_to = to as u32;
+        }
     }
 }
 

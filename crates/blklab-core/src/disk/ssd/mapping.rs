@@ -5,6 +5,8 @@
 //! with the fewest valid units (greedy; Desnoyers, "Analytic modeling of SSD write
 //! performance", SYSTOR 2012). Write amplification is not a parameter: it is what comes out.
 
+use std::ops::Range;
+
 /// No unit: not mapped, or no owner.
 pub(super) const NONE: u32 = u32::MAX;
 
@@ -64,6 +66,34 @@ pub(super) enum Step {
     Move { unit: u32, from: u32 },
     /// The victim was read through; its blocks are erased. Nothing was won yet.
     Erased,
+}
+
+/// Counts valid units while a stretch is mapped anew. What is written together mostly lay
+/// together, so that the superblock of the last one is remembered.
+struct Books<'a> {
+    valid: &'a mut [u32],
+    valid_units: &'a mut u64,
+    units_per_superblock: u32,
+    superblock: u32,
+    /// Its physical units.
+    range: Range<u32>,
+}
+
+impl Books<'_> {
+    /// A unit has left this physical one, if it was one.
+    #[inline]
+    fn left(&mut self, physical: u32) {
+        if physical == NONE {
+            return;
+        }
+        if !self.range.contains(&physical) {
+            self.superblock = physical / self.units_per_superblock;
+            let start = self.superblock * self.units_per_superblock;
+            self.range = start..start + self.units_per_superblock;
+        }
+        self.valid[self.superblock as usize] -= 1;
+        *self.valid_units -= 1;
+    }
 }
 
 impl Mapping {
@@ -129,13 +159,26 @@ impl Mapping {
         if unit < self.filled { unit } else { NONE }
     }
 
-    fn set(&mut self, unit: u32, physical: u32) {
-        let old = self.lookup(unit);
-        if old != NONE {
-            self.valid[(old / self.units_per_superblock) as usize] -= 1;
-            self.valid_units -= 1;
+    /// `units` of one chunk lie at `physical` and behind it from now on.
+    #[inline]
+    fn set(&mut self, units: Range<u32>, physical: u32) {
+        let first = units.start as usize % CHUNK;
+        let (chunk, mut books) = self.chunk_mut(units.start as usize / CHUNK);
+        for (place, now) in chunk[first..first + units.len()].iter_mut().zip(physical..) {
+            books.left(std::mem::replace(place, now));
         }
-        let (filled, number) = (self.filled, unit as usize / CHUNK);
+    }
+
+    /// The unit no longer lies anywhere.
+    fn unset(&mut self, unit: u32) {
+        let (chunk, mut books) = self.chunk_mut(unit as usize / CHUNK);
+        books.left(std::mem::replace(&mut chunk[unit as usize % CHUNK], NONE));
+    }
+
+    /// The chunk of that number, which exists from now on, and the books to keep for it.
+    #[inline]
+    fn chunk_mut(&mut self, number: usize) -> (&mut [u32; CHUNK], Books<'_>) {
+        let filled = self.filled;
         self.exists[number / 64] |= 1 << (number % 64);
         let chunk = self.chunks[number].get_or_insert_with(|| {
             let first = (number * CHUNK) as u32;
@@ -144,7 +187,14 @@ impl Mapping {
                 if unit < filled { unit } else { NONE }
             }))
         });
-        chunk[unit as usize % CHUNK] = physical;
+        let books = Books {
+            valid: &mut self.valid,
+            valid_units: &mut self.valid_units,
+            units_per_superblock: self.units_per_superblock,
+            superblock: 0,
+            range: 0..0,
+        };
+        (chunk, books)
     }
 
     /// The logical unit last written to a physical one, valid or not.
@@ -156,25 +206,37 @@ impl Mapping {
         }
     }
 
-    /// Append a logical unit; where it lies now. `None` when the stream has no superblock:
+    /// Where the stream's next unit will lie; `None` if it has no superblock.
+    pub fn next(&self, stream: Stream) -> Option<u32> {
+        self.frontiers[stream as usize].map(|frontier| frontier.next)
+    }
+
+    /// Append a logical unit and those behind it, at most `most`, side by side: where the first
+    /// lies now and how many there are, at least one. `None` when the stream has no superblock:
     /// call [`Mapping::open`].
-    pub fn append(&mut self, stream: Stream, unit: u32) -> Option<u32> {
+    #[inline]
+    pub fn append(&mut self, stream: Stream, unit: u32, most: u32) -> Option<(u32, u32)> {
         let frontier = self.frontiers[stream as usize].as_mut()?;
         let physical = frontier.next;
-        frontier.next += 1;
-        self.set(unit, physical);
-        let superblock = physical / self.units_per_superblock;
-        self.valid[superblock as usize] += 1;
-        self.valid_units += 1;
-        if let Some(owners) = &mut self.owners[superblock as usize] {
-            owners[(physical % self.units_per_superblock) as usize] = unit;
+        let units = most.min(frontier.end - physical).min((CHUNK - unit as usize % CHUNK) as u32);
+        let superblock = (frontier.end / self.units_per_superblock - 1) as usize;
+        let first = (physical - (frontier.end - self.units_per_superblock)) as usize;
+        frontier.next += units;
+        self.set(unit..unit + units, physical);
+        self.valid[superblock] += units;
+        self.valid_units += u64::from(units);
+        if let Some(owners) = &mut self.owners[superblock] {
+            owners[first..first + units as usize]
+                .iter_mut()
+                .zip(unit..)
+                .for_each(|(owner, unit)| *owner = unit);
         }
         self.close_if_full(stream);
         match stream {
-            Stream::Host => self.host_units += 1,
-            Stream::Collector => self.moved_units += 1,
+            Stream::Host => self.host_units += u64::from(units),
+            Stream::Collector => self.moved_units += u64::from(units),
         }
-        Some(physical)
+        Some((physical, units))
     }
 
     /// Leave the stream's units up to the next multiple of `units` empty.
@@ -237,7 +299,7 @@ impl Mapping {
     /// The data of a logical unit are no longer wanted.
     pub fn discard(&mut self, unit: u32) {
         if self.lookup(unit) != NONE {
-            self.set(unit, NONE);
+            self.unset(unit);
         }
     }
 

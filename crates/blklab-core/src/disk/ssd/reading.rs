@@ -86,7 +86,7 @@ impl Ssd {
             let index = self.config.die(unit);
             let ns = self.config.of_page(&self.config.read_ns, unit);
             let in_register = self.dies[index as usize].read(at, ns, 0);
-            let channel = &mut self.channels[(index % self.config.channels) as usize];
+            let channel = &mut self.channels[self.config.channel(index)];
             let ready = channel.transfer(in_register, next - sector);
             done = done.max(self.link.transfer(ready, next - sector));
             sector = next;
@@ -121,6 +121,6 @@ impl Ssd {
         }
         let ns = self.config.of_page(&self.config.read_ns, physical);
         let in_register = self.dies[index as usize].read(at, ns, self.config.suspend_ns);
-        self.channels[(index % self.config.channels) as usize].transfer(in_register, sectors)
+        self.channels[self.config.channel(index)].transfer(in_register, sectors)
     }
 }

@@ -182,25 +182,29 @@ proptest! {
 
     #[test]
     fn garbage_collection_keeps_every_unit_in_one_place(
-        writes in prop::collection::vec(0u32..1_000, 1..6_000), filled in 0u32..=1_000,
+        writes in prop::collection::vec((0u32..1_000, 1u32..9), 1..6_000), filled in 0u32..=1_000,
     ) {
         // 75 superblocks of 16 units, 12 of them spare, so that collection is needed.
         let mut mapping = Mapping::new(1_000, filled, 16, 75);
-        let append = |mapping: &mut Mapping, stream, unit| {
-            while mapping.append(stream, unit).is_none() {
-                mapping.open(stream);
+        let append = |mapping: &mut Mapping, stream, unit, most| {
+            loop {
+                match mapping.append(stream, unit, most) {
+                    Some((_, units)) => break assert!((1..=most).contains(&units)),
+                    None => mapping.open(stream),
+                }
             }
         };
-        for unit in writes {
+        for (unit, most) in writes {
             if unit % 13 == 0 {
                 mapping.discard(unit);
                 continue;
             }
-            append(&mut mapping, Stream::Host, unit);
+            let one = mapping.is_short() || mapping.next(Stream::Host).is_none();
+            append(&mut mapping, Stream::Host, unit, if one { 1 } else { most.min(1_000 - unit) });
             while mapping.is_short() {
                 match mapping.collect() {
                     Step::Passed => break,
-                    Step::Move { unit, .. } => append(&mut mapping, Stream::Collector, unit),
+                    Step::Move { unit, .. } => append(&mut mapping, Stream::Collector, unit, 1),
                     Step::Erased => {}
                 }
             }

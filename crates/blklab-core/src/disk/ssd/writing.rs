@@ -59,7 +59,7 @@ impl Ssd {
             let next = (u64::from(unit + 1) << self.config.unit_shift).min(end);
             let here = self.link.transfer(understood, next - sector);
             let index = self.config.die(unit);
-            let channel = (index % self.config.channels) as usize;
+            let channel = self.config.channel(index);
             let at = self.channels[channel].transfer(here, next - sector);
             let ns = self.config.of_page(&self.config.program_ns, unit);
             done = done.max(self.dies[index as usize].read(at, ns, 0));
@@ -72,22 +72,34 @@ impl Ssd {
     pub(super) fn store(&mut self, now: u64, sector: u64, sectors: u32) {
         let units = self.units_of(sector, sectors);
         let end = sector + u64::from(sectors);
-        for unit in units {
+        let mut unit = units.start;
+        while unit < units.end {
             let start = u64::from(unit) << self.config.unit_shift;
-            let old = self.mapping.lookup(unit);
-            if old != NONE && (start < sector || start + self.config.unit_sectors > end) {
-                self.open[Stream::Host as usize].reads_ns += self.config.of_page(&self.config.read_ns, old);
+            let whole = ((end - start) >> self.config.unit_shift) as u32;
+            let part = start < sector || whole == 0;
+            if part {
+                let old = self.mapping.lookup(unit);
+                if old != NONE {
+                    self.open[Stream::Host as usize].reads_ns +=
+                        self.config.of_page(&self.config.read_ns, old);
+                }
             }
-            self.append(now, Stream::Host, unit);
+            // Each unit wins one back if it must, so then they go one by one.
+            let one = part || self.mapping.is_short() || self.mapping.next(Stream::Host).is_none();
+            unit += self.append(now, Stream::Host, unit, if one { 1 } else { whole });
             self.win_back(now);
         }
         self.unflushed = true;
     }
 
-    fn append(&mut self, now: u64, stream: Stream, unit: u32) {
-        let physical = loop {
-            match self.mapping.append(stream, unit) {
-                Some(physical) => break physical,
+    /// Append a unit and those behind it, at most `most`: how many there was room for in the
+    /// stripe.
+    fn append(&mut self, now: u64, stream: Stream, unit: u32, most: u32) -> u32 {
+        let stripe = self.config.stripe_units;
+        let (physical, units) = loop {
+            let room = self.mapping.next(stream).map(|next| stripe - (next & (stripe - 1)));
+            match room.and_then(|room| self.mapping.append(stream, unit, most.min(room))) {
+                Some(appended) => break appended,
                 None => self.mapping.open(stream),
             }
         };
@@ -95,10 +107,11 @@ impl Ssd {
         if open.units == 0 {
             open.first = physical;
         }
-        open.units += 1;
-        if (physical + 1) & (self.config.stripe_units - 1) == 0 {
+        open.units += units;
+        if (physical + units) & (stripe - 1) == 0 {
             self.program(now, stream);
         }
+        units
     }
 
     /// Give the open units of a stripe to their die.
@@ -123,7 +136,7 @@ impl Ssd {
         self.orders += 1;
         let sectors = u64::from(open.units) * self.config.unit_sectors;
         let index = self.config.die(open.first);
-        let channel = &mut self.channels[(index % self.config.channels) as usize];
+        let channel = &mut self.channels[self.config.channel(index)];
         let ready = channel.transfer(now, sectors);
         self.dies[index as usize].push(Job {
             ready,
@@ -147,7 +160,7 @@ impl Ssd {
                     // Read on the victim's die; the program waits for it.
                     self.open[Stream::Collector as usize].reads_ns +=
                         self.config.of_page(&self.config.read_ns, from);
-                    self.append(now, Stream::Collector, unit);
+                    self.append(now, Stream::Collector, unit, 1);
                 }
                 Step::Erased => {
                     let job = Job {

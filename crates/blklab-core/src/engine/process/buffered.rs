@@ -32,11 +32,14 @@ impl Process {
         let cost = begun + world.host.copying(step.bytes);
         self.system += cost;
         let at = world.cpus.work(self.who.cpu, world.now, cost);
-        self.state = if self.pages.ranges.is_empty() && step.wait.is_none() {
-            State::BufferedDone(slot)
-        } else {
-            State::BufferedPages { slot, done, wait: step.wait }
-        };
+        if self.pages.ranges.is_empty() && step.wait.is_none() {
+            if world.advance_to(at) {
+                return self.buffered_done(slot, world);
+            }
+            self.state = State::BufferedDone(slot);
+            return Flow::Yield(at);
+        }
+        self.state = State::BufferedPages { slot, done, wait: step.wait };
         Flow::At(at)
     }
 
@@ -133,6 +136,7 @@ impl Process {
             return self.go(State::Invalidate(0, regions));
         }
         self.state = State::Ended;
+        self.tally.settle();
         self.ended = world.now;
         Flow::Go
     }

@@ -101,6 +101,8 @@ enum Flow {
     Go,
     /// Go on at that time.
     At(Nanos),
+    /// The same, where [`World::advance_to`] has said no.
+    Yield(Nanos),
     /// Somebody else will wake the process.
     Sleep,
 }
@@ -275,6 +277,7 @@ impl Process {
                         return Some(at);
                     }
                 }
+                Flow::Yield(at) => return Some(at),
                 Flow::Sleep => {
                     self.sleeps += 1;
                     return None;
@@ -349,7 +352,7 @@ impl Process {
             return self.hand_to_thread(slot, world);
         }
         if !job.queueing.direct && unit.direction != Direction::Trim {
-            return self.go(State::Buffered { slot, done: 0 });
+            return self.buffered(slot, 0, world);
         }
         if world.cache.is_cached(FileId(unit.file), unit.offset, u64::from(unit.len)) {
             self.syncing.begin(world.now);

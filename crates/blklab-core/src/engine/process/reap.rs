@@ -24,7 +24,7 @@ impl Process {
     }
 
     /// Wait until `least` I/Os are done; true when they are.
-    #[inline]
+    #[inline(always)]
     fn await_done(&mut self, least: usize, world: &mut World) -> bool {
         if self.has_threads() {
             world.aio[self.spec.id.0 as usize].collect(&mut self.done, least);
@@ -113,7 +113,7 @@ impl Process {
         if self.spec.job.queueing.engine.is_queued() {
             self.slots[slot as usize].issued = world.now;
             self.done.push_back(slot);
-            return self.queued(world);
+            return self.go(if self.free.is_empty() { State::Reap } else { State::Top });
         }
         self.tally.complete_levels[1] += 1;
         self.reaped(slot, world.now, world);

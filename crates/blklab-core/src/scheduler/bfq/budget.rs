@@ -45,12 +45,12 @@ impl Bfq {
     #[inline]
     pub(super) fn charge_for(&self, id: RequestId, q: QueueId) -> i32 {
         let sectors = self.slots[id].sectors as i32;
-        let queue = &self.queues[q.index()];
-        if queue.sync || queue.is_raised() || self.is_asymmetric(q) {
-            sectors
-        } else {
-            sectors * ASYNC_CHARGE_FACTOR
-        }
+        if self.queues[q.index()].sync { sectors } else { self.charge_async(sectors, q) }
+    }
+
+    fn charge_async(&self, sectors: i32, q: QueueId) -> i32 {
+        let plain = self.queues[q.index()].is_raised() || self.is_asymmetric(q);
+        if plain { sectors } else { sectors * ASYNC_CHARGE_FACTOR }
     }
 
     /// Another request goes next: the budget must suffice for it (`bfq_updated_next_req`).

@@ -32,10 +32,7 @@ impl Bfq {
         }
         let from = self.slots[last].sector;
         let sorted = &self.queues[q.index()].sorted;
-        let below = sorted.below(from, last);
-        let above = sorted
-            .above(from, last)
-            .or_else(|| sorted.at_or_above(Sector(0)).filter(|&lowest| lowest != last));
+        let (below, above) = sorted.beside(from, last);
         self.choose(above, below, from)
     }
 

@@ -74,11 +74,18 @@ impl Bfq {
     }
 
     /// Release the queue if no process, no request and no planned merge needs it.
+    #[inline]
     pub(super) fn free_if_unused(&mut self, q: QueueId) {
         // It may have been forgotten just now, and is not to be released twice.
         self.reap();
+        if self.queues[q.index()].process_refs == 0 {
+            self.free_without_processes(q);
+        }
+    }
+
+    fn free_without_processes(&mut self, q: QueueId) {
         let queue = &self.queues[q.index()];
-        if queue.process_refs == 0 && queue.stable_refs == 0 && self.wf2q.allocated(q) == 0 && queue.used {
+        if queue.stable_refs == 0 && self.wf2q.allocated(q) == 0 && queue.used {
             self.wf2q.release(q);
         }
         self.reap();
@@ -87,6 +94,13 @@ impl Bfq {
     /// Forget the queues that B-WF2Q+ has forgotten (`bfq_put_queue`).
     #[inline]
     pub(super) fn reap(&mut self) {
+        if self.wf2q.has_freed() {
+            self.reap_all();
+        }
+    }
+
+    #[cold]
+    fn reap_all(&mut self) {
         while let Some(q) = self.wf2q.pop_freed() {
             self.burst_member_gone(q);
             self.forget_waker(q);

@@ -82,6 +82,7 @@ impl Bfq {
         if !alive || self.group(q) != self.group(into) {
             return None;
         }
+        self.settled = None;
         self.queues[q.index()].merge_into = Some(into);
         // Those who come along hold the new queue from now on.
         self.queues[into.index()].process_refs += refs;
@@ -100,6 +101,7 @@ impl Bfq {
     }
 
     fn set_up_stable_merge(&mut self, q: QueueId, stable: QueueId, task: TaskIndex) -> Option<QueueId> {
+        self.settled = None;
         self.tasks[task.index()].stable_merge = None;
         let refs = self.queues[q.index()].process_refs.min(self.queues[stable.index()].process_refs);
         let into =
@@ -178,6 +180,7 @@ impl Bfq {
     /// (`bfq_merge_bfqqs`).
     fn merge_queues(&mut self, task: TaskIndex, q: QueueId) -> QueueId {
         let into = self.queues[q.index()].merge_into.expect("a merge was set up");
+        self.settled = None;
         self.save_state(q);
         self.save_state(into);
         let with = self.process_of(into);

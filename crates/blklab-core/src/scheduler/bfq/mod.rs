@@ -138,11 +138,21 @@ pub struct Bfq {
     last_empty_occupied: u64,
     /// Requests of others were served since.
     injected: bool,
+    /// In this tick there was nothing to dispatch, and nothing has happened since: there is
+    /// still nothing.
+    settled: Option<Jiffies>,
 }
 
 impl Bfq {
     fn disk_kind(&self) -> DiskKind {
         DiskKind { rotational: self.tuning.rotational }
+    }
+
+    /// Something happens, at this time.
+    #[inline]
+    fn happens(&mut self, now: Nanos) {
+        self.clock.set(now);
+        self.settled = None;
     }
 
     /// All hardware queues should run if anything waits (`bfq_schedule_dispatch`).
@@ -215,6 +225,7 @@ impl Scheduler for Bfq {
             waited: None,
             last_empty_occupied: 0,
             injected: false,
+            settled: None,
             tuning,
         };
         if bfq.tuning.max_budget > 0 {
@@ -232,6 +243,7 @@ impl Scheduler for Bfq {
     }
 
     fn bio_merged(&mut self, queue: &Queue<'_>, merge: Merge, _: Sector) {
+        self.happens(queue.now);
         match merge {
             Merge::Back(id) => {
                 self.slots[id].sectors = queue.requests[id].sectors;
@@ -258,14 +270,14 @@ impl Scheduler for Bfq {
     }
 
     fn find_join(&mut self, queue: &Queue<'_>, id: RequestId) -> Option<RequestId> {
-        self.clock.set(queue.now);
+        self.happens(queue.now);
         self.assign(queue, id);
         self.merges.find_join(queue, id)
     }
 
     /// `bfq_requests_merged`.
     fn requests_merged(&mut self, queue: &Queue<'_>, kept: RequestId, gone: RequestId) {
-        self.clock.set(queue.now);
+        self.happens(queue.now);
         let (keeper, goner) = (self.slots[kept], self.slots[gone]);
         let same_queue = keeper.queue == goner.queue;
         let own = &mut self.queues[keeper.queue.index()];
@@ -288,7 +300,7 @@ impl Scheduler for Bfq {
 
     #[inline]
     fn insert(&mut self, queue: &Queue<'_>, id: RequestId, at: InsertAt) {
-        self.clock.set(queue.now);
+        self.happens(queue.now);
         if self.slots.stage(id) == Stage::Started {
             // It comes back from the driver.
             self.finish(id);
@@ -311,14 +323,18 @@ impl Scheduler for Bfq {
     #[inline]
     fn dispatch(&mut self, queue: &Queue<'_>, _: u16) -> Option<RequestId> {
         self.clock.set(queue.now);
+        if self.settled == Some(self.clock.jiffies) {
+            return None;
+        }
         let id = self.next_request();
         self.reap();
+        self.settled = id.is_none().then_some(self.clock.jiffies);
         id
     }
 
     #[inline]
     fn completed(&mut self, queue: &Queue<'_>, id: RequestId) {
-        self.clock.set(queue.now);
+        self.happens(queue.now);
         self.finish(id);
     }
 
@@ -345,7 +361,7 @@ impl Scheduler for Bfq {
     }
 
     fn timer(&mut self, queue: &Queue<'_>) -> bool {
-        self.clock.set(queue.now);
+        self.happens(queue.now);
         self.idle_timer();
         self.reap();
         self.waiting_sorted > 0
@@ -362,7 +378,7 @@ impl Scheduler for Bfq {
     }
 
     fn process_exited(&mut self, queue: &Queue<'_>, process: ProcessId) {
-        self.clock.set(queue.now);
+        self.happens(queue.now);
         self.exit(process);
     }
 

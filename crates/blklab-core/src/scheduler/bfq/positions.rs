@@ -7,6 +7,7 @@
 use super::Bfq;
 use super::queue::QueueId;
 use super::seek::is_close;
+use crate::scheduler::sorted::Sorted;
 use crate::units::Sector;
 
 /// A queue's reads are not compared with others' any more when it has done I/O for so long:
@@ -14,14 +15,7 @@ use crate::units::Sector;
 const TOO_LATE_PER_SECOND: i64 = 10;
 
 /// Queues by the sector of their next request when they were put in; one for each sector.
-#[derive(Debug, Default)]
-pub(super) struct Positions(Vec<(Sector, QueueId)>);
-
-impl Positions {
-    fn place(&self, sector: Sector) -> Result<usize, usize> {
-        self.0.binary_search_by_key(&sector, |entry| entry.0)
-    }
-}
+pub(super) type Positions = Sorted<QueueId>;
 
 impl Bfq {
     /// The queue has been served for longer than cooperators need to show themselves.
@@ -33,16 +27,18 @@ impl Bfq {
 
     /// The queue's next request has changed (`bfq_pos_tree_add_move`).
     pub(super) fn move_in_positions(&mut self, q: QueueId) {
-        self.leave_positions(q);
-        if self.is_too_late_to_merge(q) || self.queues[q.index()].is_idle_class() {
+        let queue = &self.queues[q.index()];
+        let keeps_out = self.is_too_late_to_merge(q) || queue.is_idle_class();
+        let next = queue.next.filter(|_| !keeps_out).map(|next| self.slots[next].sector);
+        if next.is_some() && next == queue.position {
             return;
         }
-        let Some(next) = self.queues[q.index()].next else { return };
-        let sector = self.slots[next].sector;
+        self.leave_positions(q);
+        let Some(sector) = next else { return };
         let group = self.group(q) as usize;
         let positions = &mut self.positions[group];
-        if let Err(at) = positions.place(sector) {
-            positions.0.insert(at, (sector, q));
+        if positions.starting_at(sector).is_none() {
+            positions.insert(sector, q);
             self.queues[q.index()].position = Some(sector);
         }
     }
@@ -51,26 +47,20 @@ impl Bfq {
     pub(super) fn leave_positions(&mut self, q: QueueId) {
         if let Some(sector) = self.queues[q.index()].position.take() {
             let group = self.group(q) as usize;
-            let positions = &mut self.positions[group];
-            let at = positions.place(sector).expect("it was put in at that sector");
-            positions.0.remove(at);
+            self.positions[group].remove(sector, q);
         }
     }
 
     /// A queue of the same group whose next request is near to `sector` (`bfqq_find_close`).
     pub(super) fn find_close(&self, q: QueueId, sector: Sector) -> Option<QueueId> {
         let positions = &self.positions[self.group(q) as usize];
-        match positions.place(sector) {
-            Ok(at) => Some(positions.0[at].1),
-            Err(at) => {
-                let near = |other: QueueId| {
-                    let next = self.queues[other.index()].next;
-                    next.is_some_and(|next| is_close(self.slots[next].sector, sector))
-                };
-                let below = at.checked_sub(1).map(|below| positions.0[below].1);
-                let above = positions.0.get(at).map(|entry| entry.1);
-                below.filter(|&other| near(other)).or(above.filter(|&other| near(other)))
-            }
+        if let Some(there) = positions.starting_at(sector) {
+            return Some(there);
         }
+        let near = |other: &QueueId| {
+            let next = self.queues[other.index()].next;
+            next.is_some_and(|next| is_close(self.slots[next].sector, sector))
+        };
+        positions.highest_below(sector).filter(near).or_else(|| positions.at_or_above(sector).filter(near))
     }
 }

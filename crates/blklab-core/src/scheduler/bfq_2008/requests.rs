@@ -94,9 +94,8 @@ impl Bfq2008 {
     fn next_after(&self, q: LeafId, id: RequestId) -> Option<RequestId> {
         let sorted = &self.queues[q.index()].sorted;
         let at = self.slots[id.index()].sector;
-        let above =
-            sorted.above(at, id).or_else(|| sorted.at_or_above(Sector(0)).filter(|&lowest| lowest != id));
-        self.choose(above, sorted.below(at, id))
+        let (below, above) = sorted.beside(at, id);
+        self.choose(above, below)
     }
 
     /// The request, which lies at `sector`, waits in its queue (`bfq_add_rq_rb`).

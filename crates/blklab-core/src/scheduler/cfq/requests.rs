@@ -26,8 +26,8 @@ impl Cfq {
     fn next_after(&self, queue: QueueId, id: RequestId) -> Option<RequestId> {
         let sorted = &self.queues[queue].sorted;
         let at = self.slots[id.index()].sector;
-        let above = sorted.above(at, id).or_else(|| sorted.first().filter(|&first| first != id));
-        self.choose(above, sorted.below(at, id), at)
+        let (below, above) = sorted.beside(at, id);
+        self.choose(above, below, at)
     }
 
     /// The request, which lies at `sector`, waits in its queue (`cfq_add_rq_rb`).

@@ -168,7 +168,7 @@ impl Cfq {
         }
         let [asynchronous, synchronous] = self.in_flight;
         // Nothing of the other kind beside it: neither would be alone with the disk.
-        if self.should_idle(q) && asynchronous > 0 || synchronous > 0 && !queue.sync {
+        if asynchronous > 0 && self.should_idle(q) || synchronous > 0 && !queue.sync {
             return false;
         }
         let idle_class = queue.class == Class::Idle;

@@ -307,30 +307,39 @@ impl Wf2q {
     /// The queue, or a group above it, has used up its share of `limit` requests, as its
     /// weight divides them (`bfqq_request_over_limit`).
     pub fn is_over_limit(&self, leaf: LeafId, limit: u32) -> bool {
-        self.share_of(leaf.0, limit).is_some_and(|share| share.is_none())
+        let entity = self.leaf(leaf);
+        if !entity.counts {
+            return false;
+        }
+        let above = match self.parent_of(leaf.0) {
+            NIL => u64::from(limit),
+            parent => match self.share_of_group(parent, limit) {
+                Some(Some(share)) => share,
+                Some(None) => return true,
+                None => return false,
+            },
+        };
+        let trees = &self.groups[entity.group as usize].trees;
+        // A low priority of a high class gets more than a high one of a low class.
+        let wsum = trees[..=usize::from(entity.class)].iter().fold(0, |sum, tree| sum * 8 + tree.wsum);
+        !entity.has_share_left(above, wsum)
     }
 
-    /// `None`: somebody on the way is not active. `Some(None)`: used up. Else what the entity
+    /// `None`: somebody on the way is not active. `Some(None)`: used up. Else what the group
     /// may use.
-    fn share_of(&self, id: u32, limit: u32) -> Option<Option<u64>> {
+    fn share_of_group(&self, id: u32, limit: u32) -> Option<Option<u64>> {
         let entity = &self.entities[id as usize];
         if !entity.counts {
             return None;
         }
-        let parent = self.parent_of(id);
-        let above = if parent == NIL { Some(u64::from(limit)) } else { self.share_of(parent, limit)? };
-        let Some(above) = above else { return Some(None) };
-        let trees = &self.groups[entity.group as usize].trees;
-        let wsum = if entity.is_leaf() {
-            // A low priority of a high class gets more than a high one of a low class.
-            trees[..=usize::from(entity.class)].iter().fold(0, |sum, tree| sum * 8 + tree.wsum)
-        } else {
-            trees[self.class_of(id)].wsum
+        let above = match self.parent_of(id) {
+            NIL => u64::from(limit),
+            parent => match self.share_of_group(parent, limit)? {
+                Some(share) => share,
+                None => return Some(None),
+            },
         };
-        if wsum == 0 {
-            return Some(Some(above));
-        }
-        let share = (above * u64::from(entity.weight) + wsum / 2) / wsum;
-        Some((u64::from(entity.allocated) < share).then_some(share))
+        let wsum = self.groups[entity.group as usize].trees[self.class_of(id)].wsum;
+        Some(entity.has_share_left(above, wsum).then(|| entity.share(above, wsum)))
     }
 }

@@ -97,6 +97,19 @@ impl Entity {
     pub fn is_leaf(&self) -> bool {
         self.own == NIL
     }
+
+    /// Its part of `above` requests, rounded, where the weights sum up to `wsum`; all if there
+    /// are none.
+    pub fn share(&self, above: u64, wsum: u64) -> u64 {
+        (above * u64::from(self.weight) + wsum / 2).checked_div(wsum).unwrap_or(above)
+    }
+
+    /// It has fewer requests than its share, which needs no division; or there are no weights.
+    #[inline]
+    pub fn has_share_left(&self, above: u64, wsum: u64) -> bool {
+        let one_more = u64::from(self.allocated) + 1;
+        one_more * wsum <= above * u64::from(self.weight) + wsum / 2
+    }
 }
 
 /// One class of one group: a B-WF2Q+ scheduler of its own (`bfq_service_tree`).

@@ -183,6 +183,12 @@ impl Wf2q {
         self.free_if_unused(leaf.0);
     }
 
+    /// Whether [`Wf2q::pop_freed`] gives one.
+    #[inline]
+    pub fn has_freed(&self) -> bool {
+        !self.freed.is_empty()
+    }
+
     /// A released queue that is now forgotten. Its number is free from here on.
     pub fn pop_freed(&mut self) -> Option<LeafId> {
         let leaf = self.freed.pop()?;

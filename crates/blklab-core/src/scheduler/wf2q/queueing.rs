@@ -100,7 +100,15 @@ impl Wf2q {
 
     /// Virtual time has moved: forget at most one entity whose finish time has come. One,
     /// so that no step costs more than a search.
+    #[inline]
     pub(super) fn forget_idle(&mut self, group: u32, class: usize) {
+        let tree = &self.groups[group as usize].trees[class];
+        if tree.first_idle != NIL || tree.last_idle != NIL {
+            self.forget_idle_one(group, class);
+        }
+    }
+
+    fn forget_idle_one(&mut self, group: u32, class: usize) {
         let tree = &mut self.groups[group as usize].trees[class];
         if tree.last_idle != NIL && tree.active.is_empty() {
             let last = self.nodes[tree.last_idle].finish;

@@ -1,0 +1,143 @@
+"""Which kernel a run is on if none is named: the last without changes; and that runs say so."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from blklab.errors import InputError
+from blklab.kernel import cache
+from tests import real_kernel
+from tests.test_cli import failing, run
+
+PLAIN = cache.Kernel(
+    key="aaaaaaaaaaaa",
+    version="7.3.4",
+    source="a mirror",
+    base="debian 7.3.4",
+    patches=tuple(cache.OWN_PATCHES),
+    config=(),
+    built_at="2026-01-01",
+    build_s=1.0,
+    compiled=1,
+)
+CHANGED = (
+    replace(PLAIN, key="b", built_at="2026-01-02", patches=(*PLAIN.patches, "mine.patch")),
+    replace(PLAIN, key="c", built_at="2026-01-03", added=("sstf-iosched.c",)),
+    replace(PLAIN, key="d", built_at="2026-01-04", base="directory /linux", source="/linux"),
+)
+
+
+def keep(image: Path, *kernels: cache.Kernel) -> None:
+    for kernel in kernels:
+        cache.keep(kernel, {"linux": image})
+
+
+@pytest.fixture
+def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A file for an image; the cache is empty."""
+    monkeypatch.setenv("BLKLAB_CACHE", str(tmp_path / "cache"))
+    image = tmp_path / "linux"
+    image.write_bytes(b"")
+    return image
+
+
+def test_the_last_kernel_without_changes_is_taken_and_others_by_name(empty: Path) -> None:
+    keep(empty, replace(PLAIN, key="older", built_at="2025-01-01"), PLAIN, *CHANGED)
+    assert cache.chosen(None).key == PLAIN.key
+    assert cache.chosen("c").key == "c"
+    # An option is no change of a scheduler.
+    keep(empty, replace(PLAIN, key="e", config=("XFS_FS=y",), built_at="2026-01-05"))
+    assert cache.chosen(None).key == "e"
+
+
+def test_a_kernel_says_what_tells_it_from_the_published_one(empty: Path) -> None:
+    keep(empty, PLAIN, *CHANGED)
+    cache.give_name("mine", "b")
+    cache.give_name("7.3.4", "c")
+    assert [cache.find(key).text for key in (PLAIN.key, "mine", "c", "d")] == [
+        "Linux 7.3.4 (aaaaaaaaaaaa, without changes)",
+        "Linux 7.3.4 (mine, patched with mine.patch)",
+        "Linux 7.3.4 (with sstf-iosched.c)",
+        "Linux 7.3.4 (d, /linux)",
+    ]
+    # Of a source that it does not fit, or built before there was one.
+    assert replace(PLAIN, key="e", patches=("clock.patch",)).text == (
+        "Linux 7.3.4 (e, without changes, lacks seed.patch)"
+    )
+    both = replace(CHANGED[0], added=("a.c",), config=("XFS_FS=y",))
+    assert both.text == "Linux 7.3.4 (b, patched with mine.patch, with a.c, XFS_FS=y)"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("fio", "randread", "--disk", "wd10ezrx", "--rig", "kernel"),
+        ("compare", "--rig", "kernel"),
+        ("kernel", "run", "--disk", "wd10ezrx", "--", "ls"),
+        ("kernel", "shell"),
+        ("verify", "--quick"),
+    ],
+)
+def test_a_kernel_with_changes_is_never_taken_unasked(
+    empty: Path,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    command: tuple[str, ...],
+) -> None:
+    keep(empty, *CHANGED)
+    cache.give_name("waits", "b")
+    assert failing(capfd, monkeypatch, *command) == (
+        2,
+        "blklab: no kernel without changes in the cache; name one (d, c, waits), or build one: "
+        "blklab kernel build\n",
+    )
+    with pytest.raises(InputError, match="no kernel 'wait'; did you mean 'waits'"):
+        cache.chosen("wait")
+
+
+@pytest.fixture
+def two(empty: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kernel without changes, and one built after it that is called `waits`."""
+    monkeypatch.delenv("BLKLAB_CACHE")
+    image = real_kernel.image()
+    monkeypatch.setenv("BLKLAB_CACHE", str(empty.parent / "cache"))
+    keep(image, PLAIN, CHANGED[0])
+    cache.give_name("plain", PLAIN.key)
+    cache.give_name("waits", "b")
+
+
+JOB = "[a]\nrw=randread\nbs=4k\ndirect=1\nsize=1g\nnumber_ios=20\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "kernel"),
+    [
+        ((), "Linux 7.3.4 (plain, without changes)"),
+        (("--kernel", "waits"), "Linux 7.3.4 (waits, patched with mine.patch)"),
+    ],
+)
+def test_a_run_says_which_kernel_it_was_on(
+    two: None, tmp_path: Path, options: tuple[str, ...], kernel: str
+) -> None:
+    job = tmp_path / "j.fio"
+    job.write_text(JOB)
+    rig = ("--rig", "kernel", "--driver", "native", *options, "--disk", "wd10ezrx")
+    done = run("fio", str(job), *rig)
+    assert done.exit_code == 0, done.stderr
+    assert done.stderr == (
+        f"blklab: {kernel}, driver native, clock inf-cpu: virtual, CPU work takes no time\n"
+    )
+    assert kernel not in done.stdout
+    out = ("--repeats", "1", "--out", str(tmp_path / "out"))
+    compared = run("compare", *rig, "--workload", str(job), "--scheduler", "none", *out)
+    assert compared.exit_code == 0, compared.stderr
+    assert f"Rig: {kernel}, driver native" in " ".join(compared.stdout.split())
+
+
+def test_without_a_rig_there_is_nothing_to_say(tmp_path: Path) -> None:
+    job = tmp_path / "j.fio"
+    job.write_text(JOB)
+    assert run("fio", str(job), "--disk", "wd10ezrx").stderr == ""
