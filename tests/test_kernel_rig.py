@@ -353,7 +353,7 @@ def test_ctrl_c_ends_the_guests_and_leaves_nothing(
     process.send_signal(signal.SIGINT)
     out, errors = process.communicate(timeout=60)
     assert (process.returncode, out) == (130, "")
-    assert errors.splitlines()[-1] == "blklab: interrupted; nothing was written"
+    assert errors.splitlines()[-1].startswith("blklab: interrupted; ")
     _until_gone(temporary)
 
 

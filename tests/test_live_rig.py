@@ -11,6 +11,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -339,6 +340,46 @@ def test_who_may_set_nothing_measures_what_is_set_and_is_told_what_to_type(
         result = place.run(one)
     assert result.disk.read_sectors * 512 >= 4 * MIB, "cold without root"
     assert any("no permission to set anything" in line for line in lines)
+
+
+@pytest.fixture
+def public() -> Iterator[Path]:
+    """A file system of 64 MiB at a place that everybody can reach."""
+    with tempfile.TemporaryDirectory() as name:
+        Path(name).chmod(0o755)
+        with loop_device.file_system(Path(name), 64 * MIB) as place:
+            yield place
+
+
+def test_an_ordinary_user_measures_what_is_set(public: Path, tmp_path: Path) -> None:
+    nobody, own, job = 65534, public / "own", tmp_path / "job.fio"
+    own.mkdir()
+    os.chown(own, nobody, nobody)
+    job.write_text(READS)
+    # Nobody can read all there is, as this Python may lie in root's home, and nothing else.
+    only = ["--inh-caps=-all,+dac_read_search", "--ambient-caps=-all,+dac_read_search"]
+    user = ["setpriv", f"--reuid={nobody}", f"--regid={nobody}", "--clear-groups", *only]
+
+    def run(scheduler: str, where: Path) -> subprocess.CompletedProcess[str]:
+        words = ["fio", str(job), "--rig", "live", "--disk", str(where), "--scheduler", scheduler]
+        return subprocess.run(
+            [*user, "--bounding-set=-all,+dac_read_search", *BLKLAB, *words],
+            env=os.environ | {"BLKLAB_JOURNAL": str(own / "journal"), "HOME": str(own)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    done = run("none", own)
+    assert done.returncode == 0, done.stderr
+    assert "read: IOPS=" in done.stdout
+    assert "no permission to set anything" in done.stderr
+    assert [path.name for path in own.iterdir()] == ["journal"]
+    refused = run("bfq", own)
+    assert refused.returncode == 2
+    assert "setting 'bfq' needs root; type: sudo " in refused.stderr
+    refused = run("none", public)
+    assert refused.stderr == f"blklab: {public}: no permission to write in it\n"
 
 
 def test_fio_that_fails_is_one_line(mounted: Path) -> None:

@@ -25,14 +25,14 @@ from blklab.devices.text import shown
 from blklab.errors import InputError
 from blklab.kernel import scheduler
 from blklab.live import cache as page_cache
-from blklab.live import danger, describe, files, left, surroundings, target
+from blklab.live import danger, describe, files, left, steady, surroundings, target
 from blklab.live.borrowed import Borrowed, borrowing
 from blklab.live.counters import Sampler
 from blklab.live.journal import Journal, default_directory
 from blklab.live.load import Load, room_of
 from blklab.live.program import Program, check_there, confined
 from blklab.live.signals import Signals
-from blklab.result import Result
+from blklab.result import DIRECTIONS, Result
 from blklab.rigs import Disk, Experiment
 from blklab.units import duration_text, size_text
 
@@ -71,6 +71,8 @@ class LiveRig:
         self._cache = cache
         self._write_device, self._overwrite = write_device is not None, overwrite
         self._places: dict[str, Place] = {}
+        # Of loads that write, run by run: the disk may tire.
+        self._rates: dict[tuple[str, str, str], list[float]] = {}
         self._program = Program()
         self._lock = threading.Lock()
         self._began_s: float | None = None
@@ -189,6 +191,8 @@ class LiveRig:
         notes += surroundings.notes(
             place.target, before, after, result.jobs, direct=load.is_direct, own_cpu_s=cpu_s
         )
+        if load.writes and (unsteady := self._unsteady(experiment, result)):
+            notes.append(unsteady)
         return replace(
             result,
             disk=after.disks.since(before.disks).of_disk(),
@@ -197,6 +201,14 @@ class LiveRig:
             device_before=before.to_json(set_to),
             device_after=after.to_json(now),
         )
+
+    def _unsteady(self, experiment: Experiment, result: Result) -> str | None:
+        """Whether the runs of this load under this scheduler have not come to rest yet."""
+        which = (str(experiment.disk.file.path), experiment.job.name, experiment.scheduler)
+        moved = sum(job.direction(name).bytes for job in result.jobs for name in DIRECTIONS)
+        rates = self._rates.setdefault(which, [])
+        rates.append(moved / max(result.duration_ns, 1))
+        return steady.unsteady(rates)
 
     def _check_writes(
         self, found: target.Target, loads: Sequence[Load], stack: contextlib.ExitStack
