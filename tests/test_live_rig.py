@@ -12,6 +12,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,7 +29,7 @@ from blklab.live import danger, load, program, surroundings
 from blklab.live import target as targets
 from blklab.live.counters import Counters
 from blklab.live.journal import Journal
-from blklab.rigs import Experiment, rig
+from blklab.rigs import Experiment, live, rig
 from blklab.rigs.live import LiveRig
 from tests import loop_device
 
@@ -222,6 +223,31 @@ def test_interrupted_nothing_of_it_stays(
         assert (disk.settings(), sorted(mounted.iterdir())) == (before, there)
         assert journal.keys() == []
     assert CliRunner().invoke(app, ["restore"]).stdout == "nothing to restore\n"
+
+
+def test_where_users_have_no_namespaces_fio_ends_all_the_same(
+    mounted: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (program, load, live):
+        monkeypatch.setattr(module, "confined", tuple)
+    place, lines, ended = LiveRig(), list[str](), list[BaseException]()
+    one = experiment(place, mounted, LONG)
+
+    def run() -> None:
+        try:
+            place.run(one)
+        except BaseException as error:
+            ended.append(error)
+
+    with place.prepared([one], lines.append):
+        thread = threading.Thread(target=run)
+        thread.start()
+        _wait(lambda: _fio_at(mounted), "fio runs")
+        place.cancel()
+        thread.join(60)
+        _wait(lambda: not _fio_at(mounted), "fio has ended, and its jobs with it")
+    assert [type(error) for error in ended] == [KeyboardInterrupt]
+    assert any("no PID namespaces for this user" in line for line in lines)
 
 
 def test_a_killed_comparison_goes_on_where_it_was(
