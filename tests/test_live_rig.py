@@ -421,6 +421,28 @@ def test_fio_that_fails_is_one_line(mounted: Path) -> None:
     assert "\n" not in str(failed.value)
 
 
+def test_a_disk_that_fails_in_the_middle_is_one_line_and_is_put_back(
+    tmp_path: Path, journal: Journal, loop: str
+) -> None:
+    disk, place = queue.named(loop), LiveRig()
+    before, reads = disk.settings(), _reads_of(loop)
+
+    def fail() -> None:
+        _wait(lambda: _reads_of(loop) > reads + 50, "fio reads")
+        os.truncate(tmp_path / "loop.img", 0)
+
+    one = experiment(place, f"/dev/{loop}", LONG.replace("600", "60"), "kyber")
+    failing = threading.Thread(target=fail)
+    with place.prepared([one], print):
+        failing.start()
+        with pytest.raises(RunError, match=r"^fio: .*Input/output error") as failed:
+            place.run(one)
+        failing.join()
+        assert disk.read("scheduler") == "kyber"
+    assert "\n" not in str(failed.value)
+    assert (disk.settings(), journal.keys()) == (before, [])
+
+
 def test_the_library_runs_it_too(mounted: Path) -> None:
     result = blklab.simulate(WRITES, disk=mounted, scheduler="none", rig="live")
     assert result.jobs[0].write.bytes == MIB
@@ -451,6 +473,10 @@ def _wait(until: object, what: str) -> None:
     while not until():
         assert time.monotonic() < deadline, what
         time.sleep(0.02)
+
+
+def _reads_of(disk: str) -> int:
+    return int(Path(f"/sys/block/{disk}/stat").read_text().split()[0])
 
 
 def _fio_at(directory: Path) -> list[str]:
