@@ -48,6 +48,7 @@ def lines(*arguments: str) -> list[str]:
     return [line.strip() for line in done.stdout.splitlines() if line.strip()]
 
 
+@pytest.mark.usefixtures("on_both")
 def test_a_list_has_a_line_for_each_and_is_filtered(here: Path) -> None:
     assert lines("results")[0].startswith("nothing is kept yet in ")
     first, second = compared(), compared(disk="950pro-256gb")
@@ -97,6 +98,7 @@ def partial(number: int, keep_runs: int) -> None:
         connection.execute(schema.COMPARISON.update().values(ended_at=None, owner=None))
 
 
+@pytest.mark.usefixtures("on_both")
 def test_of_a_partial_one_the_whole_repeats_are_judged(
     here: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -153,6 +155,7 @@ def test_what_makes_two_unlike_is_said(here: Path) -> None:
     assert f"Note: {second} has 8 of 9 runs." in text
 
 
+@pytest.mark.usefixtures("on_both")
 def test_the_same_model_of_two_machines_meets_itself(here: Path) -> None:
     first = compared()
     document = exported(first)
@@ -181,6 +184,7 @@ def exported(*numbers: int) -> dict[str, Any]:
     return document
 
 
+@pytest.mark.usefixtures("on_both")
 def test_what_is_exported_and_imported_is_the_same(here: Path) -> None:
     numbers = (compared(), compared(disk="950pro-256gb"))
     run("results", "export", *map(str, numbers), "--out", "export.json")
@@ -217,6 +221,7 @@ def test_tables_have_a_row_for_each_run_and_no_formula(here: Path) -> None:
         assert line["trim_mean_ns"] is None
 
 
+@pytest.mark.usefixtures("on_both")
 def test_what_is_removed_is_gone_all_or_none(here: Path) -> None:
     first, second = compared(), compared()
     assert run_failing("results", "remove", str(first), "99") == (

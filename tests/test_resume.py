@@ -15,6 +15,7 @@ import pytest
 
 from blklab.store import owner, place, read, schema
 from blklab.store.database import open_store
+from tests.real_postgres import new_database
 from tests.test_cli import failing, run
 
 ROOT = Path(__file__).parent.parent
@@ -80,8 +81,17 @@ def test_killed_at_any_moment_it_goes_on_to_the_same_bytes(
     kills = [json.loads(line) for line in done.stdout.splitlines()]
     # Otherwise nothing was tried: kills before the first run and after the last prove little.
     assert sum(0 < kept < planned for kept, planned in kills) >= rounds / 3, kills
-    with open_store(place.find()).reading() as connection:
-        assert connection.exec_driver_sql("PRAGMA integrity_check").scalar() == "ok"
+    if place.find().file:
+        with open_store(place.find()).reading() as connection:
+            assert connection.exec_driver_sql("PRAGMA integrity_check").scalar() == "ok"
+
+
+@pytest.mark.usefixtures("postgres")
+def test_killed_beside_a_server_it_goes_on_to_the_same_bytes(
+    here: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BLKLAB_STORE", new_database(request.getfixturevalue("postgres")))
+    test_killed_at_any_moment_it_goes_on_to_the_same_bytes(here, "compare", 3)
 
 
 def test_a_run_that_fails_keeps_the_others_and_says_how_to_go_on(
