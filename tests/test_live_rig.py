@@ -12,6 +12,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,7 +29,7 @@ from blklab.live import danger, load, program, surroundings
 from blklab.live import target as targets
 from blklab.live.counters import Counters
 from blklab.live.journal import Journal
-from blklab.rigs import Experiment, rig
+from blklab.rigs import Experiment, live, rig
 from blklab.rigs.live import LiveRig
 from tests import loop_device
 
@@ -224,6 +225,31 @@ def test_interrupted_nothing_of_it_stays(
     assert CliRunner().invoke(app, ["restore"]).stdout == "nothing to restore\n"
 
 
+def test_where_users_have_no_namespaces_fio_ends_all_the_same(
+    mounted: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (program, load, live):
+        monkeypatch.setattr(module, "confined", tuple)
+    place, lines, ended = LiveRig(), list[str](), list[BaseException]()
+    one = experiment(place, mounted, LONG)
+
+    def run() -> None:
+        try:
+            place.run(one)
+        except BaseException as error:
+            ended.append(error)
+
+    with place.prepared([one], lines.append):
+        thread = threading.Thread(target=run)
+        thread.start()
+        _wait(lambda: _fio_at(mounted), "fio runs")
+        place.cancel()
+        thread.join(60)
+        _wait(lambda: not _fio_at(mounted), "fio has ended, and its jobs with it")
+    assert [type(error) for error in ended] == [KeyboardInterrupt]
+    assert any("no PID namespaces for this user" in line for line in lines)
+
+
 def test_a_killed_comparison_goes_on_where_it_was(
     mounted: Path, tmp_path: Path, own_store: Path, journal: Journal
 ) -> None:
@@ -395,6 +421,28 @@ def test_fio_that_fails_is_one_line(mounted: Path) -> None:
     assert "\n" not in str(failed.value)
 
 
+def test_a_disk_that_fails_in_the_middle_is_one_line_and_is_put_back(
+    tmp_path: Path, journal: Journal, loop: str
+) -> None:
+    disk, place = queue.named(loop), LiveRig()
+    before, reads = disk.settings(), _reads_of(loop)
+
+    def fail() -> None:
+        _wait(lambda: _reads_of(loop) > reads + 50, "fio reads")
+        os.truncate(tmp_path / "loop.img", 0)
+
+    one = experiment(place, f"/dev/{loop}", LONG.replace("600", "60"), "kyber")
+    failing = threading.Thread(target=fail)
+    with place.prepared([one], print):
+        failing.start()
+        with pytest.raises(RunError, match=r"^fio: .*Input/output error") as failed:
+            place.run(one)
+        failing.join()
+        assert disk.read("scheduler") == "kyber"
+    assert "\n" not in str(failed.value)
+    assert (disk.settings(), journal.keys()) == (before, [])
+
+
 def test_the_library_runs_it_too(mounted: Path) -> None:
     result = blklab.simulate(WRITES, disk=mounted, scheduler="none", rig="live")
     assert result.jobs[0].write.bytes == MIB
@@ -425,6 +473,10 @@ def _wait(until: object, what: str) -> None:
     while not until():
         assert time.monotonic() < deadline, what
         time.sleep(0.02)
+
+
+def _reads_of(disk: str) -> int:
+    return int(Path(f"/sys/block/{disk}/stat").read_text().split()[0])
 
 
 def _fio_at(directory: Path) -> list[str]:
