@@ -6,6 +6,7 @@ import gc
 import json
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from blklab.store import owner, place, read, schema
+from blklab.store import database, owner, place, read, schema
 from blklab.store.database import open_store
 from tests.real_postgres import new_database
 from tests.test_cli import failing, run
@@ -288,3 +289,58 @@ def test_nobody_goes_on_with_what_another_process_runs(
         f"blklab: 1 is being run by process {os.getpid()}\n",
     )
     assert "nothing was left" in failing(capfd, monkeypatch, "compare", "--resume")[1]
+
+
+@pytest.mark.usefixtures("on_both")
+def test_several_commands_at_once_share_a_new_store(here: Path) -> None:
+    command = [sys.executable, "-m", "blklab", *TINY]
+    several = [
+        subprocess.Popen(
+            [*command, "--out", f"out{number}"],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for number in range(4)
+    ]
+    errors = [process.communicate(timeout=120)[1] for process in several]
+    assert [process.returncode for process in several] == [0] * 4, errors
+    assert "not kept" not in "".join(errors)
+    rows = read.listed(open_store(place.find()))
+    assert [(row.id, row.state, row.kept) for row in rows] == [
+        (number, read.COMPLETE, 4) for number in (4, 3, 2, 1)
+    ]
+    texts = {(here / f"out{number}/results.json").read_bytes() for number in range(4)}
+    assert len(texts) == 1
+
+
+def test_a_store_that_another_process_holds_is_one_line(
+    here: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(*TINY)
+    shutil.rmtree(here / "reports")
+    capfd.readouterr()
+    monkeypatch.setattr(database, "_WAIT_S", 0.1)
+    holder = sqlite3.connect(os.environ["BLKLAB_STORE"], isolation_level=None)
+    holder.execute("BEGIN EXCLUSIVE")
+    code, text = failing(capfd, monkeypatch, *TINY)
+    assert (code, text.count("\n")) == (1, 1)
+    assert text.endswith("results.db: locked by another process\n")
+    assert not (here / "reports").exists()
+    # Whoever only reads does not wait.
+    assert run("results").exit_code == 0
+    holder.close()
+
+
+def test_a_study_is_a_comparison_for_each_part_and_its_report_is_made_again(here: Path) -> None:
+    document = json.loads(run("run", "tiny.toml", "--json").stdout)
+    assert document["kept"] == {"one": 1, "two": 2}
+    shown = run("results", "show", "2").stdout
+    assert "2: complete, 12 of 12 runs, part two of study tiny\n" in shown
+    before = (here / "reports/tiny/one/results.json").read_bytes()
+    assert run("report", "1").exit_code == 0
+    assert "<title>tiny: one</title>" in (here / "reports/1/report.html").read_text()
+    shutil.rmtree(here / "reports")
+    assert run("run", "--resume", "1").exit_code == 0
+    assert (here / "reports/tiny/one/results.json").read_bytes() == before
+    assert (here / "reports/tiny/report.html").exists()
