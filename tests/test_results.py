@@ -347,6 +347,42 @@ def test_what_an_error_quotes_is_harmless(
         assert text.startswith("blklab: evil.json: not what 'blklab results export' writes")
 
 
+@pytest.mark.parametrize(
+    ("where", "value", "message"),
+    [
+        ("setup", {"deep": None}, "$.comparisons[0].setup: nested too deeply"),
+        ("runs.0", {"device_before": None}, "[0].runs[0]: a device's state is nested too deeply"),
+        ("", {"planned": 7}, "$.comparisons[0].planned: not what the set-up comes to"),
+        ("", {"machine": "a\x9bb"}, "$.comparisons[0].machine: its name has a control character"),
+        ("", {"machine": "a\u202eb"}, "$.comparisons[0].machine: its name has a control"),
+        ("", {"begun_at": "2026-11-22"}, "$.comparisons[0].begun_at: not a time with its zone"),
+        ("setup", {"rig": "kernel"}, "$.comparisons[0].rig: not that of the set-up"),
+        ("setup", {"seed": -1}, "Expected `int` >= 0 - at `$.comparisons[0].setup.seed`"),
+        ("runs.1.measurement", {"repeat": 9}, "runs[1].measurement.repeat: 9 is there twice or"),
+        ("runs.1.measurement", {"disk": "x"}, "runs[1]: of a disk, load or scheduler that is not"),
+        ("runs.1", {"number": 0}, "runs[1].number: 0 is there twice"),
+        ("runs.0.measurement.latencies.read", {"count": [1]}, "read: columns of other lengths"),
+        ("runs.0.measurement", {"ios_per_s": -1.0}, "ios_per_s: beyond what is possible"),
+        ("runs.0.measurement", {"seed": 2**64}, "measurement.seed"),
+    ],
+)
+def test_what_does_not_fit_is_refused_with_where(
+    here: Path, where: str, value: dict[str, Any], message: str
+) -> None:
+    document = exported(compared(repeats=2))
+    place_of = document["comparisons"][0]
+    for step in filter(None, where.split(".")):
+        place_of = place_of[int(step) if step.isdigit() else step]
+    deep: Any = {}
+    for _ in range(200):
+        deep = {"a": deep}
+    place_of |= {key: deep if inner is None else inner for key, inner in value.items()}
+    (here / "wrong.json").write_text(json.dumps(document))
+    told = run_failing("results", "import", "wrong.json", "--store", "new.db")
+    assert told.startswith("wrong.json: ") and message in told and "\n" not in told
+    assert not (here / "new.db").exists()
+
+
 def change(document: Any, chance: random.Random) -> None:
     """Something in it becomes something else, or goes."""
     values: tuple[Any, ...] = (
