@@ -251,7 +251,9 @@ impl PageCache {
         // A page, or whole pages of one line, that are there: what most small writes are.
         let mask = match behind - page {
             1 => page_bit(page),
-            _ if behind <= line_end(page) && (offset | end) % PAGE_BYTES == 0 => line_mask(page, behind),
+            _ if behind <= line_end(page) && (offset | end).is_multiple_of(PAGE_BYTES) => {
+                line_mask(page, behind)
+            }
             _ => 0,
         };
         if mask != 0
