@@ -74,7 +74,7 @@ function ranking(cell) {
   const height = (wide ? 1 : 2) * (90 + 34 * names.length);
   draw("ranking", cell.titles.throughput + ". " + cell.titles.latency + ".", "Dot: median of the repeats; bar: its interval.",
     [trace("rate", { xaxis: "x", yaxis: "y" }), trace("p99", { xaxis: "x2", yaxis: "y2" })], {
-      xaxis: { ...zero, domain: wide ? [0, 0.46] : [0, 1], anchor: "y", title: { text: "throughput, MB/s: more is better" } },
+      xaxis: { ...zero, domain: wide ? [0, 0.46] : [0, 1], anchor: "y", title: { text: cell.rate } },
       xaxis2: { ...zero, domain: wide ? [0.54, 1] : [0, 1], anchor: "y2", title: { text: `p99 of ${cell.operation}, ${cell.unit}: less is better` } },
       yaxis: { domain: wide ? [0, 1] : [0.64, 1] },
       yaxis2: { domain: wide ? [0, 1] : [0, 0.36], anchor: "x2", showticklabels: !wide },
