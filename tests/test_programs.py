@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -26,6 +27,7 @@ from blklab.errors import InputError, RunError
 from blklab.live import left
 from blklab.live import target as targets
 from blklab.live.journal import Journal
+from blklab.programs import hdparm, kernel_tree
 from blklab.result import Figure, Result
 from blklab.rigs import Experiment
 from blklab.rigs.live import LiveRig
@@ -35,6 +37,11 @@ from tests import loop_device
 MIB = 1 << 20
 BLKLAB = [sys.executable, "-m", "blklab"]
 SMALL = {
+    "dbench": "dbench:clients=2,duration_s=5",
+    "hdparm": "hdparm",
+    "kernel-tree": "kernel-tree:files=300,trees=2",
+    "pgbench": "pgbench:scale=1,clients=2,duration_s=2",
+    "record-write": "record-write:size_mib=8,record_kib=64,writers=2",
     "sqlite": "sqlite:insertions=20,copies=2",
 }
 """Of each program, what takes about a second."""
@@ -120,6 +127,80 @@ def test_sqlite_commits_every_row(mounted: Path) -> None:
     assert result.figure.value * result.duration_ns / 1e9 == pytest.approx(60, rel=0.2)
     assert result.operations_ns.sum() <= 2 * result.duration_ns
     assert result.disk.flush_ios + result.disk.write_ios >= 60
+
+
+def test_record_write_writes_every_record_and_counts_the_fsync(mounted: Path) -> None:
+    result = ran(mounted, "record-write:size_mib=8,record_kib=64,writers=2")
+    assert result.figure is not None
+    assert len(result.operations_ns) == 2 * 8 * 16
+    assert result.figure.value * 1e6 * result.duration_ns / 1e9 == pytest.approx(16 * MIB, rel=0.3)
+    # Not only into the page cache.
+    assert result.disk.write_sectors * 512 >= 16 * MIB
+
+
+def test_a_kernel_tree_is_like_linux_and_the_same_for_a_seed(mounted: Path) -> None:
+    drawn = kernel_tree.sizes(20_000, "1")
+    assert drawn == kernel_tree.sizes(20_000, "1") != kernel_tree.sizes(20_000, "2")
+    # Of Linux 7.3: half of its files are below 3490 bytes, one in twenty above 44291.
+    assert sum(size < 3490 for size in drawn) / len(drawn) == pytest.approx(0.5, abs=0.02)
+    assert sum(size > 44291 for size in drawn) / len(drawn) == pytest.approx(0.05, abs=0.01)
+    assert max(drawn) < 2456864
+    result = ran(mounted, "kernel-tree:files=300,trees=2")
+    written = sum(sum(kernel_tree.sizes(300, f"1 {number}")) for number in range(2))
+    assert result.figure is not None
+    assert len(result.operations_ns) == 600
+    assert result.figure.value * 1e6 * result.duration_ns / 1e9 == pytest.approx(written, rel=0.3)
+    assert result.disk.write_sectors * 512 >= written
+
+
+def test_pgbench_has_every_transaction_and_its_figure(mounted: Path) -> None:
+    require("pgbench")
+    result = ran(mounted, SMALL["pgbench"])
+    text = result.raw["pgbench.txt"].decode()
+    assert result.figure is not None
+    assert f"tps = {result.figure.value:f} (" in text
+    done = re.search(r"transactions actually processed: (\d+)", text)
+    assert done
+    assert len(result.operations_ns) == int(done[1]) > 0
+    # Two clients, one transaction after the other each.
+    assert result.operations_ns.sum() <= 2 * 1.1 * result.duration_ns
+    # Each was on the disk when it was over; some share a flush.
+    assert result.disk.write_ios >= len(result.operations_ns) / 2
+
+
+def test_a_server_that_cannot_reach_its_directory_says_so(mounted: Path) -> None:
+    require("pgbench")
+    hidden = mounted / "hidden"
+    hidden.mkdir(mode=0o700)
+    with pytest.raises(RunError, match=r"^pgbench: the user \w+, who runs .* \(chmod o\+x\)$"):
+        ran(hidden, SMALL["pgbench"])
+    assert not list(hidden.iterdir())
+
+
+def test_hdparm_reads_the_device_and_needs_one(tmp_path: Path, mounted: Path) -> None:
+    require("hdparm")
+    [disk] = targets.find(str(mounted)).disks
+    with pytest.raises(
+        InputError, match=f"^hdparm: reads from a device: expected --disk /dev/{disk}"
+    ):
+        ran(mounted, "hdparm")
+    # Mounted as it is: it is only read.
+    result = ran(Path("/dev") / disk, "hdparm", "mq-deadline")
+    text = result.raw["hdparm.txt"].decode()
+    assert result.figure is not None
+    assert "Timing cached reads" in text
+    assert 0 < result.figure.value < 1e6
+    assert result.disk.read_sectors * 512 >= 100 * MIB
+    assert not len(result.operations_ns)
+
+
+@pytest.mark.parametrize(("said", "mib_s"), [("512.50 MB/sec", 512.5), ("800.00 kB/s", 0.78125),
+                                             ("1.50 GB/sec", 1536.0)])  # fmt: skip
+def test_hdparms_units_are_of_1024(said: str, mib_s: float, tmp_path: Path) -> None:
+    text = f"/dev/x:\n Timing buffered disk reads:  32 MB in  3.00 seconds = {said}\n"
+    assert hdparm._outcome(text).value == mib_s
+    with pytest.raises(RunError, match="device too small"):
+        hdparm._outcome("/dev/x:\n Timing buffered disk reads: device too small\n")
 
 
 def measured(scheduler: str, repeat: int, value: float, *, higher: bool) -> Measurement:
@@ -296,6 +377,7 @@ def wait_for(what: object, seconds: float = 30.0) -> None:
 
 
 LONG = {
+    "pgbench": "pgbench:scale=1,clients=2,duration_s=100",
     "sqlite": "sqlite:insertions=200000,row_bytes=10",
 }
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import sys
+import textwrap
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from blklab.cli import complete
+
+_WIDTH = 80
 
 if TYPE_CHECKING:
     from blklab.catalogue import Entry
@@ -78,7 +81,9 @@ def _program(entry: Entry, as_json: bool) -> None:
         console.print_json(told)
         return
     about = sys.modules[chosen.program.begin.__module__].__doc__ or ""
-    print(f"{chosen.program.name}: {chosen.program.summary}\n\n{about.strip()}\n")
+    print(f"{chosen.program.name}: {chosen.program.summary}\n")
+    for paragraph in about.strip().split("\n\n"):
+        print(textwrap.fill(" ".join(paragraph.split()), _WIDTH) + "\n")
     print(f"Figure: {told['unit']}, {'more' if told['higher_is_better'] else 'less'} is better")
     print(f"Latency: {'of ' + told['operation'] if told['operation'] else 'not told'}")
     print(f"Runs on: {told['target']}, with --rig live")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -103,6 +104,8 @@ class ProgramLoad:
             why = shown(lines[-1]) if lines else f"ended with exit code {ended.code}"
             raise RunError(f"{self.chosen.program.name}: {why}")
         answer = json.loads(ended.stdout)
+        if not 0 < answer["value"] < math.inf:
+            raise RunError(f"{self.chosen.program.name}: came to {answer['value']:g}, no figure")
         return self._result(answer), answer["cpu_s"]
 
     def _result(self, answer: dict[str, Any]) -> Result:

@@ -17,7 +17,14 @@ from blklab.catalogue import Entry
 from blklab.errors import InputError, nearest
 from blklab.programs.program import Program
 
-NAMES = ("sqlite",)
+NAMES = (
+    "dbench",
+    "hdparm",
+    "kernel-tree",
+    "pgbench",
+    "record-write",
+    "sqlite",
+)
 """In the order in which they are listed; the module has ``_`` for ``-``."""
 
 _HEAD = "program="

@@ -24,14 +24,17 @@ class Place:
     """Of a program that reads from the device itself."""
     seed: int
 
-    def run(self, command: Sequence[str], user: str | None = None) -> str:
-        """What the program has written on both streams. RunError with its last words if it
-        fails."""
+    def run(
+        self, command: Sequence[str], user: str | None = None, directory: Path | None = None
+    ) -> str:
+        """What the program has written on both streams, run as `user` in `directory`. RunError
+        with its last words if it fails."""
         done = subprocess.run(
             [*_words(user), *command],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
+            cwd=directory,
             text=True,
             errors="replace",
             check=False,
@@ -41,12 +44,16 @@ class Place:
         return done.stdout
 
     def start(
-        self, command: Sequence[str], log: Path, user: str | None = None
+        self, command: Sequence[str], log: Path, user: str | None, directory: Path
     ) -> subprocess.Popen[bytes]:
         """The same, not waited for; what it writes goes to `log`."""
         with log.open("wb") as file:
             return subprocess.Popen(
-                [*_words(user), *command], stdin=subprocess.DEVNULL, stdout=file, stderr=file
+                [*_words(user), *command],
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=file,
+                cwd=directory,
             )
 
 
