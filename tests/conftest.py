@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -40,15 +39,14 @@ def anywhere(request: pytest.FixtureRequest, own_store: Path) -> str:
     """An empty store, as for ``--store``: once a file, once a database of a real server."""
     if request.param == "sqlite":
         return str(own_store)
-    import psycopg
+    return real_postgres.new_database(request.getfixturevalue("postgres"))
 
-    directory: Path = request.getfixturevalue("postgres")
-    name = f"t{uuid.uuid4().hex}"
-    with psycopg.connect(
-        f"host={directory} user=blklab dbname=postgres", autocommit=True
-    ) as connection:
-        connection.execute(f"CREATE DATABASE {name}".encode())
-    return f"postgresql+psycopg://blklab@/{name}?host={directory}"
+
+@pytest.fixture
+def on_both(anywhere: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The same as the store of everything that the test runs."""
+    monkeypatch.setenv("BLKLAB_STORE", anywhere)
+    return anywhere
 
 
 @pytest.fixture

@@ -12,22 +12,23 @@ import random
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from sqlalchemy import func, select
+
 from blklab.cli import main
-from blklab.store import place, read
-from blklab.store.database import exists, open_store
+from blklab.store import place, read, schema
+from blklab.store.database import Store, exists, open_store
 
 COMPARE = ["compare", "--disk", "950pro-256gb", "--workload", "tiny.fio", "--scheduler", "none",
            "--scheduler", "kyber", "--repeats", "12", "--jobs", "2"]  # fmt: skip
 STUDY = ["run", "tiny.toml", "--jobs", "2"]
 
 
-def call(arguments: Sequence[str], kill_after_s: float | None = None) -> tuple[int, float]:
-    """How it ended (a signal's number with a minus), and how long it took."""
+def call(arguments: Sequence[str], until: Callable[[], bool] | None = None) -> int:
+    """How it ended (a signal's number with a minus); killed as soon as `until` says so."""
     sys.stdout.flush()
-    start_s = time.monotonic()
     child = os.fork()
     if not child:
         # Its own streams: ours are the report.
@@ -40,11 +41,44 @@ def call(arguments: Sequence[str], kill_after_s: float | None = None) -> tuple[i
         except SystemExit as left:
             code = left.code if isinstance(left.code, int) else left.code is not None
         os._exit(code)
-    if kill_after_s is not None:
-        time.sleep(kill_after_s)
-        os.kill(child, signal.SIGKILL)
-    _, status = os.waitpid(child, 0)
-    return os.waitstatus_to_exitcode(status), time.monotonic() - start_s
+    while until is not None:
+        ended, status = os.waitpid(child, os.WNOHANG)
+        if ended:
+            return os.waitstatus_to_exitcode(status)
+        if until():
+            os.kill(child, signal.SIGKILL)
+            break
+        time.sleep(0.0005)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def moment(chance: random.Random, before: int, runs: int) -> Callable[[], bool]:
+    """When to kill: some milliseconds after so many of `runs` runs more are kept than `before`, or
+    some time after the start, whatever is done by then."""
+    start_s = time.monotonic()
+    if chance.random() < 0.3:
+        late_s = start_s + chance.uniform(0.0, 0.5)
+        return lambda: time.monotonic() > late_s
+    wanted, rest_s = before + chance.randrange(runs), chance.uniform(0.0, 0.01)
+    # Made after the fork, which must not share it.
+    store: list[Store] = []
+
+    def reached() -> bool:
+        if not store and exists(place.find()):
+            store.append(open_store(place.find()))
+        if store and kept_runs(store[0]) >= wanted:
+            time.sleep(rest_s)
+            store[0].close()
+            return True
+        return False
+
+    return reached
+
+
+def kept_runs(store: Store) -> int:
+    """Of all comparisons."""
+    with store.reading() as connection:
+        return connection.execute(select(func.count()).select_from(schema.RUN)).scalar_one()
 
 
 def unfinished() -> list[read.Listed]:
@@ -67,21 +101,30 @@ def loaded() -> None:
     from blklab.store import keep, left, request, studies  # noqa: F401
 
 
-def round_of(command: Sequence[str], took_s: float, chance: random.Random) -> None:
+def round_of(command: Sequence[str], runs: int, chance: random.Random) -> None:
     """Begin it, kill it, go on and kill that, until it comes to its end."""
-    first = call(command, chance.uniform(0.0, took_s))
-    if first[0] == 0:
-        return
+    before = counted()
+    code = call(command, moment(chance, before, runs))
     while left := unfinished():
-        print(json.dumps([sum(row.kept for row in left), sum(row.planned for row in left)]))
-        code, _ = call([command[0], "--resume"], chance.uniform(0.0, 1.5 * took_s))
-        assert code in (0, -signal.SIGKILL), Path("log").read_text()[-2000:]
+        assert code == -signal.SIGKILL, Path("log").read_text()[-2000:]
+        kept, planned = sum(row.kept for row in left), sum(row.planned for row in left)
+        print(json.dumps([kept, planned]))
+        code = call([command[0], "--resume"], moment(chance, counted(), runs))
+    assert code in (0, -signal.SIGKILL), Path("log").read_text()[-2000:]
+
+
+def counted() -> int:
+    """Runs in the store."""
+    store = open_store(place.find())
+    count = kept_runs(store)
+    store.close()
+    return count
 
 
 def rounds(command: Sequence[str], count: int, seed: int) -> None:
     """`count` of them; each writes what the first, which nobody killed, wrote."""
-    code, took_s = call(command)
-    assert code == 0, Path("log").read_text()[-2000:]
+    assert call(command) == 0, Path("log").read_text()[-2000:]
+    runs = counted()
     written = {path: path.read_bytes() for path in Path("reports").rglob("*.json")}
     assert written
     chance = random.Random(seed)
@@ -89,7 +132,7 @@ def rounds(command: Sequence[str], count: int, seed: int) -> None:
     while done < count:
         for path in written:
             path.unlink(missing_ok=True)
-        round_of(command, took_s, chance)
+        round_of(command, runs, chance)
         found = {path: path.read_bytes() for path in Path("reports").rglob("*.json")}
         if not found:
             # It was killed before it had begun: nothing was there to go on with.

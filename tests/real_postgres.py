@@ -7,6 +7,7 @@ import pwd
 import shutil
 import subprocess
 import tempfile
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -64,6 +65,18 @@ def server() -> Iterator[Path]:
             call("pg_ctl", "-w", "-m", "immediate", "stop")
     finally:
         shutil.rmtree(directory, ignore_errors=True)
+
+
+def new_database(directory: Path) -> str:
+    """The URL of an empty database of the server."""
+    import psycopg
+
+    name = f"t{uuid.uuid4().hex}"
+    with psycopg.connect(
+        f"host={directory} user=blklab dbname=postgres", autocommit=True
+    ) as connection:
+        connection.execute(f"CREATE DATABASE {name}".encode())
+    return f"postgresql+psycopg://blklab@/{name}?host={directory}"
 
 
 def _somebody() -> pwd.struct_passwd:

@@ -1,47 +1,28 @@
-"""Apply, status and undo: on real disks as root, and on made-up machines."""
+"""Apply, status and undo on real disks, as root."""
 
 from __future__ import annotations
 
 import json
-import os
-import random
-import signal
 import subprocess
 import sys
-import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from blklab.apply import change, choice, profile, record, rule
 from blklab.apply import status as states
-from blklab.apply.programs import Programs
+from blklab.cli import app
 from blklab.devices import queue
 from blklab.devices.queue import Queue
-from blklab.devices.roots import HERE, Roots
-from blklab.errors import InputError, RunError
-from blklab.live.borrowed import KIND
-from blklab.live.journal import Journal
+from blklab.devices.roots import Roots
+from blklab.errors import InputError
 from tests import loop_device
+from tests.applying import Asked, apply, files, loop_disk, own_roots
 
 _SPEC = "bfq:low_latency=0,slice_idle_us=500"
-
-
-@dataclass
-class Asked(Programs):
-    """Programs that do nothing but keep what they were told."""
-
-    wrong: str = ""
-    words: list[str] = field(default_factory=list)
-
-    def has(self, name: str) -> bool:
-        return True
-
-    def run(self, words: Sequence[str]) -> str:
-        self.words.append(" ".join(words))
-        return self.wrong
 
 
 @pytest.fixture
@@ -51,38 +32,14 @@ def programs() -> Asked:
 
 @pytest.fixture
 def roots(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Roots:
-    """The machine's devices, and configuration and state of the test's own."""
     monkeypatch.delenv(record.VARIABLE, raising=False)
-    own = tmp_path / "own"
-    own.mkdir()
-    return replace(HERE, etc=own / "etc", run=own / "run", usr=own / "usr", lib=own / "lib",
-                   var=own / "var")  # fmt: skip
+    return own_roots(tmp_path)
 
 
 @pytest.fixture
 def loop(tmp_path: Path) -> Iterator[Queue]:
-    loop_device.require()
-    with loop_device.attached(tmp_path) as name:
-        found = queue.named(name)
-        before = found.settings()
+    with loop_disk(tmp_path) as found:
         yield found
-        if found.is_there():
-            found.write_all(before)
-
-
-def files(roots: Roots) -> list[Path]:
-    """Every file of configuration and state; locks stay."""
-    every = (path for path in roots.etc.parent.rglob("*") if path.is_file())
-    return sorted(path for path in every if path.suffix != ".lock")
-
-
-def apply(
-    loop: Queue, spec: str, roots: Roots, programs: Asked, *, of: str = "id", more: str = ""
-) -> list[str]:
-    of_queue = choice.of_queue([more] if more else [])
-    settings = choice.together(choice.parse(spec, loop), of_queue)
-    made = change.plan(loop, settings, of, "auto", roots)
-    return change.carry_out(made, roots, programs)
 
 
 @pytest.mark.parametrize("first", ["none", "mq-deadline:fifo_batch=1", "kyber:read_lat_nsec=5",
@@ -133,147 +90,6 @@ def test_what_was_applied_before_stays_unless_it_is_said_anew(
     apply(loop, "mq-deadline", roots, programs)
     wanted = {"scheduler": "mq-deadline", "read_ahead_kb": "64"}
     assert rule.wanted(rule.place(roots).read_text(), loop, roots) == wanted
-
-
-@pytest.mark.parametrize(
-    ("spec", "message"),
-    [
-        ("bfq:low_latncy=0", "iosched/low_latncy: the scheduler bfq has no such tunable; did you"),
-        ("mq-deadline:fifo_batch=many", "the kernel does not take many"),
-        ("mq-deadline:fifo_batch=-5", "set to -5 and read back as 0"),
-    ],
-)
-def test_what_the_kernel_refuses_leaves_everything_as_it_was(
-    loop: Queue, roots: Roots, programs: Asked, spec: str, message: str
-) -> None:
-    loop.write_all({"scheduler": "kyber", "iosched/read_lat_nsec": "7"})
-    before = loop.settings()
-    with pytest.raises(RunError, match=message):
-        apply(loop, spec, roots, programs)
-    assert loop.settings() == before
-    assert files(roots) == []
-
-
-def test_ctrl_c_in_the_middle_leaves_everything_as_it_was(
-    loop: Queue, roots: Roots, programs: Asked, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    before = loop.settings()
-    check = change._check_all
-    monkeypatch.setattr(change, "_check_all", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
-    with pytest.raises(KeyboardInterrupt):
-        apply(loop, _SPEC, roots, programs)
-    monkeypatch.setattr(change, "_check_all", check)
-    assert loop.settings() == before
-    assert files(roots) == []
-
-
-_KILLED = """\
-import sys
-from dataclasses import replace
-from pathlib import Path
-from blklab.apply import change, choice, programs
-from blklab.devices import queue
-from blklab.devices.roots import HERE
-own, name = Path(sys.argv[1]), sys.argv[2]
-roots = replace(HERE, etc=own / "etc", run=own / "run", usr=own / "usr", lib=own / "lib",
-                var=own / "var")
-disk = queue.named(name)
-if sys.argv[3] == "undo":
-    print("begun", flush=True)
-    change.undo(roots, programs.HERE)
-else:
-    given = choice.parse("bfq:slice_idle=0,low_latency=0", disk)
-    made = change.plan(disk, given, "id", "auto", roots)
-    print("begun", flush=True)
-    change.carry_out(made, roots, programs.HERE)
-"""
-
-
-@pytest.mark.parametrize("what", ["apply", "undo"])
-def test_killed_at_any_moment_it_can_be_undone(
-    loop: Queue, roots: Roots, programs: Asked, what: str
-) -> None:
-    loop.write_all({"scheduler": "mq-deadline", "iosched/fifo_batch": "3"})
-    # One that stays, and that no undo of the later may touch.
-    apply(loop, "kyber:read_lat_nsec=9", roots, programs)
-    before, kept = loop.settings(), [path.read_text() for path in files(roots)]
-    draw, interrupted = random.Random(1), 0
-    for _ in range(25):
-        if what == "undo":
-            apply(loop, "bfq:slice_idle=0", roots, programs)
-        command = [sys.executable, "-c", _KILLED, str(roots.etc.parent), loop.name, what]
-        running = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        assert running.stdout is not None
-        assert running.stdout.readline() == "begun\n"
-        time.sleep(draw.random() * 0.08)
-        running.send_signal(signal.SIGKILL)
-        running.communicate()
-        entries = record.load(roots)
-        if len(entries) > 1:
-            interrupted += not entries[-1].done
-            assert states.status(entries, roots).holds == entries[-1].done
-            change.undo(roots, programs)
-        assert loop.settings() == before
-        # A file that was being written has another name, and is no rule.
-        left = [path for path in files(roots) if not path.name.startswith(".")]
-        assert [path.read_text() for path in left] == kept
-    assert interrupted > 0
-
-
-def test_two_at_once_do_not_mix(loop: Queue, roots: Roots, programs: Asked) -> None:
-    given = choice.parse("bfq", loop)
-    made = change.plan(loop, given, "id", "auto", roots)
-    with record.alone(roots), pytest.raises(RunError, match="another blklab applies or undoes"):
-        change.carry_out(made, roots, programs)
-    apply(loop, "kyber", roots, programs)
-    with pytest.raises(RunError, match="has applied or undone something meanwhile"):
-        change.carry_out(made, roots, programs)
-    assert loop.read("scheduler") == "kyber"
-
-
-def test_a_disk_that_a_live_run_has_is_left_alone(
-    loop: Queue, roots: Roots, programs: Asked
-) -> None:
-    journal = Journal(roots.var / "lib/blklab/journal")
-    key = f"{KIND}-{loop.name}"
-    before = loop.settings()
-    with journal.locked(key, loop.name):
-        with pytest.raises(RunError, match=f"{loop.name}: in use by another blklab"):
-            apply(loop, "bfq", roots, programs)
-        journal.write(key, KIND, {"disk": loop.name, "settings": before})
-    with pytest.raises(InputError, match="has left it changed; first: blklab restore"):
-        apply(loop, "bfq", roots, programs)
-    assert loop.settings() == before
-    with journal.locked(key, loop.name):
-        journal.remove(key)
-    apply(loop, "bfq", roots, programs)
-
-
-def test_sigterm_in_the_middle_leaves_everything_as_it_was(
-    loop: Queue, roots: Roots, programs: Asked, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    before = loop.settings()
-
-    def ended(*_: object) -> None:
-        os.kill(os.getpid(), signal.SIGTERM)
-
-    monkeypatch.setattr(change, "_check_all", ended)
-    with pytest.raises(SystemExit) as left:
-        apply(loop, _SPEC, roots, programs)
-    assert left.value.code == 128 + signal.SIGTERM
-    assert loop.settings() == before
-    assert files(roots) == []
-
-
-def test_an_interrupted_apply_is_to_be_undone_first(
-    loop: Queue, roots: Roots, programs: Asked
-) -> None:
-    apply(loop, _SPEC, roots, programs)
-    entries = record.load(roots)
-    entries[-1].done = False
-    record.save(entries, roots)
-    with pytest.raises(InputError, match="the last apply was interrupted; first: blklab undo"):
-        apply(loop, "none", roots, programs)
 
 
 def test_status_says_what_no_longer_holds_and_who_may_have_done_it(
@@ -386,6 +202,46 @@ print(disk.settings() == made.entry.disks[0].before)
 """
 
 
+def test_the_commands_from_apply_to_undo(
+    loop: Queue, roots: Roots, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("blklab.devices.roots.HERE", roots)
+    loop.write("read_ahead_kb", "128")
+
+    def run(*arguments: str) -> tuple[int, str]:
+        done = CliRunner().invoke(app, arguments, catch_exceptions=False)
+        return done.exit_code, done.stdout
+
+    assert run("status") == (0, "nothing is applied\n")
+    code, text = run("apply", f"/dev/{loop.name}", "bfq:slice_idle=0", "--set", "read_ahead_kb=64")
+    assert code == 0
+    assert f"{loop.name}: scheduler none -> bfq, read_ahead_kb 128 -> 64" in text
+    assert "note: udev is not running here" in text
+    assert text.endswith("applied, and read back; see: blklab status, blklab undo\n")
+    assert run("apply", loop.name, "--nr-requests", "40")[0] == 0
+    code, text = run("status")
+    assert code == 0
+    assert f"{loop.name}: holds" in text
+    loop.write("nr_requests", "50")
+    code, text = run("status", "--json")
+    assert code == 1
+    told = json.loads(text)
+    assert told["holds"] is False
+    (disk,) = told["disks"]
+    assert {row["attribute"]: row["found"] for row in disk["settings"]} == {
+        "scheduler": "bfq", "nr_requests": "50", "read_ahead_kb": "64", "iosched/slice_idle": "0",
+    }  # fmt: skip
+    code, text = run("undo", "--all")
+    assert code == 0
+    assert text.count("undone: ") == 2
+    assert loop.read("scheduler") == "none"
+    assert loop.read("read_ahead_kb") == "128"
+    rule.place(roots).write_text("# left\n")
+    code, text = run("status")
+    assert code == 1
+    assert "is there, but nothing is known of what was before; remove it" in text
+
+
 def test_udev_itself_sets_it_whenever_the_disk_changes(loop: Queue, tmp_path: Path) -> None:
     for program in ("/usr/bin/udevadm", "/lib/systemd/systemd-udevd"):
         if not Path(program).exists():
@@ -406,36 +262,6 @@ def test_udev_itself_sets_it_whenever_the_disk_changes(loop: Queue, tmp_path: Pa
         "[]",
         "True",
     ], done.stderr
-
-
-def test_a_record_that_somebody_else_wrote_reaches_no_rule(
-    loop: Queue, roots: Roots, programs: Asked
-) -> None:
-    apply(loop, "bfq", roots, programs)
-    place = record.path(roots)
-    good = place.read_text()
-    document = json.loads(good)
-    entry = document["entries"][0]
-    for path, value in (
-        (("settings",), {"scheduler": 'bfq", RUN+="/bin/evil'}),
-        (("settings",), {'x}="1", RUN{program': "1"}),
-        (("key", "matches"), ['KERNEL=="x", RUN+="/bin/evil"']),
-        (("key", "kind"), "all"),
-    ):
-        changed = json.loads(json.dumps(entry))
-        inner = changed
-        for step in path[:-1]:
-            inner = inner[step]
-        inner[path[-1]] = value
-        place.write_text(json.dumps(document | {"entries": [changed]}))
-        with pytest.raises(InputError, match="of blklab's"):
-            change.undo(roots, programs)
-    for broken in ("", "[]", "{}", '{"format": 2, "entries": []}', '{"format": 1, "entries": [1]}'):
-        place.write_text(broken)
-        with pytest.raises(InputError, match=r"applied\.json: "):
-            record.load(roots)
-    place.write_text(good)
-    assert record.load(roots)[0].settings == {"scheduler": "bfq"}
 
 
 def test_all_of_a_kind_are_set_and_all_are_put_back(
@@ -464,7 +290,8 @@ def test_as_an_ordinary_user_dry_run_works_and_the_rest_says_what_to_type(
     assert 'ATTR{queue/iosched/low_latency}="0"' in shown.stdout
     done = run()
     assert done.returncode == 2
-    assert "99-blklab.rules: needs root; type: sudo " in done.stderr
+    typed = f"sudo {sys.executable} -m blklab apply {loop.name} bfq:low_latency=0"
+    assert f"99-blklab.rules: needs root; type: {typed}\n" in done.stderr
     assert loop.read("scheduler") == "none"
 
 
@@ -483,6 +310,18 @@ def test_tuned_is_told_about_a_profile_of_ours_and_gets_its_own_back(
     change.undo(roots, programs)
     assert programs.words[1:] == ["tuned-adm profile mine"]
     assert not profile.place(roots).exists()
+
+
+def test_a_module_is_loaded_first_and_its_failure_is_a_note(
+    loop: Queue, roots: Roots, programs: Asked
+) -> None:
+    made = change.plan(loop, choice.parse("kyber", loop), "id", "auto", roots)
+    programs.wrong = "modprobe: no such module"
+    notes = change.carry_out(replace(made, module="kyber-iosched"), roots, programs)
+    assert programs.words == ["modprobe kyber-iosched"]
+    # The kernel may have loaded it by itself: what counts is what is read back.
+    assert notes[0] == "modprobe: no such module"
+    assert loop.read("scheduler") == "kyber"
 
 
 def test_a_rule_is_enough_where_tuned_sets_nothing_of_it(

@@ -223,11 +223,24 @@ def test_the_profile_of_tuned_names_the_disk_by_udevs_name_and_wins(machine: Mac
     machine.write("run/udev/data/b8:16", "E:ID_SERIAL=Disk 2")
     machine.write("proc/77/cmdline", "python3\0/usr/sbin/tuned")
     machine.write("etc/tuned/active_profile", "base also")
-    machine.write("usr/lib/tuned/profiles/base/tuned.conf", "[disk]\nelevator=kyber\n")
+    base = "[disk]\nelevator=kyber\nreadahead=>4096\ndevices=sd*\npriority=3\n"
+    machine.write("usr/lib/tuned/profiles/base/tuned.conf", base)
     machine.write("usr/lib/tuned/profiles/also/tuned.conf", "[sysctl]\n")
     made = planned(machine, "sda", "bfq:slice_idle=0")
     assert made.rivals == {"sda": []}
-    assert "devices_udev_regex=^ID_SERIAL=Disk..1.$\nelevator=bfq\n" in made.profile
+    assert made.profile.splitlines()[1:] == [
+        "[main]",
+        "summary=What blklab has applied to disks",
+        "include=base,also",
+        "",
+        "[blklab_1]",
+        "type=disk",
+        "priority=-11",
+        "devices_udev_regex=^ID_SERIAL=Disk..1.$",
+        "elevator=bfq",
+        # What theirs sets beside it is not lost.
+        "readahead=>4096",
+    ]
     place = profile.place(machine.roots)
     assert place == machine.top / "etc/tuned/profiles/blklab/tuned.conf"
     machine.write(str(place.relative_to(machine.top)), made.profile)

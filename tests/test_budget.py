@@ -7,6 +7,7 @@ import random
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -48,13 +49,25 @@ class Noisy(Plausible):
 
 def within(
     budget_s: float, rate: Callable[[str], float], run_s: float = 1.0
-) -> tuple[list[Measurement], budget.Stopped]:
+) -> tuple[tuple[Measurement, ...], dict[str, Any]]:
+    """All runs, and how it ended."""
     clock = Clock()
     repeats = budget.blocks(replace(setup(), host={}))
-    rig = Noisy(clock, run_s, rate)
-    return budget.execute_within(
-        repeats, rig, budget_s, "throughput", 1, lambda _: None, Nowhere(""), clock=clock
+    results = budget.execute_within(
+        repeats,
+        Noisy(clock, run_s, rate),
+        budget_s,
+        "throughput",
+        1,
+        lambda _: None,
+        Nowhere(""),
+        {"rig": "plausible"},
+        clock=clock,
     )
+    assert results.anytime and results.setup["rig"] == "plausible"
+    stopping: dict[str, Any] = results.setup["stopping"]
+    assert results.setup["repeats"] == stopping["repeats"]
+    return results.runs, stopping
 
 
 def chance(spread: float) -> Callable[[str], float]:
@@ -65,26 +78,26 @@ def chance(spread: float) -> Callable[[str], float]:
 
 def test_a_clear_answer_ends_it_early() -> None:
     measured, stopped = within(1e6, lambda scheduler: 2.0 if scheduler == "none" else 1.0)
-    assert (stopped.why, 3 <= stopped.repeats <= 6) == ("the answer is known", True)
+    assert (stopped["why"], 3 <= stopped["repeats"] <= 6) == ("the answer is known", True)
     # 2 disks x 2 loads x 2 schedulers, each with all repeats, in the order for people.
-    assert len(measured) == 8 * stopped.repeats
-    assert [run.repeat for run in measured[: stopped.repeats]] == list(range(stopped.repeats))
+    assert len(measured) == 8 * stopped["repeats"]
+    assert [run.repeat for run in measured[: stopped["repeats"]]] == list(range(stopped["repeats"]))
 
 
 def test_equal_ones_end_it_when_they_are_known_to_be_equal() -> None:
     _, stopped = within(1e6, chance(0.005))
-    assert stopped.why == "the answer is known"
+    assert stopped["why"] == "the answer is known"
 
 
 def test_the_budget_ends_it_and_leaves_time_for_no_repeat_that_would_not_fit() -> None:
     measured, stopped = within(60.0, chance(0.5))
     # A repeat has 8 runs of 1 s: the eighth would end at 64 s.
-    assert (stopped.why, stopped.repeats) == ("the budget is spent", 7)
+    assert (stopped["why"], stopped["repeats"]) == ("the budget is spent", 7)
     assert len(measured) == 8 * 7
 
 
 def test_one_repeat_there_always_is() -> None:
-    assert within(0.5, chance(0.5))[1].repeats == 1
+    assert within(0.5, chance(0.5))[1]["repeats"] == 1
 
 
 def test_the_order_is_that_of_a_comparison_without_a_budget() -> None:
@@ -128,7 +141,10 @@ def test_the_command_says_what_will_show_and_why_it_stopped(fake: Path) -> None:
     assert "a confidence sequence" in page
     kept = json.loads(Path("reports/compare/results.json").read_text())
     assert kept["setup"]["stopping"]["repeats"] == kept["setup"]["repeats"]
-    # What is kept of it is the same; it cannot go on, since nobody knows how far.
+    runs = kept["setup"]["repeats"] * 4
+    shown = CliRunner().invoke(app, ["results", "show", "1"], catch_exceptions=False).stdout
+    assert f"1: complete, {runs} of {runs} runs" in shown
+    # It cannot go on, since nobody knows how far.
     refused = CliRunner().invoke(app, ["compare", "--resume", "1"])
     assert "comparison 1 cannot go on: it had a budget of 30s" in str(refused.exception)
     again = CliRunner().invoke(app, ["report", "reports/compare"], catch_exceptions=False)

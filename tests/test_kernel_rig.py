@@ -22,6 +22,9 @@ from blklab.errors import InputError, RunError
 from blklab.kernel import outcome, scheduler
 from blklab.kernel.errors import GuestPanicError
 from blklab.result import Result
+from blklab.store import read, schema
+from blklab.store.database import open_store
+from blklab.store.place import find as locate
 from tests import real_fio, real_kernel
 from tests.test_cli import failing
 
@@ -334,6 +337,38 @@ def test_tunables_go_where_the_kernel_has_them() -> None:
     assert scheduler.parse("none:nr_requests=0").for_guest({}, "7.3.4")["queue"] == {}
 
 
+@real_fio.needs_fio
+def test_what_fio_wrote_is_kept_and_a_comparison_goes_on_with_its_kernel(
+    place: Path, kernel: str
+) -> None:
+    (place / "job.fio").write_text(JOB)
+    done = subprocess.run(
+        [BLKLAB, "compare", "--rig=kernel", f"--kernel={kernel}", "--disk=su800-128gb",
+         "--workload=job.fio", "--scheduler=none", "--repeats=2", "--out=out"],
+        capture_output=True, text=True, check=False, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    store = open_store(locate())
+    found = read.comparison(store, 1, raw=True)
+    for one in found.runs:
+        written = json.loads(one.raw["fio.json"])
+        # What fio counted is what was made of it.
+        clat_ns = written["jobs"][0]["read"]["clat_ns"]
+        assert clat_ns["N"] == one.measurement.latencies["read"].ios
+    assert found.facts["versions"]["fio"].startswith("fio-")
+    with store.writing() as connection:
+        connection.execute(schema.RUN.delete().where(schema.RUN.c.number == 1))
+        connection.execute(schema.COMPARISON.update().values(ended_at=None, owner=None))
+    resumed = subprocess.run(
+        [BLKLAB, "compare", "--resume"], capture_output=True, text=True, check=False, timeout=120
+    )
+    assert resumed.returncode == 0, resumed.stderr
+    again = read.comparison(store, 1, raw=True)
+    assert (again.listed.state, len(again.runs)) == (read.COMPLETE, 2)
+    assert again.runs[0] == found.runs[0]
+    assert again.runs[1].measurement.seed == found.runs[1].measurement.seed
+
+
 @pytest.mark.parametrize("command", [["fio", "long.fio"], ["compare", "--workload", "long.fio"]])
 def test_ctrl_c_ends_the_guests_and_leaves_nothing(
     place: Path, kernel: str, command: list[str]
@@ -353,7 +388,9 @@ def test_ctrl_c_ends_the_guests_and_leaves_nothing(
     process.send_signal(signal.SIGINT)
     out, errors = process.communicate(timeout=60)
     assert (process.returncode, out) == (130, "")
-    assert errors.splitlines()[-1] == "blklab: interrupted; nothing was written"
+    kept = "what has run is kept; to go on: blklab compare --resume 1"
+    told = kept if command[0] == "compare" else "nothing was written"
+    assert errors.splitlines()[-1] == f"blklab: interrupted; {told}"
     _until_gone(temporary)
 
 

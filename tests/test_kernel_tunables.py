@@ -72,6 +72,8 @@ def test_one_run_says_on_stderr_what_was_rounded(tmp_path: Path) -> None:
     (tmp_path / "j.fio").write_text(JOB)
     where = ("--disk", "950pro-256gb", "--kernel", kernel, "--scheduler", "bfq:timeout_sync=121")
     once = run("fio", str(tmp_path / "j.fio"), "--rig", "kernel", "--driver", "native", *where)
-    assert once.stderr == "blklab: timeout_sync=121 is 130: the kernel counts in ticks\n"
+    told = once.stderr.splitlines()
+    assert told[0].startswith("blklab: Linux ")
+    assert told[1:] == ["blklab: timeout_sync=121 is 130: the kernel counts in ticks"]
     program = run("kernel", "run", *where, "--", "true")
     assert "blklab: timeout_sync=121 is 130: the kernel counts in ticks\n" in program.stderr

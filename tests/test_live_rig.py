@@ -11,6 +11,8 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,7 +29,7 @@ from blklab.live import danger, load, program, surroundings
 from blklab.live import target as targets
 from blklab.live.counters import Counters
 from blklab.live.journal import Journal
-from blklab.rigs import Experiment, rig
+from blklab.rigs import Experiment, live, rig
 from blklab.rigs.live import LiveRig
 from tests import loop_device
 
@@ -223,6 +225,31 @@ def test_interrupted_nothing_of_it_stays(
     assert CliRunner().invoke(app, ["restore"]).stdout == "nothing to restore\n"
 
 
+def test_where_users_have_no_namespaces_fio_ends_all_the_same(
+    mounted: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (program, load, live):
+        monkeypatch.setattr(module, "confined", tuple)
+    place, lines, ended = LiveRig(), list[str](), list[BaseException]()
+    one = experiment(place, mounted, LONG)
+
+    def run() -> None:
+        try:
+            place.run(one)
+        except BaseException as error:
+            ended.append(error)
+
+    with place.prepared([one], lines.append):
+        thread = threading.Thread(target=run)
+        thread.start()
+        _wait(lambda: _fio_at(mounted), "fio runs")
+        place.cancel()
+        thread.join(60)
+        _wait(lambda: not _fio_at(mounted), "fio has ended, and its jobs with it")
+    assert [type(error) for error in ended] == [KeyboardInterrupt]
+    assert any("no PID namespaces for this user" in line for line in lines)
+
+
 def test_a_killed_comparison_goes_on_where_it_was(
     mounted: Path, tmp_path: Path, own_store: Path, journal: Journal
 ) -> None:
@@ -341,6 +368,46 @@ def test_who_may_set_nothing_measures_what_is_set_and_is_told_what_to_type(
     assert any("no permission to set anything" in line for line in lines)
 
 
+@pytest.fixture
+def public() -> Iterator[Path]:
+    """A file system of 64 MiB at a place that everybody can reach."""
+    with tempfile.TemporaryDirectory() as name:
+        Path(name).chmod(0o755)
+        with loop_device.file_system(Path(name), 64 * MIB) as place:
+            yield place
+
+
+def test_an_ordinary_user_measures_what_is_set(public: Path, tmp_path: Path) -> None:
+    nobody, own, job = 65534, public / "own", tmp_path / "job.fio"
+    own.mkdir()
+    os.chown(own, nobody, nobody)
+    job.write_text(READS)
+    # Nobody can read all there is, as this Python may lie in root's home, and nothing else.
+    only = ["--inh-caps=-all,+dac_read_search", "--ambient-caps=-all,+dac_read_search"]
+    user = ["setpriv", f"--reuid={nobody}", f"--regid={nobody}", "--clear-groups", *only]
+
+    def run(scheduler: str, where: Path) -> subprocess.CompletedProcess[str]:
+        words = ["fio", str(job), "--rig", "live", "--disk", str(where), "--scheduler", scheduler]
+        return subprocess.run(
+            [*user, "--bounding-set=-all,+dac_read_search", *BLKLAB, *words],
+            env=os.environ | {"BLKLAB_JOURNAL": str(own / "journal"), "HOME": str(own)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    done = run("none", own)
+    assert done.returncode == 0, done.stderr
+    assert "read: IOPS=" in done.stdout
+    assert "no permission to set anything" in done.stderr
+    assert [path.name for path in own.iterdir()] == ["journal"]
+    refused = run("bfq", own)
+    assert refused.returncode == 2
+    assert "setting 'bfq' needs root; type: sudo " in refused.stderr
+    refused = run("none", public)
+    assert refused.stderr == f"blklab: {public}: no permission to write in it\n"
+
+
 def test_fio_that_fails_is_one_line(mounted: Path) -> None:
     place = LiveRig()
     one = experiment(place, mounted, BUFFERED)
@@ -352,6 +419,28 @@ def test_fio_that_fails_is_one_line(mounted: Path) -> None:
             place.run(one)
         (found / "0").rmdir()
     assert "\n" not in str(failed.value)
+
+
+def test_a_disk_that_fails_in_the_middle_is_one_line_and_is_put_back(
+    tmp_path: Path, journal: Journal, loop: str
+) -> None:
+    disk, place = queue.named(loop), LiveRig()
+    before, reads = disk.settings(), _reads_of(loop)
+
+    def fail() -> None:
+        _wait(lambda: _reads_of(loop) > reads + 50, "fio reads")
+        os.truncate(tmp_path / "loop.img", 0)
+
+    one = experiment(place, f"/dev/{loop}", LONG.replace("600", "60"), "kyber")
+    failing = threading.Thread(target=fail)
+    with place.prepared([one], print):
+        failing.start()
+        with pytest.raises(RunError, match=r"^fio: .*Input/output error") as failed:
+            place.run(one)
+        failing.join()
+        assert disk.read("scheduler") == "kyber"
+    assert "\n" not in str(failed.value)
+    assert (disk.settings(), journal.keys()) == (before, [])
 
 
 def test_the_library_runs_it_too(mounted: Path) -> None:
@@ -384,6 +473,10 @@ def _wait(until: object, what: str) -> None:
     while not until():
         assert time.monotonic() < deadline, what
         time.sleep(0.02)
+
+
+def _reads_of(disk: str) -> int:
+    return int(Path(f"/sys/block/{disk}/stat").read_text().split()[0])
 
 
 def _fio_at(directory: Path) -> list[str]:

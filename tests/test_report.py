@@ -229,6 +229,44 @@ def test_who_gets_how_much_is_drawn_where_there_are_several(tmp_path: Path, proc
     assert set(hidden) == (set() if processes > 1 else several)
 
 
+@needs_chromium
+@pytest.mark.parametrize(("clones", "colours"), [((2, 1), (2, 1)), ((32, 10), (1, 1))])
+def test_a_legend_has_each_job_once_with_the_colours_of_its_processes(
+    tmp_path: Path, clones: tuple[int, int], colours: tuple[int, int]
+) -> None:
+    kept = results()
+    jobs = ("stream",) * clones[0] + ("greedy",) * clones[1]
+    reads = one_read_of_each(len(jobs))
+    runs = tuple(
+        replace(run, story=replace(run.story, jobs=jobs, overview=reads, detail=reads))
+        if run.story
+        else run
+        for run in kept.runs
+    )
+    document, _ = opened(tmp_path, page(Results(kept.setup, runs)))
+    waits = re.search(r'<figure id="figure-waits".*?</figcaption>', document, re.S)
+    assert waits
+    labels = re.findall(r"<b>((?:<i [^>]*></i>)+)([^<]*)</b>", waits[0])
+    told = [name if count == 1 else f"{name} \u00d7 {count}"
+            for name, count in zip(("stream", "greedy"), clones, strict=True)]  # fmt: skip
+    assert [text.strip() for _, text in labels] == told
+    assert tuple(chips.count("<i ") for chips, _ in labels) == colours
+    assert len(set(re.findall(r"background: ([^;]+)", waits[0]))) == sum(colours)
+
+
+def one_read_of_each(processes: int) -> dict[str, list[int]]:
+    """A trace, one command after the other."""
+    turns = list(range(processes))
+    return {
+        "queued_ns": [turn * 1000 for turn in turns],
+        "issued_ns": [turn * 1000 + 100 for turn in turns],
+        "completed_ns": [turn * 1000 + 900 for turn in turns],
+        "sector": [turn * 8 for turn in turns],
+        "op": [0] * processes,
+        "process": turns,
+    }
+
+
 def opened(directory: Path, text: str) -> tuple[str, set[str]]:
     """The page as a browser has it when all is drawn, and which pictures are."""
     path = directory / "report.html"

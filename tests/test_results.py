@@ -48,13 +48,15 @@ def lines(*arguments: str) -> list[str]:
     return [line.strip() for line in done.stdout.splitlines() if line.strip()]
 
 
-def test_a_list_has_a_line_for_each_and_is_filtered(here: Path) -> None:
+@pytest.mark.usefixtures("on_both")
+def test_a_list_tells_of_each_what_ran_and_is_filtered(here: Path) -> None:
     assert lines("results")[0].startswith("nothing is kept yet in ")
     first, second = compared(), compared(disk="950pro-256gb")
     listed = lines("results")
-    assert [line.split()[0] for line in listed[2:]] == [str(second), str(first)]
-    assert listed[3].split()[1:] != [] and listed[3].endswith("6/6   complete")
-    assert "su800-128gb" in listed[3] and "none, kyber" in listed[3] and "tiny" in listed[3]
+    # Disks, loads and schedulers have a line each.
+    assert [line.split()[0] for line in listed[2::3]] == [str(second), str(first)]
+    assert listed[5].endswith("su800-128gb") and " 6 " in listed[5]
+    assert listed[6:] == ["tiny", "none, kyber"]
     assert max(map(len, listed)) <= 80
     for option, value, found in (
         ("--disk", "950", [second]),
@@ -97,6 +99,7 @@ def partial(number: int, keep_runs: int) -> None:
         connection.execute(schema.COMPARISON.update().values(ended_at=None, owner=None))
 
 
+@pytest.mark.usefixtures("on_both")
 def test_of_a_partial_one_the_whole_repeats_are_judged(
     here: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -153,6 +156,7 @@ def test_what_makes_two_unlike_is_said(here: Path) -> None:
     assert f"Note: {second} has 8 of 9 runs." in text
 
 
+@pytest.mark.usefixtures("on_both")
 def test_the_same_model_of_two_machines_meets_itself(here: Path) -> None:
     first = compared()
     document = exported(first)
@@ -181,6 +185,7 @@ def exported(*numbers: int) -> dict[str, Any]:
     return document
 
 
+@pytest.mark.usefixtures("on_both")
 def test_what_is_exported_and_imported_is_the_same(here: Path) -> None:
     numbers = (compared(), compared(disk="950pro-256gb"))
     run("results", "export", *map(str, numbers), "--out", "export.json")
@@ -217,6 +222,7 @@ def test_tables_have_a_row_for_each_run_and_no_formula(here: Path) -> None:
         assert line["trim_mean_ns"] is None
 
 
+@pytest.mark.usefixtures("on_both")
 def test_what_is_removed_is_gone_all_or_none(here: Path) -> None:
     first, second = compared(), compared()
     assert run_failing("results", "remove", str(first), "99") == (
@@ -340,6 +346,42 @@ def test_what_an_error_quotes_is_harmless(
         code, text = failing(capfd, monkeypatch, "results", "import", "evil.json")
         assert (code, text.count("\n")) == (2, 1)
         assert text.startswith("blklab: evil.json: not what 'blklab results export' writes")
+
+
+@pytest.mark.parametrize(
+    ("where", "value", "message"),
+    [
+        ("setup", {"deep": None}, "$.comparisons[0].setup: nested too deeply"),
+        ("runs.0", {"device_before": None}, "[0].runs[0]: a device's state is nested too deeply"),
+        ("", {"planned": 7}, "$.comparisons[0].planned: not what the set-up comes to"),
+        ("", {"machine": "a\x9bb"}, "$.comparisons[0].machine: its name has a control character"),
+        ("", {"machine": "a\u202eb"}, "$.comparisons[0].machine: its name has a control"),
+        ("", {"begun_at": "2026-11-22"}, "$.comparisons[0].begun_at: not a time with its zone"),
+        ("setup", {"rig": "kernel"}, "$.comparisons[0].rig: not that of the set-up"),
+        ("setup", {"seed": -1}, "Expected `int` >= 0 - at `$.comparisons[0].setup.seed`"),
+        ("runs.1.measurement", {"repeat": 9}, "runs[1].measurement.repeat: 9 is there twice or"),
+        ("runs.1.measurement", {"disk": "x"}, "runs[1]: of a disk, load or scheduler that is not"),
+        ("runs.1", {"number": 0}, "runs[1].number: 0 is there twice"),
+        ("runs.0.measurement.latencies.read", {"count": [1]}, "read: columns of other lengths"),
+        ("runs.0.measurement", {"ios_per_s": -1.0}, "ios_per_s: beyond what is possible"),
+        ("runs.0.measurement", {"seed": 2**64}, "measurement.seed"),
+    ],
+)
+def test_what_does_not_fit_is_refused_with_where(
+    here: Path, where: str, value: dict[str, Any], message: str
+) -> None:
+    document = exported(compared(repeats=2))
+    place_of = document["comparisons"][0]
+    for step in filter(None, where.split(".")):
+        place_of = place_of[int(step) if step.isdigit() else step]
+    deep: Any = {}
+    for _ in range(200):
+        deep = {"a": deep}
+    place_of |= {key: deep if inner is None else inner for key, inner in value.items()}
+    (here / "wrong.json").write_text(json.dumps(document))
+    told = run_failing("results", "import", "wrong.json", "--store", "new.db")
+    assert told.startswith("wrong.json: ") and message in told and "\n" not in told
+    assert not (here / "new.db").exists()
 
 
 def change(document: Any, chance: random.Random) -> None:

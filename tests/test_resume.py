@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,8 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from blklab.store import owner, place, read, schema
+from blklab.store import database, owner, place, read, schema
 from blklab.store.database import open_store
+from tests.real_postgres import new_database
 from tests.test_cli import failing, run
 
 ROOT = Path(__file__).parent.parent
@@ -80,8 +83,17 @@ def test_killed_at_any_moment_it_goes_on_to_the_same_bytes(
     kills = [json.loads(line) for line in done.stdout.splitlines()]
     # Otherwise nothing was tried: kills before the first run and after the last prove little.
     assert sum(0 < kept < planned for kept, planned in kills) >= rounds / 3, kills
-    with open_store(place.find()).reading() as connection:
-        assert connection.exec_driver_sql("PRAGMA integrity_check").scalar() == "ok"
+    if place.find().file:
+        with open_store(place.find()).reading() as connection:
+            assert connection.exec_driver_sql("PRAGMA integrity_check").scalar() == "ok"
+
+
+@pytest.mark.usefixtures("postgres")
+def test_killed_beside_a_server_it_goes_on_to_the_same_bytes(
+    here: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BLKLAB_STORE", new_database(request.getfixturevalue("postgres")))
+    test_killed_at_any_moment_it_goes_on_to_the_same_bytes(here, "compare", 3)
 
 
 def test_a_run_that_fails_keeps_the_others_and_says_how_to_go_on(
@@ -188,36 +200,6 @@ def test_the_usual_store_that_cannot_be_used_costs_a_line_and_no_result(
     assert "data/blklab/results.db: not a store of blklab, or damaged" in text
 
 
-def as_nobody(here: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Root may write everywhere; so root becomes nobody for the command."""
-    become = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
-    here.chmod(0o777)
-    for parent in list(here.parents)[:3]:
-        if parent.stat().st_uid == os.getuid() and parent != Path("/"):
-            parent.chmod(0o755 | parent.stat().st_mode)
-    return subprocess.run(
-        [*(become if os.getuid() == 0 else []), sys.executable, "-m", "blklab", *arguments],
-        cwd=here,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
-@pytest.mark.skipif(os.getuid() == 0 and shutil.which("setpriv") is None, reason="needs setpriv")
-def test_a_store_that_may_only_be_read_is_read_and_not_written(here: Path) -> None:
-    run(*TINY, "--store", "kept/r.db")
-    (here / "kept/r.db").chmod(0o444)
-    (here / "kept").chmod(0o555)
-    (here / "reports").rename(here / "before")
-    done = as_nobody(here, *TINY, "--store", "kept/r.db")
-    if "No module named" in done.stderr or "Permission denied" in done.stderr:
-        pytest.skip("nobody may not read this checkout")
-    assert done.stderr == "blklab: kept/r.db: may not be written\n"
-    [row] = read.listed(open_store(place.find(str(here / "kept/r.db")), make=False))
-    assert row.state == read.COMPLETE
-
-
 @contextmanager
 def small_disk(directory: Path, kib: int) -> Iterator[Path]:
     """A file system that is soon full."""
@@ -230,6 +212,31 @@ def small_disk(directory: Path, kib: int) -> Iterator[Path]:
         yield directory
     finally:
         subprocess.run(["umount", "--lazy", str(directory)], check=True)
+
+
+def test_a_store_that_may_only_be_read_is_read_and_not_written(
+    here: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with small_disk(here / "kept", 4096) as kept:
+        file = str(kept / "r.db")
+        run(*TINY, "--store", file)
+        (here / "reports").rename(here / "before")
+        # What has been opened for writing keeps the file system from becoming read-only.
+        gc.collect()
+        subprocess.run(["mount", "-o", "remount,ro", str(kept)], check=True)
+        assert failing(capfd, monkeypatch, *TINY, "--store", file) == (
+            1,
+            f"blklab: {file}: may not be written\n",
+        )
+        assert not (here / "reports").exists()
+        listed = json.loads(run("results", "--store", file, "--json").stdout)
+        assert [(row["id"], row["state"]) for row in listed["comparisons"]] == [(1, read.COMPLETE)]
+        assert run("report", "1", "--store", file).exit_code == 0
+        capfd.readouterr()
+        assert failing(capfd, monkeypatch, "results", "remove", "1", "--store", file) == (
+            1,
+            f"blklab: {file}: may not be written\n",
+        )
 
 
 @pytest.mark.parametrize("kib", [160, 240, 320])
@@ -282,3 +289,58 @@ def test_nobody_goes_on_with_what_another_process_runs(
         f"blklab: 1 is being run by process {os.getpid()}\n",
     )
     assert "nothing was left" in failing(capfd, monkeypatch, "compare", "--resume")[1]
+
+
+@pytest.mark.usefixtures("on_both")
+def test_several_commands_at_once_share_a_new_store(here: Path) -> None:
+    command = [sys.executable, "-m", "blklab", *TINY]
+    several = [
+        subprocess.Popen(
+            [*command, "--out", f"out{number}"],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for number in range(4)
+    ]
+    errors = [process.communicate(timeout=120)[1] for process in several]
+    assert [process.returncode for process in several] == [0] * 4, errors
+    assert "not kept" not in "".join(errors)
+    rows = read.listed(open_store(place.find()))
+    assert [(row.id, row.state, row.kept) for row in rows] == [
+        (number, read.COMPLETE, 4) for number in (4, 3, 2, 1)
+    ]
+    texts = {(here / f"out{number}/results.json").read_bytes() for number in range(4)}
+    assert len(texts) == 1
+
+
+def test_a_store_that_another_process_holds_is_one_line(
+    here: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(*TINY)
+    shutil.rmtree(here / "reports")
+    capfd.readouterr()
+    monkeypatch.setattr(database, "_WAIT_S", 0.1)
+    holder = sqlite3.connect(os.environ["BLKLAB_STORE"], isolation_level=None)
+    holder.execute("BEGIN EXCLUSIVE")
+    code, text = failing(capfd, monkeypatch, *TINY)
+    assert (code, text.count("\n")) == (1, 1)
+    assert text.endswith("results.db: locked by another process\n")
+    assert not (here / "reports").exists()
+    # Whoever only reads does not wait.
+    assert run("results").exit_code == 0
+    holder.close()
+
+
+def test_a_study_is_a_comparison_for_each_part_and_its_report_is_made_again(here: Path) -> None:
+    document = json.loads(run("run", "tiny.toml", "--json").stdout)
+    assert document["kept"] == {"one": 1, "two": 2}
+    shown = run("results", "show", "2").stdout
+    assert "2: complete, 12 of 12 runs, part two of study tiny\n" in shown
+    before = (here / "reports/tiny/one/results.json").read_bytes()
+    assert run("report", "1").exit_code == 0
+    assert "<title>tiny: one</title>" in (here / "reports/1/report.html").read_text()
+    shutil.rmtree(here / "reports")
+    assert run("run", "--resume", "1").exit_code == 0
+    assert (here / "reports/tiny/one/results.json").read_bytes() == before
+    assert (here / "reports/tiny/report.html").exists()

@@ -174,7 +174,7 @@ def test_json_of_a_simulated_job_has_the_keys_and_types_of_real_fios(tmp_path: P
     assert [fault for fault in faults if "directory" not in fault] == []
 
 
-def test_ctrl_c_stops_a_comparison_with_nothing_written(tmp_path: Path) -> None:
+def test_ctrl_c_stops_a_comparison_and_says_how_to_go_on(tmp_path: Path) -> None:
     (tmp_path / "long.fio").write_text(LONG)
     process = subprocess.Popen(
         [BLKLAB, "compare", "--workload", "long.fio", "--disk", "optane-900p"],
@@ -184,12 +184,14 @@ def test_ctrl_c_stops_a_comparison_with_nothing_written(tmp_path: Path) -> None:
         text=True,
     )
     assert process.stderr is not None
+    assert process.stderr.readline().startswith("blklab: kept as 1; ")
     assert process.stderr.readline().endswith("5 repeats\n")
     time.sleep(0.5)
     process.send_signal(signal.SIGINT)
     out, errors = process.communicate(timeout=30)
     assert (process.returncode, out) == (130, "")
-    assert errors == "blklab: interrupted; nothing was written\n"
+    how = "to go on: blklab compare --resume 1"
+    assert errors == f"blklab: interrupted; what has run is kept; {how}\n"
     assert [path.name for path in tmp_path.iterdir()] == ["long.fio"]
 
 

@@ -311,6 +311,19 @@ def test_a_study_of_ones_own_runs_by_name_and_tells_what_came_out(tmp_path: Path
     assert "throughput: no difference that matters" in done.stdout
 
 
+def test_a_statement_stands_once_above_all_places_that_it_is_about(tmp_path: Path) -> None:
+    (tmp_path / "other.fio").write_text(JOB)
+    study(tmp_path, CLAIM, HEAD.replace('"short.fio"', '"short.fio", "other.fio"'))
+    told = blklab(tmp_path, "run", "mine", "--repeats", "1").stdout
+    page = (tmp_path / "reports/mine/report.html").read_text()
+    page = page[: page.index("<details>")]
+    assert told.count("Published: so fast") == page.count("<h3>so fast</h3>") == 1
+    for text in (told, page):
+        assert text.count("made up") == 1
+        assert text.index("so fast") < text.index("short, IOPS") < text.index("other, IOPS")
+        assert text.index("other, IOPS") < text.index("made up") < text.index("all alike")
+
+
 def test_kept_results_give_the_same_report_again_without_the_study(tmp_path: Path) -> None:
     study(tmp_path, CLAIM)
     blklab(tmp_path, "run", "mine", "--repeats", "1", "--out", "out")

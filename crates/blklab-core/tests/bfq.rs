@@ -42,6 +42,26 @@ fn sectors_are_shared_by_priority_level_and_time_by_nobody() {
     assert!((high / low / 3.5 - 1.0).abs() < 0.1, "{high} to {low} MB/s");
 }
 
+/// The readers of the study's part on shares: weights of 20, 20 and 40, at both ends of the disk.
+#[test]
+fn who_is_too_slow_for_a_budget_pays_for_time_and_ends_later_unless_budgets_are_small() {
+    let job = "[global]\nrw=read\nbs=256k\ndirect=1\nfilename=/dev/disk\nprioclass=2\n\
+               [outer]\noffset=0\nsize=64m\nprio=6\n\
+               [inner]\noffset=290g\nsize=64m\nprio=6\n\
+               [double]\noffset=10g\nsize=128m\nprio=4\n";
+    let ends = |scheduler| {
+        let result = run(job, "st3320620as:ncq=false", scheduler);
+        let ends = [0, 1, 2].map(|index| result.jobs[index].end_ns as f64);
+        let last = ends.into_iter().fold(0.0, f64::max);
+        (ends.into_iter().fold(last, f64::min) / last, last == ends[1])
+    };
+    // In 125 ms the inner end gives 4.75 MiB: less than two thirds of 8 MiB.
+    let (first, inner_is_last) = ends("bfq:low_latency=0");
+    assert!(first < 0.87 && inner_is_last, "{first}");
+    let (first, _) = ends("bfq:low_latency=0,max_budget=8192");
+    assert!(first > 0.95, "{first}");
+}
+
 #[test]
 fn cgroups_share_sectors_by_weight_whatever_is_in_them() {
     let job = "[global]\nrw=read\nbs=128k\ndirect=1\nfilename=/dev/disk\nsize=10g\nruntime=20\ntime_based\n\

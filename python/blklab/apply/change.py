@@ -320,8 +320,17 @@ def _check_may_write(roots: Roots) -> None:
     for path in (rule.place(roots), record.path(roots)):
         there = next(place for place in path.parents if place.exists())
         if not os.access(there, os.W_OK | os.X_OK):
-            command = shlex.join(["sudo", str(Path(sys.argv[0]).absolute()), *sys.argv[1:]])
-            raise InputError(f"{path}: needs root; type: {shown(command)}")
+            if os.geteuid() == 0:
+                raise InputError(f"{path}: {there} is not to be written, even by root: read-only?")
+            raise InputError(f"{path}: needs root; type: {shown(_as_root())}")
+
+
+def _as_root() -> str:
+    """This very command, to be typed."""
+    program = Path(sys.argv[0]).absolute()
+    module = program.name == "__main__.py"
+    words = [sys.executable, "-m", "blklab"] if module else [str(program)]
+    return shlex.join(["sudo", *words, *sys.argv[1:]])
 
 
 def _check_ours(entries: Sequence[Entry], roots: Roots) -> None:

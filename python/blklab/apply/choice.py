@@ -76,7 +76,8 @@ def of_result(path: Path, disk: str | None, objective: str) -> tuple[str, str]:
 
     if objective not in OBJECTIVES:
         raise InputError(f"--objective: no '{shown(objective)}'{nearest(objective, OBJECTIVES)}")
-    answers = analyse(store.load(path).runs, objective).recommendations
+    kept = store.load(path)
+    answers = analyse(kept.runs, objective, anytime=kept.anytime).recommendations
     if disk is None and len(answers) > 1:
         raise InputError(f"--of-disk: say whose recommendation{nearest('', answers)}")
     of = next(iter(answers)) if disk is None else disk

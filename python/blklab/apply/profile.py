@@ -2,24 +2,28 @@
 
 tuned gives each disk to one section, that of the lowest ``priority`` first. The profile includes
 those that are active and has, for the disk, a section of its own before theirs, with the same
-scheduler and read-ahead as the udev rule. The rest of the settings stays with the rule: the
-kernel leaves a scheduler alone that is set again, with its tunables.
+scheduler and read-ahead as the udev rule, and whatever else theirs would have set of it. The rest
+of the settings stays with the rule: the kernel leaves a scheduler alone that is set again, with
+its tunables.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from blklab.apply.rule import Part
 from blklab.devices.deciders import tuned
+from blklab.devices.deciders.tuned import Section
 from blklab.devices.queue import SCHEDULER, Queue
 from blklab.devices.roots import Roots
 from blklab.udev import node
 
 NAME = "blklab"
 _FIRST = "# Written by blklab; do not edit. See: blklab status, blklab undo"
+# What says which disks a section is for, and not what is set.
+_NOT_SETTINGS = ("type", "devices", "devices_udev_regex", "priority", "enabled", "replace")
 _OPTIONS = {SCHEDULER: "elevator", "read_ahead_kb": "readahead"}
 _SAFE = re.compile(r"[A-Za-z0-9_.-]+", re.ASCII)
 _PROPERTIES = ("ID_SERIAL", "ID_WWN", "DM_UUID", "MD_UUID")
@@ -41,8 +45,12 @@ def text(parts: Sequence[tuple[Part, Sequence[Queue]]], before: Sequence[str], r
     lines = [_FIRST, "[main]", "summary=What blklab has applied to disks"]
     if before:
         lines.append(f"include={','.join(before)}")
+    theirs = tuned.profiles(before, roots)
     sections = [
-        _section(part, disk, roots) for part, disks in parts if can_hold(part) for disk in disks
+        _section(part, disk, theirs, roots)
+        for part, disks in parts
+        if can_hold(part)
+        for disk in disks
     ]
     # The latest has the lowest priority, and so the first word.
     for number, section in enumerate(sections, 1):
@@ -50,13 +58,18 @@ def text(parts: Sequence[tuple[Part, Sequence[Queue]]], before: Sequence[str], r
     return "\n".join(lines) + "\n"
 
 
-def _section(part: Part, disk: Queue, roots: Roots) -> list[str]:
-    options = [
-        f"{option}={part.settings[name]}"
-        for name, option in _OPTIONS.items()
-        if name in part.settings
-    ]
-    return [_device(disk, roots), *options]
+def _section(part: Part, disk: Queue, theirs: Mapping[str, Section], roots: Roots) -> list[str]:
+    known = [section for section, sure in tuned.of_disk(disk, theirs, roots) if sure]
+    options = {
+        name: option.value
+        for section in known
+        for name, option in section.options.items()
+        if name not in _NOT_SETTINGS
+    }
+    options |= {
+        option: part.settings[name] for name, option in _OPTIONS.items() if name in part.settings
+    }
+    return [_device(disk, roots), *(f"{name}={value}" for name, value in options.items())]
 
 
 def _device(disk: Queue, roots: Roots) -> str:

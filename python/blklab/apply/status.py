@@ -91,9 +91,11 @@ def lines(now: Status) -> list[str]:
         told.append("")
         told += _lines(disk)
     told += [f"{shown(name)}: not there, or not as it called itself" for name in now.missing]
-    if not now.rule_is_there:
+    if not now.rule_is_there and now.entries:
         told += ["", f"{rule.NAME} is gone or was changed; after a reboot nothing of it holds"]
-    return told
+    elif not now.rule_is_there:
+        told.append(f"{rule.NAME} is there, but nothing is known of what was before; remove it")
+    return told or ["nothing is applied"]
 
 
 def _lines(disk: OfDisk) -> list[str]:

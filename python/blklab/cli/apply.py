@@ -110,14 +110,11 @@ def status(
     from blklab.cli import console
     from blklab.devices.roots import HERE
 
-    entries = record.load(HERE)
-    now = states.status(entries, HERE)
+    now = states.status(record.load(HERE), HERE)
     if as_json:
         console.print_json({"format": 1, "holds": now.holds, **asdict(now)})
-    elif entries:
-        print("\n".join(states.lines(now)))
     else:
-        print("nothing is applied")
+        print("\n".join(states.lines(now)))
     if not now.holds:
         raise typer.Exit(1)
 

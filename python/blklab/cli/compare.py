@@ -163,15 +163,10 @@ def _measured(work: Work, jobs: int, objective: str) -> Results:
         with progress(None if budget else len(left), _question(setup, budget)) as tick:
             if repeated is None:
                 return Results(work.described, tuple(carry_out(runs, rig, jobs, tick, keeper)))
-            measured, stopped = budgets.execute_within(
-                repeated, rig, budgets.seconds(budget), objective, jobs, tick, keeper
+            limit_s = budgets.seconds(budget)
+            return budgets.execute_within(
+                repeated, rig, limit_s, objective, jobs, tick, keeper, work.described
             )
-    described = work.described | {
-        "repeats": stopped.repeats,
-        "stopping": budgets.to_json(stopped),
-    }
-    keeper.revise(described)
-    return Results(described, tuple(measured))
 
 
 def _show(results: Results, objective: str, out: Path, keeper: Keeper, as_json: bool) -> None:

@@ -13,7 +13,7 @@ from blklab.statistics import Interval
 from blklab.study.judge import NOT_REPRODUCED, REPRODUCED, Judgement
 from blklab.study.model import Study
 from blklab.study.outcome import Outcome
-from blklab.study.words import Group, groups, tally
+from blklab.study.words import Place, statements, tally
 from blklab.units import number_text
 
 if TYPE_CHECKING:
@@ -40,27 +40,30 @@ def show(
         if outcome.results is not None:
             comparison.show_rig(outcome.results.setup, out)
             comparison.show_cells(analyse(outcome.results.runs, part.objective), out)
-        for group in groups([row for row in judgements if row.part == part.name]):
-            _show_group(group, out)
+        for statement in statements(row for row in judgements if row.part == part.name):
+            out.print()
+            out.print(Text(f"Published: {statement.text}", style="bold"))
+            for place in statement.places:
+                _show_place(place, out)
+            if statement.why:
+                out.print(f"Why not: {statement.why}")
     out.print()
     out.print(tally(judgements))
     # A path is there to be copied: never folded.
     out.print(f"Report: {page}", soft_wrap=True)
 
 
-def _show_group(group: Group, out: Console) -> None:
+def _show_place(place: Place, out: Console) -> None:
     from rich.text import Text
 
     def mean(value: Interval | None) -> str:
         # The ranges have no room here; they are in the report.
         return "-" if value is None else number_text(value.estimate)
 
-    out.print()
-    out.print(Text(f"Published: {group.text}", style="bold"))
-    out.print(f"({group.where})")
-    if group.is_table:
+    out.print(f"({place.where})")
+    if place.is_table:
         rows = table("scheduler", "published", "measured", "off", "outcome", right=(1, 2, 3))
-        for row in group.rows:
+        for row in place.rows:
             rows.add_row(
                 row.subject,
                 mean(row.published),
@@ -69,14 +72,12 @@ def _show_group(group: Group, out: Console) -> None:
                 Text(row.outcome, _STYLES.get(row.outcome, "")),
             )
         out.print(rows)
-        for why in dict.fromkeys(row.found for row in group.rows if row.measured is None):
+        for why in dict.fromkeys(row.found for row in place.rows if row.measured is None):
             out.print(why)
     else:
-        for row in group.rows:
+        for row in place.rows:
             outcome = Text(row.outcome, _STYLES.get(row.outcome, ""))
             out.print(Text.assemble(f"{row.subject}: ", outcome, f": {row.found}"))
-    if group.why:
-        out.print(f"Why not: {group.why}")
 
 
 def describe(study: Study) -> None:

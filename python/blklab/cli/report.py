@@ -90,5 +90,6 @@ def _of_file(path: Path, objective: str, out: Path | None) -> Path:
 
     kept = store.load(path)
     page = out or (path if path.is_dir() else path.parent) / "report.html"
-    write_whole(page, pages.render(kept, analyse(kept.runs, objective, anytime=kept.anytime)))
+    answers = analyse(kept.runs, objective, anytime=kept.anytime)
+    write_whole(page, pages.render(kept, answers))
     return page

@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+from blklab.compare import store
 from blklab.compare.analyse import analyse
 from blklab.compare.execute import Finished, execute
 from blklab.compare.measurement import Measurement
@@ -71,10 +72,12 @@ def execute_within(
     threads: int,
     done: Callable[[Any], None],
     keeper: Keeper,
+    described: dict[str, Any],
     clock: Callable[[], float] = time.monotonic,
-) -> tuple[list[Measurement], Stopped]:
+) -> store.Results:
     """Repeat after repeat, until every disk and load has its answer by `objective`, or there is
-    no time for another one as long as the longest was. At least one; `keeper` keeps each run."""
+    no time for another one as long as the longest was. At least one; `keeper` keeps each run, and
+    `described` with as many repeats as there are."""
     number = {id(one): place for place, one in enumerate(one for all_ in repeats for one in all_)}
 
     def ended(finished: Finished) -> None:
@@ -86,6 +89,7 @@ def execute_within(
     why = f"{REPEATS_MAX} repeats are the most there are"
     for block in repeats:
         begun_s = clock()
+        keeper.revise(described | {"repeats": count + 1}, (count + 1) * len(block))
         measured += execute(block, rig, threads, ended)
         count += 1
         longest_s = max(longest_s, clock() - begun_s)
@@ -95,7 +99,10 @@ def execute_within(
         if clock() - start_s + longest_s > budget_s:
             why = "the budget is spent"
             break
-    return sorted(measured, key=_order(repeats[0])), Stopped(budget_s, count, why)
+    stopped = to_json(Stopped(budget_s, count, why))
+    described = described | {"repeats": count, "stopping": stopped}
+    keeper.revise(described, len(measured))
+    return store.Results(described, tuple(sorted(measured, key=_order(repeats[0]))))
 
 
 def outlook(repeats: int | None, schedulers: int, *, anytime: bool) -> str:

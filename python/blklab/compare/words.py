@@ -35,7 +35,7 @@ def sentence(verdict: Verdict | None, objective: str) -> str:
     if not verdict.behind:
         return f"{verdict.best}: nothing to compare it with"
     if math.isinf(verdict.visible):
-        return "not known: one run cannot show a difference; use more --repeats"
+        return "not known: so few runs cannot show a difference; use more --repeats"
     quality = {"throughput": "faster", "latency": "quicker to answer"}.get(objective, "better")
     if verdict.winner:
         gaps = verdict.behind

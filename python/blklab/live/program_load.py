@@ -36,8 +36,6 @@ class ProgramLoad:
 
     sizes: ClassVar[list[int]] = []
     """It lays out what it needs itself, anew for each run."""
-    writes: ClassVar[bool] = False
-    """Not to a device."""
     is_direct: ClassVar[bool] = False
 
     @classmethod
@@ -64,6 +62,11 @@ class ProgramLoad:
                 f"for {size_text(room)}, a tenth of the file system stays free"
             )
         return cls(chosen, experiment.job.text, experiment.seed, target)
+
+    @property
+    def writes(self) -> bool:
+        """Those of a device only read it; all others write."""
+        return not self.chosen.program.on_device
 
     @property
     def ends_s(self) -> float | None:

@@ -13,7 +13,7 @@ from blklab.statistics import BOOTSTRAP_FROM, CONFIDENCE, MATTERS
 from blklab.study.judge import Judgement
 from blklab.study.model import Study
 from blklab.study.outcome import Outcome
-from blklab.study.words import figure, groups, tally
+from blklab.study.words import figure, statements, tally
 
 
 def render(
@@ -30,7 +30,7 @@ def render(
         .get_template("page.html")
         .render(
             title=title or _title(results),
-            groups=groups(judgements),
+            statements=statements(judgements),
             figure=figure,
             setup=results.setup,
             analysis=analysis,
@@ -62,7 +62,7 @@ def study_page(study: Study, outcomes: Sequence[Outcome], judgements: Sequence[J
         {
             "part": part,
             "outcome": outcome,
-            "groups": groups([row for row in judgements if row.part == part.name]),
+            "statements": statements(row for row in judgements if row.part == part.name),
         }
         for part, outcome in zip(study.parts, outcomes, strict=True)
     ]

@@ -165,8 +165,11 @@ function multiples(cell, make, x, y, each) {
 // Not the colours of the first schedulers: a process is something else.
 const PROCESS_SLOTS = [3, 6, 5, 4, 1, 2, 0];
 
-function processColour(process) {
-  return process === KERNEL ? css("--quiet") : colour(PROCESS_SLOTS[process % PROCESS_SLOTS.length]);
+// Where there are more processes than colours, those of one job have the same.
+function processColour(cell, process) {
+  if (process === KERNEL) return css("--quiet");
+  const number = cell.jobs.length > PROCESS_SLOTS.length ? [...new Set(cell.jobs)].indexOf(cell.jobs[process]) : process;
+  return colour(PROCESS_SLOTS[number % PROCESS_SLOTS.length]);
 }
 
 function processesOf(cell) {
@@ -176,18 +179,25 @@ function processesOf(cell) {
 
 const processName = (cell, process) => (process === KERNEL ? "write-back by the kernel" : cell.jobs[process]);
 
-// Processes of one job share its name: the first eight are told apart, the rest counted.
+// Each job once, with the colours of its processes; the first eight jobs, the rest counted.
 function processLegend(cell, figure) {
-  const used = processesOf(cell);
-  const chips = used.slice(0, 8).flatMap((process) => {
-    const chip = document.createElement("i");
-    chip.className = "chip";
-    chip.style.background = processColour(process);
+  const jobs = new Map();
+  for (const process of processesOf(cell)) {
+    const name = processName(cell, process);
+    jobs.set(name, [...(jobs.get(name) ?? []), process]);
+  }
+  const labels = [...jobs].slice(0, 8).flatMap(([name, processes]) => {
     const label = document.createElement("b");
-    label.append(chip, `${processName(cell, process)} `);
+    for (const shade of new Set(processes.map((process) => processColour(cell, process)))) {
+      const chip = document.createElement("i");
+      chip.className = "chip";
+      chip.style.background = shade;
+      label.append(chip);
+    }
+    label.append(processes.length > 1 ? `${name} \u00d7 ${processes.length} ` : `${name} `);
     return [label, " "];
   });
-  byId(`figure-${figure}`).querySelector("span").append(...chips, used.length > 8 ? `and ${used.length - 8} more` : "");
+  byId(`figure-${figure}`).querySelector("span").append(...labels, jobs.size > 8 ? `and ${jobs.size - 8} more` : "");
 }
 
 function position(cell, key, name, title, note, unit) {
@@ -198,7 +208,7 @@ function position(cell, key, name, title, note, unit) {
     const rows = trace.process.map((_, i) => i).filter((i) => trace.process[i] === process && (trace.op[i] !== 0) === !!write);
     return {
       type: "scatter", mode: "markers", x: rows.map((i) => trace.t[i]), y: rows.map((i) => trace.gb[i]),
-      marker: { size: write ? 6 : 4.5, symbol: write ? "x-thin" : "circle", color: processColour(process), line: { width: write ? 1.4 : 0, color: processColour(process) } },
+      marker: { size: write ? 6 : 4.5, symbol: write ? "x-thin" : "circle", color: processColour(cell, process), line: { width: write ? 1.4 : 0, color: processColour(cell, process) } },
       hovertemplate: `%{x} ${unit}, %{y} GB<extra>${plain(processName(cell, process))} ${write ? "writes" : "reads"}</extra>`,
     };
   })).filter((trace) => trace.x.length);
@@ -222,7 +232,7 @@ function service(cell) {
     return without("service", title, "Not kept: too many commands, or too many turns, to follow each.");
   }
   const lines = (story) => story.service.map((line, process) => ({
-    type: "scatter", mode: "lines", x: line.t, y: line.mb, line: { color: processColour(process), width: 2 },
+    type: "scatter", mode: "lines", x: line.t, y: line.mb, line: { color: processColour(cell, process), width: 2 },
     hovertemplate: `%{x} s: %{y} MB<extra>${plain(processName(cell, process))}</extra>`,
   }));
   draw("service", title, "Steep: served; flat: waiting. First repeat. ", ...multiples(cell, lines,
@@ -239,7 +249,7 @@ function waits(cell) {
     const rows = story.overview.process.map((_, i) => i).filter((i) => story.overview.process[i] === process);
     return {
       type: "scatter", mode: "markers", x: rows.map((i) => story.overview.t[i]), y: rows.map((i) => story.overview.took[i]),
-      marker: { size: 4, color: processColour(process) },
+      marker: { size: 4, color: processColour(cell, process) },
       hovertemplate: `%{x} s: %{y} ${cell.unit}<extra>${plain(processName(cell, process))}</extra>`,
     };
   });

@@ -26,7 +26,7 @@ from blklab.devices.text import shown
 from blklab.errors import InputError
 from blklab.kernel import scheduler
 from blklab.live import cache as page_cache
-from blklab.live import danger, describe, files, left, surroundings, target
+from blklab.live import danger, describe, files, left, steady, surroundings, target
 from blklab.live.borrowed import Borrowed, borrowing
 from blklab.live.counters import Sampler
 from blklab.live.journal import Journal, default_directory
@@ -34,7 +34,7 @@ from blklab.live.load import Files, Load, room_of
 from blklab.live.program import Program, check_there, confined
 from blklab.live.program_load import ProgramLoad
 from blklab.live.signals import Signals
-from blklab.result import Result
+from blklab.result import DIRECTIONS, Result
 from blklab.rigs import Disk, Experiment
 from blklab.units import duration_text, size_text
 
@@ -73,6 +73,8 @@ class LiveRig:
         self._cache = cache
         self._write_device, self._overwrite = write_device is not None, overwrite
         self._places: dict[str, Place] = {}
+        # Of loads that write, run by run: the disk may tire.
+        self._rates: dict[tuple[str, str, str], list[float]] = {}
         self._program = Program()
         self._lock = threading.Lock()
         self._began_s: float | None = None
@@ -193,6 +195,8 @@ class LiveRig:
         notes += surroundings.notes(
             place.target, before, after, result.jobs, direct=load.is_direct, own_cpu_s=cpu_s
         )
+        if load.writes and (unsteady := self._unsteady(experiment, result)):
+            notes.append(unsteady)
         return replace(
             result,
             disk=after.disks.since(before.disks).of_disk(),
@@ -201,6 +205,13 @@ class LiveRig:
             device_before=before.to_json(set_to),
             device_after=after.to_json(now),
         )
+
+    def _unsteady(self, experiment: Experiment, result: Result) -> str | None:
+        """Whether the runs of this load under this scheduler have not come to rest yet."""
+        which = (str(experiment.disk.file.path), experiment.job.name, experiment.scheduler)
+        rates = self._rates.setdefault(which, [])
+        rates.append(_rate(result))
+        return steady.unsteady(rates)
 
     def _check_writes(
         self, found: target.Target, loads: Sequence[Load | ProgramLoad], stack: contextlib.ExitStack
@@ -252,6 +263,15 @@ def _parsed(spec: str) -> scheduler.Scheduler:
     if "@" in spec:
         raise InputError(f"scheduler '{spec}': a kernel of its own needs --rig kernel")
     return scheduler.parse(spec)
+
+
+def _rate(result: Result) -> float:
+    """Of which more is faster: bytes in time, or a program's figure."""
+    figure = result.figure
+    if figure is not None:
+        return figure.value if figure.higher_is_better else 1.0 / figure.value
+    moved = sum(job.direction(name).bytes for job in result.jobs for name in DIRECTIONS)
+    return moved / max(result.duration_ns, 1)
 
 
 def _settings(found: target.Target) -> dict[str, dict[str, str]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from typing import Any
 
 from blklab.compare.jobs import Service
 from blklab.compare.latencies import PERCENTILES, Latency
@@ -17,6 +18,7 @@ from blklab.store.exchange import ComparisonDocument, SetupDocument
 
 _INT_MAX = 2**53
 _RATE_MAX = 1e18
+_DEPTH_MAX = 50
 _TRACE = ("queued_ns", "issued_ns", "completed_ns", "sector", "sectors", "op", "process")
 _OPERATIONS = ("read", "sync", "write", "trim", "operation")
 _UNIT_CHARACTERS_MAX = 40
@@ -33,6 +35,8 @@ def _wrong(one: ComparisonDocument, setup: SetupDocument) -> Iterator[str]:
     for name in ("begun_at", "ended_at"):
         if (text := getattr(one, name)) is not None and not _is_time(text):
             yield f"$.{name}: not a time with its zone"
+    if _is_deep(one.setup):
+        yield "$.setup: nested too deeply"
     if one.rig != setup.rig:
         yield "$.rig: not that of the set-up"
     yield from _cells(one, setup)
@@ -96,6 +100,8 @@ def _runs(one: ComparisonDocument, setup: SetupDocument) -> Iterator[str]:
             yield f"{where}.number: {run.number} is there twice or beyond what was planned"
         if not (_is_time(run.begun_at) and _is_time(run.ended_at)):
             yield f"{where}: begins or ends at no time with its zone"
+        if _is_deep(run.device_before) or _is_deep(run.device_after):
+            yield f"{where}: a device's state is nested too deeply"
         seen.add((*what, measured.repeat))
         numbers.add(run.number)
         for wrong in _measured(measured):
@@ -184,6 +190,19 @@ def _are_numbers(values: Iterable[int]) -> bool:
 
 def _are_counts(values: Iterable[int]) -> bool:
     return all(0 <= value <= _INT_MAX for value in values)
+
+
+def _is_deep(value: Any) -> bool:
+    """Deeper than whoever reads it later can follow."""
+    level = [value]
+    for _ in range(_DEPTH_MAX):
+        level = [
+            inner
+            for one in level
+            if isinstance(one, (dict, list))
+            for inner in (one.values() if isinstance(one, dict) else one)
+        ]
+    return bool(level)
 
 
 def _is_time(text: str) -> bool:

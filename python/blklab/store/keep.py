@@ -42,8 +42,9 @@ class Keeper(Protocol):
     def keep(self, number: int, finished: Finished) -> None:
         """One run; never raises for the store's sake."""
 
-    def revise(self, described: Mapping[str, Any]) -> None:
-        """The set-up has come out otherwise than it was begun; never raises as `keep`."""
+    def revise(self, described: Mapping[str, Any], planned: int) -> None:
+        """Set-up and number of runs are other ones than it was begun with; never raises for the
+        store's sake."""
 
     def finish(self) -> None:
         """All have run."""
@@ -60,7 +61,7 @@ class Nowhere:
     def keep(self, number: int, finished: Finished) -> None:
         """See `Keeper`."""
 
-    def revise(self, described: Mapping[str, Any]) -> None:
+    def revise(self, described: Mapping[str, Any], planned: int) -> None:
         """See `Keeper`."""
 
     def finish(self) -> None:
@@ -87,14 +88,14 @@ class InStore:
         self._waiting[number] = finished
         self._write()
 
-    def revise(self, described: Mapping[str, Any]) -> None:
+    def revise(self, described: Mapping[str, Any], planned: int) -> None:
         """See `Keeper`."""
         try:
             with self.store.writing() as connection:
                 connection.execute(
                     update(schema.COMPARISON)
                     .where(schema.COMPARISON.c.id == self.id)
-                    .values(setup=packing.pack_json(described))
+                    .values(setup=packing.pack_json(described), planned=planned)
                 )
         except StoreError as error:
             self.lost = str(error)

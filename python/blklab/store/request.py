@@ -80,7 +80,7 @@ def check_same(
             "files that it includes have changed"
         )
     now = json.loads(packing.encode(now))
-    for key in kept.keys() | now.keys():
+    for key in dict.fromkeys((*kept, *now)):
         before, after = kept.get(key), now.get(key)
         if key == "versions":
             # Python has no part in what is measured.

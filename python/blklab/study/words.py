@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from blklab.statistics import Interval
@@ -16,15 +16,11 @@ _TABLES = ("figures", "ratio")
 
 
 @dataclass(frozen=True)
-class Group:
-    """What one claim came to on one disk under one load."""
+class Place:
+    """What a statement came to on one disk under one load."""
 
-    text: str
     where: str
     """Disk, load, metric and unit, and how far the measured may be off."""
-    source: str
-    why: str
-    """Reasons for what is not reproduced, if anything is not."""
     rows: tuple[Judgement, ...]
 
     @property
@@ -33,21 +29,38 @@ class Group:
         return self.rows[0].kind in _TABLES
 
 
-def groups(judgements: Sequence[Judgement]) -> list[Group]:
-    """In the order of the study."""
+@dataclass(frozen=True)
+class Statement:
+    """Something that was published, and what it came to wherever that was looked at."""
 
-    def claim(row: Judgement) -> tuple[str, ...]:
-        return (row.part, row.text, row.disk, row.workload, row.kind, row.unit)
+    text: str
+    source: str
+    why: str
+    """Reasons for what is not reproduced, if anything is not."""
+    places: tuple[Place, ...]
 
+
+def statements(judgements: Iterable[Judgement]) -> list[Statement]:
+    """In the order of the study; each once, with its places."""
     made = []
-    for _, several in itertools.groupby(judgements, claim):
+    for (_, text, source), several in itertools.groupby(
+        judgements, lambda row: (row.part, row.text, row.source)
+    ):
+        rows = list(several)
+        why = " ".join(dict.fromkeys(row.why for row in rows if row.outcome == NOT_REPRODUCED))
+        made.append(Statement(text, source, why, tuple(_places(rows))))
+    return made
+
+
+def _places(judgements: Iterable[Judgement]) -> Iterator[Place]:
+    def place(row: Judgement) -> tuple[str, ...]:
+        return (row.disk, row.workload, row.kind, row.unit)
+
+    for _, several in itertools.groupby(judgements, place):
         rows = tuple(several)
         first = rows[0]
         near = "" if first.tolerance is None else f", within {first.tolerance * 100:g} %"
-        where = f"{first.disk}, {first.workload}, {_what(first)}{near}"
-        why = " ".join(dict.fromkeys(row.why for row in rows if row.outcome == NOT_REPRODUCED))
-        made.append(Group(first.text, where, first.source, why, rows))
-    return made
+        yield Place(f"{first.disk}, {first.workload}, {_what(first)}{near}", rows)
 
 
 def _what(row: Judgement) -> str:

@@ -50,6 +50,19 @@ impl Block {
         }
     }
 
+    /// Run a hardware queue that nothing has happened to, unless that surely changes nothing.
+    #[inline]
+    pub(super) fn run_again(&mut self, now: Nanos, hw_queue: u16, disk: &mut AnyDisk) {
+        let queue = &self.hw_queues[usize::from(hw_queue)];
+        let is_full = queue.restart && queue.in_flight >= self.limits.queue_depth;
+        let in_vain = is_full || self.scheduler.is_settled(now);
+        let others = !self.to_run.is_empty() || !self.flushes.waiting.is_empty();
+        if others || self.rules.peeks || !in_vain {
+            self.mark(hw_queue);
+            self.run_marked(now, disk);
+        }
+    }
+
     fn run_marked(&mut self, now: Nanos, disk: &mut AnyDisk) {
         if self.rules.peeks {
             return self.run_peeking(now, disk);

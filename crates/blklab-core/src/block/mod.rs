@@ -269,8 +269,7 @@ impl Block {
         }
         if manner.again.is_some() && self.generation == Generation::MultiQueue {
             // Whoever wakes to look for a tag runs the queue first (`blk_mq_get_tag`).
-            self.mark(bio.hw_queue);
-            self.run(now, disk);
+            self.run_again(now, bio.hw_queue, disk);
         }
         let most = manner.again.unwrap_or_else(|| {
             let queue = queue!(self, now);

@@ -34,6 +34,8 @@ pub(super) struct Tags {
     shares: Vec<u32>,
     shares_of: u32,
     shared_words: u32,
+    /// Who may have so many has found none since a tag was freed.
+    refused: Option<u32>,
 }
 
 /// The lowest `count` bits.
@@ -69,14 +71,24 @@ impl Tags {
         }
         let words = vec![Word::default(); depth.div_ceil(1 << shift) as usize];
         let shares = vec![0; words.len()];
-        Tags { words, shift, depth, free: depth, hint: depth / 4, shares, shares_of: 0, shared_words: 0 }
+        Tags {
+            words,
+            shift,
+            depth,
+            free: depth,
+            hint: depth / 4,
+            shares,
+            shares_of: 0,
+            shared_words: 0,
+            refused: None,
+        }
     }
 
     /// A tag for whoever may have `most` of them (`__sbitmap_queue_get`,
     /// `sbitmap_queue_get_shallow`).
     #[inline]
     pub fn take(&mut self, most: u32) -> Option<u32> {
-        if self.free == 0 {
+        if self.free == 0 || self.refused == Some(most) {
             self.hint = 0;
             return None;
         }
@@ -108,6 +120,7 @@ impl Tags {
             from = 0;
         }
         self.hint = 0;
+        self.refused = Some(most);
         None
     }
 
@@ -115,6 +128,7 @@ impl Tags {
     #[inline]
     pub fn put(&mut self, tag: u32) {
         self.free += 1;
+        self.refused = None;
         let word = &mut self.words[(tag >> self.shift) as usize];
         word.freed |= 1 << (tag & ((1 << self.shift) - 1));
     }

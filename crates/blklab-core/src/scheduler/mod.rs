@@ -140,6 +140,13 @@ pub trait Scheduler: Sized {
     /// a completion will make it go on).
     fn dispatch(&mut self, queue: &Queue<'_>, hw_queue: u16) -> Option<RequestId>;
 
+    /// [`Scheduler::dispatch`] gave nothing, and nothing has happened since, time included,
+    /// that could make it give something: it need not be asked again.
+    fn is_settled(&self, now: Nanos) -> bool {
+        let _ = now;
+        false
+    }
+
     /// The disk has ended the request. `id` is still in the slab.
     fn completed(&mut self, queue: &Queue<'_>, id: RequestId);
 

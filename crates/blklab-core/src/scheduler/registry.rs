@@ -108,6 +108,12 @@ impl AnyScheduler {
         each!(self, s => s.dispatch(queue, hw_queue))
     }
 
+    /// See [`Scheduler::is_settled`].
+    #[inline]
+    pub fn is_settled(&self, now: Nanos) -> bool {
+        each!(self, s => s.is_settled(now))
+    }
+
     /// See [`Scheduler::completed`].
     #[inline]
     pub fn completed(&mut self, queue: &Queue<'_>, id: RequestId) {

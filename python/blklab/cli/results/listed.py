@@ -14,8 +14,9 @@ if TYPE_CHECKING:
 
     from blklab.store.read import Listed
 
-_SHOWN = 16
-_NAMES = 2
+_LINE = 40
+"""Characters of a line of names."""
+_NAME = 32
 
 
 def listed(
@@ -81,34 +82,38 @@ def _print(rows: Sequence[Listed]) -> None:
     from rich.text import Text
 
     from blklab.cli import console
+    from blklab.store.read import COMPLETE
     from blklab.store.since import local
 
-    # Only where there are others.
-    machines = any(row.imported_at for row in rows)
-    heads = ["id", "begun", "rig", "disks", "loads", "schedulers", "runs", "state"]
-    table = console.table(*heads, *(["of"] if machines else []), right=(0,))
-    for name in ("begun", "runs", "state"):
-        table.columns[heads.index(name)].no_wrap = True
+    table = console.table("id", "begun", "rig", "runs", "disks; loads; schedulers", right=(0, 3))
+    for name in range(4):
+        table.columns[name].no_wrap = True
     for row in rows:
+        lines = [_short(names) for names in (row.disks, row.workloads, row.schedulers)]
+        if row.imported_at:
+            lines.append(f"of {_short([row.machine])}")
+        runs = str(row.kept) if row.kept == row.planned else f"{row.kept} of {row.planned}"
+        # What has fewer runs than planned and is complete was stopped by its own rule.
+        ended = [] if row.state == COMPLETE else [row.state]
         table.add_row(
             str(row.id),
             local(row.begun_at),
-            row.rig,
-            *(Text(_short(names)) for names in (row.disks, row.workloads, row.schedulers)),
-            f"{row.kept}/{row.planned}",
-            row.state,
-            *([Text(_short([row.machine]))] if machines else []),
+            Text(console.safe(row.rig)),
+            "\n".join([runs, *ended]),
+            Text("\n".join(lines)),
         )
     console.console().print(table)
 
 
 def _short(names: Sequence[str]) -> str:
-    """The first of them, each not too long."""
+    """As many of them as a line has room for, each not too long."""
     from blklab.cli.console import safe
 
-    shown = [
-        name if len(name) <= _SHOWN else f"{name[: _SHOWN - 1]}…"
-        for name in map(safe, names[:_NAMES])
-    ]
-    more = len(names) - _NAMES
-    return ", ".join(shown) + (f" +{more}" if more > 0 else "")
+    shown: list[str] = []
+    for name in map(safe, names):
+        cut = name if len(name) <= _NAME else f"{name[: _NAME - 1]}…"
+        if shown and len(", ".join([*shown, cut, f"+{len(names)}"])) > _LINE:
+            break
+        shown.append(cut)
+    more = len(names) - len(shown)
+    return ", ".join(shown) + (f" +{more}" if more else "")

@@ -39,7 +39,8 @@ def show(
 
     wanted = checked_objective(objective) if objective else None
     found = read.comparison(opened(store), ids.number(number))
-    answers = analyse(found.results().runs, wanted or found.listed.objective)
+    kept = found.results()
+    answers = analyse(kept.runs, wanted or found.listed.objective, anytime=kept.anytime)
     if as_json:
         head = asdict(found.listed) | {"facts": found.facts, "setup": found.setup}
         console.print_json(head | summarise(answers))

@@ -10,7 +10,7 @@ tuned sets a disk again whenever it starts or its profile changes.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -84,25 +84,39 @@ def profiles(names: Iterable[str], roots: Roots) -> dict[str, Section]:
 def influences(queue: Queue, roots: Roots) -> Iterator[Influence]:
     """What the active profiles set of this disk."""
     running = is_running(roots)
-    sections = {
-        title: section
-        for title, section in profiles(active(roots), roots).items()
-        if section.text("enabled", "1").lower() not in ("0", "false", "no")
-    }
-    kinds = {title: section.text("type", title) for title, section in sections.items()}
-    of_disks = [section for title, section in sections.items() if kinds[title] == "disk"]
-    for section in sorted(of_disks, key=_priority):
+    sections = profiles(active(roots), roots)
+    for section, fits in of_disk(queue, sections, roots):
+        why = "" if fits else "whether its devices_udev_regex fits is not known"
+        for name, attribute in _OF_DISK.items():
+            if option := section.options.get(name):
+                yield _made(option, attribute, running, why)
+    for title, section in sections.items():
+        if section.text("type", title) == "sysfs" and _is_enabled(section):
+            yield from _of_sysfs(section, queue, running)
+
+
+def of_disk(
+    queue: Queue, sections: Mapping[str, Section], roots: Roots
+) -> list[tuple[Section, bool]]:
+    """The section that the disk belongs to, and before it those that may be it: whether they fit
+    is not known, which the second value says."""
+    candidates = [
+        section
+        for title, section in sections.items()
+        if section.text("type", title) == "disk" and _is_enabled(section)
+    ]
+    found = []
+    for section in sorted(candidates, key=_priority):
         fits = _fits(section, queue, roots)
         if fits is not False:
-            why = "" if fits else "whether its devices_udev_regex fits is not known"
-            for name, attribute in _OF_DISK.items():
-                if option := section.options.get(name):
-                    yield _made(option, attribute, running, why)
+            found.append((section, fits is True))
         if fits:
             break
-    for title, section in sections.items():
-        if kinds[title] == "sysfs":
-            yield from _of_sysfs(section, queue, running)
+    return found
+
+
+def _is_enabled(section: Section) -> bool:
+    return section.text("enabled", "1").lower() not in ("0", "false", "no")
 
 
 def _priority(section: Section) -> int:

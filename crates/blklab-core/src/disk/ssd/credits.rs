@@ -4,8 +4,12 @@
 //! their data are ready. A plain next-free time would let a transfer that is due late block
 //! one that is due early; with credits per slice each takes what is left where it needs it.
 
-/// Slices kept: what is reserved further ahead than that is not kept apart.
-const SLICES: usize = 8_192;
+/// Slices kept at first, which a processor's first cache holds; twice as many whenever one is
+/// needed whose place is taken by another that is not over yet.
+const SLICES_MIN: usize = 128;
+
+/// Slices kept at most: what is reserved further ahead than that is not kept apart.
+const SLICES_MAX: usize = 8_192;
 
 /// A slice is about as long as the transfer of so many sectors (4 KiB): shorter ones cost
 /// time and tell nothing apart, longer ones let small transfers run into one another.
@@ -30,7 +34,10 @@ impl Slice {
 /// One shared link.
 #[derive(Debug)]
 pub(super) struct Credits {
-    slices: Box<[Slice; SLICES]>,
+    /// A power of two of them, each at its number modulo that.
+    slices: Vec<Slice>,
+    /// Those before it are over.
+    oldest: u32,
     /// A slice lasts 2^this nanoseconds.
     slice_bits: u32,
     /// Nanoseconds per sector, times 2^16.
@@ -42,26 +49,68 @@ impl Credits {
     pub fn new(sector_fx: u64) -> Credits {
         let slice_ns = ((SLICE_SECTORS * sector_fx) >> 16).clamp(1, 1 << 24).next_power_of_two();
         Credits {
-            slices: Box::new([Slice::default(); SLICES]),
+            slices: vec![Slice::default(); SLICES_MIN],
+            oldest: 0,
             slice_bits: slice_ns.trailing_zeros(),
             sector_fx,
             busy_ns: 0,
         }
     }
 
+    #[inline]
+    fn place(&self, number: u64) -> usize {
+        number as usize & (self.slices.len() - 1)
+    }
+
+    /// The place where that slice is or may be put; `None` if another needs it.
+    #[inline]
+    fn free_place(&self, number: u64) -> Option<usize> {
+        let place = self.place(number);
+        let Slice { number: there, used_ns, .. } = self.slices[place];
+        // Numbers are 32 bits wide and lie close together.
+        let over = there == number as u32 || used_ns == 0 || (there.wrapping_sub(self.oldest) as i32) < 0;
+        (over || self.slices.len() == SLICES_MAX).then_some(place)
+    }
+
     /// The slice of that number, empty if nobody has used it yet.
     #[inline]
     fn slice(&mut self, number: u64) -> &mut Slice {
-        let slice = &mut self.slices[number as usize % SLICES];
-        if slice.number != number as u32 {
-            *slice = Slice { number: number as u32, used_ns: 0, full_up_to: 0 };
-        }
-        slice
+        let place = match self.slices[self.place(number)].number == number as u32 {
+            true => self.place(number),
+            false => self.begin(number),
+        };
+        &mut self.slices[place]
     }
 
-    /// Transfer `sectors` from `at` on; when the last byte is over.
+    /// Make an empty slice of that number; where it is.
     #[inline]
-    pub fn transfer(&mut self, at: u64, sectors: u64) -> u64 {
+    fn begin(&mut self, number: u64) -> usize {
+        let place = loop {
+            match self.free_place(number) {
+                Some(place) => break place,
+                None => self.grow(),
+            }
+        };
+        self.slices[place] = Slice { number: number as u32, used_ns: 0, full_up_to: 0 };
+        place
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        let more = vec![Slice::default(); self.slices.len() * 2];
+        for slice in std::mem::replace(&mut self.slices, more) {
+            let place = self.place(u64::from(slice.number));
+            if slice.used_ns > 0 && (slice.number.wrapping_sub(self.oldest) as i32) >= 0 {
+                self.slices[place] = slice;
+            }
+        }
+    }
+
+    /// Transfer `sectors` from `at` on; when the last byte is over. It is `now` or later, and
+    /// nobody will ask for an earlier time.
+    #[inline]
+    pub fn transfer(&mut self, now: u64, at: u64, sectors: u64) -> u64 {
+        self.oldest = (now >> self.slice_bits) as u32;
         let left = (sectors * self.sector_fx) >> 16;
         self.busy_ns += left;
         let bits = self.slice_bits;
@@ -140,11 +189,12 @@ impl Credits {
         let used_ns = 1 << self.slice_bits;
         for offset in 0..count {
             let number = number + offset;
-            let slice = &mut self.slices[number as usize % SLICES];
-            if slice.number == number as u32 {
-                return offset;
+            match self.free_place(number) {
+                Some(place) if self.slices[place].number != number as u32 => {
+                    self.slices[place] = Slice { number: number as u32, used_ns, full_up_to };
+                }
+                _ => return offset,
             }
-            *slice = Slice { number: number as u32, used_ns, full_up_to };
         }
         count
     }
@@ -155,7 +205,8 @@ impl Credits {
     fn shorten(&mut self, first: u64, to: u64) {
         let mut number = first;
         while number < to {
-            let slice = &mut self.slices[number as usize % SLICES];
+            let place = self.place(number);
+            let slice = &mut self.slices[place];
             if slice.number != number as u32 {
                 return;
             }
@@ -177,7 +228,7 @@ mod tests {
         ) {
             // 100 ns per sector.
             let mut link = Credits::new(100 << 16);
-            let ends: Vec<_> = starts.iter().map(|(at, n)| (*at, *n, link.transfer(*at, *n))).collect();
+            let ends: Vec<_> = starts.iter().map(|(at, n)| (*at, *n, link.transfer(0, *at, *n))).collect();
             for (at, n, end) in &ends {
                 prop_assert!(*end >= at + n * 100);
             }
@@ -209,7 +260,7 @@ mod tests {
                     }
                     from = (number + 1) << bits;
                 };
-                prop_assert_eq!(link.transfer(at, sectors), end);
+                prop_assert_eq!(link.transfer(0, at, sectors), end);
             }
         }
     }
@@ -217,7 +268,7 @@ mod tests {
     #[test]
     fn a_transfer_due_late_does_not_block_one_due_early() {
         let mut link = Credits::new(100 << 16);
-        assert_eq!(link.transfer(500_000, 8), 500_800);
-        assert_eq!(link.transfer(10_000, 8), 10_800);
+        assert_eq!(link.transfer(0, 500_000, 8), 500_800);
+        assert_eq!(link.transfer(0, 10_000, 8), 10_800);
     }
 }

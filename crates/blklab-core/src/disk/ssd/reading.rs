@@ -48,7 +48,7 @@ impl Ssd {
             if stripe <= last {
                 let ready = self.ahead[slot].1.max(at);
                 let part = end.min(start + stripe_sectors) - sector.max(start);
-                done = done.max(self.link.transfer(ready, part));
+                done = done.max(self.link.transfer(self.now, ready, part));
             }
         }
         done
@@ -69,7 +69,7 @@ impl Ssd {
             let next = u64::from(unit + units) << self.config.unit_shift;
             let part = next.min(end) - sector;
             let ready = self.read_stripe(at, physical, part);
-            done = done.max(if to_host { self.link.transfer(ready, part) } else { ready });
+            done = done.max(if to_host { self.link.transfer(self.now, ready, part) } else { ready });
             sector = next;
         }
         done
@@ -87,8 +87,8 @@ impl Ssd {
             let ns = self.config.of_page(&self.config.read_ns, unit);
             let in_register = self.dies[index as usize].read(at, ns, 0);
             let channel = &mut self.channels[self.config.channel(index)];
-            let ready = channel.transfer(in_register, next - sector);
-            done = done.max(self.link.transfer(ready, next - sector));
+            let ready = channel.transfer(self.now, in_register, next - sector);
+            done = done.max(self.link.transfer(self.now, ready, next - sector));
             sector = next;
         }
         done
@@ -121,6 +121,6 @@ impl Ssd {
         }
         let ns = self.config.of_page(&self.config.read_ns, physical);
         let in_register = self.dies[index as usize].read(at, ns, self.config.suspend_ns);
-        self.channels[self.config.channel(index)].transfer(in_register, sectors)
+        self.channels[self.config.channel(index)].transfer(self.now, in_register, sectors)
     }
 }

@@ -44,7 +44,7 @@ impl Ssd {
         self.buffer_used += self.buffer_need(write.sector, write.sectors);
         let understood = self.command(now, write.tag);
         self.writer_free = self.writer_free.max(understood) + self.config.write_command_ns;
-        let there = self.link.transfer(self.writer_free, u64::from(write.sectors));
+        let there = self.link.transfer(self.now, self.writer_free, u64::from(write.sectors));
         let key = self.arriving.insert(write) as u32;
         self.ends.push(there + self.config.write_latency_ns, key | ARRIVES);
     }
@@ -57,10 +57,10 @@ impl Ssd {
         while sector < end {
             let unit = (sector >> self.config.unit_shift) as u32;
             let next = (u64::from(unit + 1) << self.config.unit_shift).min(end);
-            let here = self.link.transfer(understood, next - sector);
+            let here = self.link.transfer(self.now, understood, next - sector);
             let index = self.config.die(unit);
             let channel = self.config.channel(index);
-            let at = self.channels[channel].transfer(here, next - sector);
+            let at = self.channels[channel].transfer(self.now, here, next - sector);
             let ns = self.config.of_page(&self.config.program_ns, unit);
             done = done.max(self.dies[index as usize].read(at, ns, 0));
             sector = next;
@@ -137,7 +137,7 @@ impl Ssd {
         let sectors = u64::from(open.units) * self.config.unit_sectors;
         let index = self.config.die(open.first);
         let channel = &mut self.channels[self.config.channel(index)];
-        let ready = channel.transfer(now, sectors);
+        let ready = channel.transfer(self.now, now, sectors);
         self.dies[index as usize].push(Job {
             ready,
             ns: ns + open.reads_ns,

@@ -41,6 +41,12 @@ impl Clock {
         }
     }
 
+    /// No tick has come until `now`.
+    #[inline]
+    pub fn is_in_same_tick(&self, now: Nanos) -> bool {
+        now.0 + BOOTED.0 < self.next_tick
+    }
+
     /// `time_is_before_jiffies`.
     #[inline]
     pub fn is_past(&self, time: Jiffies) -> bool {

@@ -333,6 +333,11 @@ impl Scheduler for Bfq {
     }
 
     #[inline]
+    fn is_settled(&self, now: Nanos) -> bool {
+        self.settled == Some(self.clock.jiffies) && self.clock.is_in_same_tick(now)
+    }
+
+    #[inline]
     fn completed(&mut self, queue: &Queue<'_>, id: RequestId) {
         self.happens(queue.now);
         self.finish(id);

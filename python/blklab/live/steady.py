@@ -1,0 +1,33 @@
+"""Whether a disk that is written to has come to rest, by the definition of "steady state" in
+SNIA's Solid State Storage Performance Test Specification.
+
+Flash that was idle or new writes faster than it can go on writing, until its spare blocks are used
+up. Over a window of five rounds, which are the runs of one scheduler here, the rate is steady if no
+two differ by more than 20 % of their mean, and the straight line through them rises or falls by no
+more than 10 % of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+WINDOW = 5
+RANGE_MAX = 0.20
+SLOPE_MAX = 0.10
+
+
+def unsteady(rates: Sequence[float]) -> str | None:
+    """What speaks against a steady state at the end of `rates`, in the order in which they were;
+    None if nothing does, or if there are fewer than `WINDOW`."""
+    last = np.array(rates[-WINDOW:], np.float64)
+    if len(last) < WINDOW or last.mean() <= 0.0:
+        return None
+    rise = float(np.polyfit(np.arange(WINDOW), last, 1)[0]) * (WINDOW - 1) / float(last.mean())
+    of = f"not in a steady state: its last {WINDOW} runs"
+    if abs(rise) > SLOPE_MAX:
+        return f"{of} became {'slower' if rise < 0 else 'faster'} by more than {SLOPE_MAX:.0%}"
+    if float(np.ptp(last)) > RANGE_MAX * float(last.mean()):
+        return f"{of} differ by more than {RANGE_MAX:.0%}"
+    return None
