@@ -43,6 +43,7 @@ SMALL = {
     "pgbench": "pgbench:scale=1,clients=2,duration_s=2",
     "record-write": "record-write:size_mib=8,record_kib=64,writers=2",
     "sqlite": "sqlite:insertions=20,copies=2",
+    "startup": "startup:starts=2,readers=1,writers=1,size_mib=8",
 }
 """Of each program, what takes about a second."""
 
@@ -166,6 +167,21 @@ def test_pgbench_has_every_transaction_and_its_figure(mounted: Path) -> None:
     assert result.operations_ns.sum() <= 2 * 1.1 * result.duration_ns
     # Each was on the disk when it was over; some share a flush.
     assert result.disk.write_ios >= len(result.operations_ns) / 2
+
+
+def test_a_start_reads_the_command_from_the_disk_each_time(mounted: Path) -> None:
+    once = ran(mounted, "startup:starts=1,readers=0,writers=0")
+    result = ran(mounted, "startup:starts=5,readers=0,writers=0")
+    assert result.figure is not None
+    assert len(result.operations_ns) == 5
+    assert result.figure.value == pytest.approx(result.operations_ns.mean() / 1e9)
+    # Interpreter and modules; nothing of the start before is left.
+    assert once.disk.read_sectors * 512 >= 4 * MIB
+    assert result.disk.read_sectors == pytest.approx(5 * once.disk.read_sectors, rel=0.1)
+    # Others read and write meanwhile.
+    busy = ran(mounted, "startup:starts=2,readers=1,writers=1,size_mib=8")
+    assert busy.disk.write_sectors * 512 >= 8 * MIB
+    assert busy.disk.read_sectors >= 2 * once.disk.read_sectors + 8 * MIB // 512
 
 
 def test_a_server_that_cannot_reach_its_directory_says_so(mounted: Path) -> None:

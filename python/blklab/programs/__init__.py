@@ -24,6 +24,7 @@ NAMES = (
     "pgbench",
     "record-write",
     "sqlite",
+    "startup",
 )
 """In the order in which they are listed; the module has ``_`` for ``-``."""
 
