@@ -44,6 +44,7 @@ SMALL = {
     "record-write": "record-write:size_mib=8,record_kib=64,writers=2",
     "sqlite": "sqlite:insertions=20,copies=2",
     "startup": "startup:starts=2,readers=1,writers=1,size_mib=8",
+    "sysbench-fileio": "sysbench-fileio:size_mib=16,files=4,threads=2,duration_s=1",
 }
 """Of each program, what takes about a second."""
 
@@ -208,6 +209,17 @@ def test_hdparm_reads_the_device_and_needs_one(tmp_path: Path, mounted: Path) ->
     assert 0 < result.figure.value < 1e6
     assert result.disk.read_sectors * 512 >= 100 * MIB
     assert not len(result.operations_ns)
+
+
+def test_sysbench_has_the_sum_of_its_reads_and_writes(mounted: Path) -> None:
+    require("sysbench-fileio")
+    result = ran(mounted, SMALL["sysbench-fileio"])
+    text = result.raw["sysbench.txt"].decode()
+    [reads, writes] = re.findall(r"(?:reads|writes)/s: +([0-9.]+)", text)
+    assert result.figure is not None
+    assert result.figure.value == pytest.approx(float(reads) + float(writes))
+    assert "2 threads" in text or "Number of threads: 2" in text
+    assert "Initializing random number generator from seed (2)" in text
 
 
 @pytest.mark.parametrize(("said", "mib_s"), [("512.50 MB/sec", 512.5), ("800.00 kB/s", 0.78125),

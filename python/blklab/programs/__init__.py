@@ -25,6 +25,7 @@ NAMES = (
     "record-write",
     "sqlite",
     "startup",
+    "sysbench-fileio",
 )
 """In the order in which they are listed; the module has ``_`` for ``-``."""
 
