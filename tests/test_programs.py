@@ -9,6 +9,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -402,6 +403,51 @@ def wait_for(what: object, seconds: float = 30.0) -> None:
     while not what():
         assert time.monotonic() < end_s, "did not happen"
         time.sleep(0.02)
+
+
+def public_python() -> list[str]:
+    """A Python that every user can start, and that finds blklab."""
+    # This one may lie in root's home.
+    code = "import blklab.cli, sys; print(sys.executable)"
+    found = f"/usr/bin/python{sys.version_info.major}.{sys.version_info.minor}"
+    done = subprocess.run(
+        [*NOBODY, *PUBLIC_PATH, found, "-c", code], capture_output=True, text=True, check=False
+    )
+    if done.returncode != 0:
+        pytest.skip(f"no Python that every user can start: {found}: {done.stderr.strip()[-80:]}")
+    return [*PUBLIC_PATH, found]
+
+
+NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+PUBLIC_PATH = ["env", f"PYTHONPATH={':'.join(path for path in sys.path if path)}"]
+
+
+@pytest.mark.parametrize("name", ["sqlite", "pgbench", "startup"])
+def test_an_ordinary_user_runs_programs(name: str) -> None:
+    require(name)
+    with tempfile.TemporaryDirectory() as place:
+        Path(place).chmod(0o755)
+        with loop_device.file_system(Path(place), 768 * MIB) as mounted:
+            own = mounted / "own"
+            own.mkdir()
+            os.chown(own, 65534, 65534)
+            [disk] = targets.find(str(own)).disks
+            (Path("/sys/block") / disk / "queue/scheduler").write_text("none")
+            command = ["compare", "--rig", "live", "--disk", str(own), "--workload", SMALL[name],
+                       "--scheduler", "none", "--repeats", "1", "--out", f"{own}/out",
+                       "--store", f"{own}/store.db", "--json"]  # fmt: skip
+            done = subprocess.run(
+                [*NOBODY, *public_python(), "-m", "blklab", *command],
+                env=os.environ | {"BLKLAB_JOURNAL": f"{own}/journal", "HOME": str(own)},
+                cwd=own,
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            assert done.returncode == 0, done.stderr
+            [row] = json.loads(done.stdout)["cells"][0]["ranking"]
+            assert row["figure"]["estimate"] > 0
+            assert not list(own.glob(".blklab-*"))
 
 
 LONG = {
