@@ -83,6 +83,7 @@ function ranking(cell) {
 
 function cdf(cell) {
   const names = Object.keys(cell.cdf);
+  if (!names.length) return without("cdf", `How long do ${cell.operation} take?`, "No latency is known.");
   const traces = names.map((name) => ({
     type: "scatter", mode: "lines", name: plain(name), x: cell.cdf[name].latency, y: cell.cdf[name].tail,
     line: { color: ofScheduler(name), dash: dash(name), width: 2.5 },
@@ -202,6 +203,7 @@ function processLegend(cell, figure) {
 
 function position(cell, key, name, title, note, unit) {
   if (cell.unmeasured.queue) return without(name, title, cell.unmeasured.queue);
+  if (!Object.values(cell.stories).some((story) => story[key].t.length)) return without(name, title, "No command of the disk is known.");
   const used = processesOf(cell);
   const points = (story) => used.flatMap((process) => [0, 1].map((write) => {
     const trace = story[key];
