@@ -10,7 +10,7 @@ PROGRAMS := blklab-disk blklab-guest
 PROGRAM_DIR := python/blklab/bin
 # Real fio as the reference for job files and output; Chromium to look at the report; PostgreSQL
 # as a store; the rest builds a kernel. The command, and the package where that is called otherwise.
-TEST_PACKAGES := fio blkparse:blktrace chromium pg_ctlcluster:postgresql gcc make flex bison bc patch xz:xz-utils
+TEST_PACKAGES := fio blkparse:blktrace chromium pg_ctlcluster:postgresql hdparm dbench sysbench gcc make flex bison bc patch xz:xz-utils
 
 .PHONY: help compare setup test test-packages check test-rust test-python docs verify bench wheel clean
 

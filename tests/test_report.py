@@ -21,6 +21,7 @@ from blklab.compare.measurement import from_json
 from blklab.compare.plan import plan
 from blklab.compare.store import Results
 from blklab.report import payload
+from blklab.result import Figure
 from tests.test_comparison import Plausible, setup
 
 HOSTILE = "</script><script>window.hacked=1</script><b onmouseover='x'>\u2028&amp;\"'"
@@ -210,6 +211,38 @@ def test_a_browser_says_why_a_picture_is_missing(tmp_path: Path) -> None:
     document, drawn = opened(tmp_path, page(unmeasured("read_bytes")))
     assert drawn == PICTURES - {"rate", "latency"}
     assert document.count("<span>Not measured: of fio itself") == 2
+
+
+@needs_chromium
+@pytest.mark.parametrize("operation", ["operation", None])
+def test_a_program_has_its_figure_and_no_pictures_of_processes(
+    tmp_path: Path, operation: str | None
+) -> None:
+    kept = results()
+    none: dict[str, list[int]] = {"issued_ns": [], "completed_ns": [], "queued_ns": [], "op": [],
+                                  "sector": [], "process": []}  # fmt: skip
+    runs = tuple(
+        replace(
+            run,
+            figure=Figure(2.0 + run.repeat, "s", higher_is_better=False),
+            latencies={operation: next(iter(run.latencies.values()))} if operation else {},
+            story=run.story
+            and replace(
+                run.story,
+                jobs=(),
+                series={"in_flight_milli": run.story.series["in_flight_milli"]},
+                overview=none,
+                detail=none,
+            ),
+        )
+        for run in kept.runs
+    )
+    document, drawn = opened(tmp_path, page(Results(kept.setup, runs)))
+    assert "figure, s: less is better" in document
+    assert ("p99 of operations" in document) == bool(operation)
+    assert drawn == {"ranking", "depth", *(["cdf"] if operation else [])}
+    assert document.count("<span>No command of the disk is known.</span>") == 2
+    assert document.count("<span>Not measured: a program that is not fio") == 2
 
 
 @needs_chromium

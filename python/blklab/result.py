@@ -12,7 +12,7 @@ import numpy as np
 
 from blklab.histogram import Histogram, Ints
 from blklab.tables import Table
-from blklab.units import duration_text, rate_text
+from blklab.units import duration_text, number_text, rate_text
 
 DIRECTIONS = ("read", "write", "trim")
 KERNEL_PROCESS = -1
@@ -211,9 +211,22 @@ class Decisions(Table):
         return f"Decisions({len(self.at_ns)})"
 
 
+@dataclass(frozen=True)
+class Figure:
+    """What a program that is not fio gives as its result: the one thing it is ranked by."""
+
+    value: float
+    unit: str
+    """``rows/s``, ``s``, ..."""
+    higher_is_better: bool
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Result:
-    """Everything one run of one job file on one disk under one scheduler has measured."""
+    """Everything one run of one job file on one disk under one scheduler has measured.
+
+    Of a program that is not fio there are no `jobs`, but a `figure`.
+    """
 
     duration_ns: int
     jobs: tuple[Job, ...]
@@ -234,6 +247,10 @@ class Result:
     """The device's settings and state before the run, as plain data; None on modelled disks."""
     device_after: Mapping[str, Any] | None = None
     """The same after it."""
+    figure: Figure | None = None
+    """Of a program that is not fio."""
+    operations_ns: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    """How long each of its operations took; empty where it does not tell."""
 
     def histogram(self, direction: str) -> Histogram:
         """Completion latencies of all jobs in one direction."""
@@ -259,7 +276,8 @@ class Result:
         return rows
 
     def __repr__(self) -> str:
-        head = f"Result({len(self.jobs)} jobs, {duration_text(self.duration_ns)})"
+        what = f"{len(self.jobs)} jobs" if self.figure is None else figure_text(self.figure)
+        head = f"Result({what}, {duration_text(self.duration_ns)})"
         return "\n".join([head, *("  " + "  ".join(row) for row in self._rows())])
 
     def _repr_html_(self) -> str:
@@ -267,13 +285,39 @@ class Result:
             "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>"
             for row in self._rows()
         )
-        caption = f"{len(self.jobs)} jobs, {duration_text(self.duration_ns)} of virtual time"
+        what = f"{len(self.jobs)} jobs" if self.figure is None else figure_text(self.figure)
+        time = "" if self.device_before else " of virtual time"
+        caption = html.escape(f"{what}, {duration_text(self.duration_ns)}{time}")
         heads = "".join(
             f"<th>{name}</th>" for name in ("job", "direction", "throughput", "IOPS", "p50", "p99")
         )
         return (
             f"<table><caption>{caption}</caption>"
             f"<thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>"
+        )
+
+    @staticmethod
+    def of_program(
+        figure: Figure, operations_ns: Ints, duration_ns: int, raw: Mapping[str, bytes]
+    ) -> Result:
+        """Of a program that is not fio; what the disk did meanwhile is the rig's to tell."""
+        none = np.zeros(0, np.int64)
+
+        def table(kind: Any, *skip: str) -> dict[str, Ints]:
+            return {f.name: none for f in fields(kind) if f.name not in skip}
+
+        trace = Trace(1, **table(Trace, "stride"))
+        return Result(
+            duration_ns=duration_ns,
+            jobs=(),
+            disk=DiskCounters(**{f.name: 0 for f in fields(DiskCounters)}),
+            series=Series(1, **table(Series, "interval_ns")),
+            overview=trace,
+            detail=trace,
+            decisions=Decisions(**table(Decisions)),
+            raw=raw,
+            figure=figure,
+            operations_ns=operations_ns,
         )
 
     @staticmethod
@@ -303,6 +347,11 @@ class Result:
             detail_left_out=summary.get("detail_left_out", 0),
             decisions_left_out=summary.get("decisions_left_out"),
         )
+
+
+def figure_text(figure: Figure) -> str:
+    """``412 rows/s``."""
+    return f"{number_text(figure.value)} {figure.unit}"
 
 
 class _Column(Protocol):

@@ -6,9 +6,10 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
+from blklab import programs
 from blklab.catalogue import Entry
 from blklab.disks import DISKS
-from blklab.errors import InputError
+from blklab.errors import InputError, nearest
 from blklab.rigs import Disk
 from blklab.workloads import WORKLOADS
 
@@ -48,9 +49,17 @@ def host(changes: Iterable[str]) -> dict[str, int]:
 
 
 def workload(spec: str | os.PathLike[str]) -> Entry:
-    """A workload's name, or a job file's path."""
+    """A workload's name, a job file's path, or ``program:parameter=value,...``."""
     text = os.fspath(spec)
-    return WORKLOADS.read(Path(text)) if Path(text).is_file() else WORKLOADS.find(text)
+    if Path(text).is_file():
+        return WORKLOADS.read(Path(text))
+    name = text.partition(":")[0]
+    paths = WORKLOADS.paths()
+    if name in programs.NAMES and text not in paths:
+        return programs.entry(text)
+    if text in paths or text.endswith(WORKLOADS.suffix) or os.sep in text:
+        return WORKLOADS.find(text)
+    raise InputError(f"no workload '{text}'{nearest(name, [*paths, *programs.NAMES])}")
 
 
 def on_kernel(scheduler: str) -> tuple[str, str | None]:

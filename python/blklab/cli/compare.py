@@ -49,7 +49,8 @@ def compare(
     workload: Annotated[
         list[str] | None,
         typer.Option(
-            help="Workload: name or any .fio file; repeatable. "
+            help="Workload: name, any .fio file, or with --rig live a program: "
+            "sqlite[:parameter=value,...]; repeatable. "
             f"[default: {', '.join(defaults.WORKLOADS)}]",
             autocompletion=complete.workload,
         ),

@@ -71,12 +71,21 @@ def show_cells(analysis: Analysis, out: Console) -> None:
 
 
 def _ranking(cell: Cell) -> Any:
-    heads = ("scheduler", "MB/s", "IOPS", "mean", "p50", "p99", "p99.9", "spread")
+    heads = (
+        "scheduler",
+        cell.unit,
+        "disk IOPS" if cell.is_program else "IOPS",
+        "mean",
+        "p50",
+        "p99",
+        "p99.9",
+        "spread",
+    )
     rows = table(*heads, right=range(1, len(heads)))
     for row in cell.rows:
         rows.add_row(
             safe(row.scheduler),
-            number_text(row.bytes_per_s.estimate / 1e6),
+            number_text(row.rate.estimate),
             number_text(row.ios_per_s),
             duration_text(row.mean_ns),
             *(duration_text(value) for value in row.percentiles_ns),

@@ -14,9 +14,10 @@ def disk(incomplete: str) -> list[str]:
 
 def workload(incomplete: str) -> list[str]:
     """Workloads by name."""
+    from blklab.programs import NAMES
     from blklab.workloads import WORKLOADS
 
-    return _beginning(WORKLOADS.paths(), incomplete)
+    return _beginning([*WORKLOADS.paths(), *NAMES], incomplete)
 
 
 def study(incomplete: str) -> list[str]:

@@ -78,10 +78,11 @@ def explain(
     from blklab.explain import summary, window
     from blklab.explain.timeline import build
     from blklab.files import check_directory, write_together
-    from blklab.rigs import Experiment, sim
+    from blklab.rigs import Experiment, check_workload, sim
     from blklab.rigs import rig as rig_of
 
     model, entry = specs.disk(disk), specs.workload(job)
+    check_workload(rig, entry)
     asked = window.parse(from_, until)
     wanted = window.check_processes(
         process or (), sim.describe_job(entry, ignore_unsupported), str(entry.path)

@@ -51,9 +51,10 @@ def fio(
 ) -> None:
     """Run one fio job file once and print what fio prints."""
     from blklab import fio as formats
-    from blklab import specs
+    from blklab import programs, specs
     from blklab.cli import console
     from blklab.cli.progress import watching
+    from blklab.errors import InputError
     from blklab.files import write_whole
     from blklab.fio.status import report
     from blklab.rigs import Experiment, sim
@@ -63,6 +64,11 @@ def fio(
     place = rig_of(rig, options(kernel, driver, cache, write_device, overwrite))
     model = place.find_disk(disk)
     entry = specs.workload(job)
+    if programs.is_program(entry):
+        raise InputError(
+            f"{entry.name}: is no job of fio's; to run it once: blklab compare --rig live "
+            f"--workload {entry.name} --scheduler NAME --repeats 1 --disk DIRECTORY"
+        )
     experiment = Experiment(
         entry, model, scheduler, seed, specs.host(host or ()), ignore_unsupported
     )

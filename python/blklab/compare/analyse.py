@@ -13,13 +13,19 @@ from blklab.statistics import Interval, Verdict, decide, median_interval, spread
 
 OBJECTIVES = ("throughput", "latency", "both")
 OBJECTIVE_TEXT = {
-    "throughput": "bytes per second, reads and writes together",
-    "latency": "99th percentile of the latency of reads, else of fsync, else of writes",
-    "both": "geometric mean of the two ratios: as much faster as it is quicker to answer",
+    "throughput": "bytes per second, reads and writes together; of programs their own figure",
+    "latency": "99th percentile of the latency of reads, else of fsync, else of writes; of "
+    "programs that of their operations",
+    "both": "geometric mean of the two ratios: as much faster as it is quicker to answer; of "
+    "programs without latencies their figure",
 }
-OPERATION_TEXT = {"read": "reads", "sync": "fsyncs", "write": "writes", "trim": "trims", "": "-"}
+OPERATION_TEXT = {"read": "reads", "sync": "fsyncs", "write": "writes", "trim": "trims",
+                  "operation": "operations", "": "-"}  # fmt: skip
 # Who waits: a reader for its data, a writer for its fsync, only then for the write call.
-_WAITED_FOR = ("read", "sync", "write", "trim")
+_WAITED_FOR = ("read", "sync", "write", "trim", "operation")
+
+MB_S = "MB/s"
+"""10^6 bytes per second."""
 
 Runs: TypeAlias = Mapping[str, Sequence[Measurement]]
 """By scheduler, in the order of repeats."""
@@ -30,6 +36,8 @@ class Row:
     """One scheduler on one disk under one load: medians over the repeats."""
 
     scheduler: str
+    rate: Interval
+    """Throughput, or a program's figure, in the cell's unit."""
     bytes_per_s: Interval
     ios_per_s: float
     mean_ns: float
@@ -37,7 +45,7 @@ class Row:
     """At `PERCENTILES`."""
     p99: Interval
     spread: float
-    """Of throughput over the repeats: largest over smallest, less one."""
+    """Of `rate` over the repeats: largest over smallest, less one."""
     histogram: Histogram
     """Of all repeats together."""
 
@@ -56,6 +64,12 @@ class Cell:
     """By objective; None where nothing was measured."""
     interval_coverage: float
     """What the intervals of the rows cover."""
+    unit: str = MB_S
+    """Of the rows' `rate`."""
+    higher_is_better: bool = True
+    """Of the rows' `rate`."""
+    is_program: bool = False
+    """Whether the rates are figures of a program that is not fio."""
 
 
 @dataclass(frozen=True)
@@ -113,18 +127,31 @@ def _scores(runs: Runs, operation: str, objective: str) -> dict[str, list[float]
     """Per scheduler and run, a figure of which more is better; None if there is none."""
 
     def score(measurement: Measurement) -> float:
-        rate = measurement.bytes_per_s
-        if objective == "throughput":
+        figure = measurement.figure
+        rate = measurement.bytes_per_s if figure is None else figure.value
+        if figure is not None and not figure.higher_is_better:
+            rate = 1.0 / rate if rate > 0 else 0.0
+        if objective == "throughput" or not operation:
             return rate
         p99_ns = measurement.latencies[operation].percentiles_ns[PERCENTILES.index(99.0)]
         # A latency of zero is one below the clock's nanosecond.
         quick = 1.0 / max(p99_ns, 1)
         return quick if objective == "latency" else math.sqrt(rate * quick)
 
-    if not operation:
+    if not operation and (objective == "latency" or not _are_programs(runs)):
         return None
     scores = {name: [score(m) for m in several] for name, several in runs.items()}
     return scores if all(s > 0 for several in scores.values() for s in several) else None
+
+
+def rate_of(measurement: Measurement) -> float:
+    """Throughput in `MB_S`, or a program's figure in its own unit."""
+    figure = measurement.figure
+    return measurement.bytes_per_s / 1e6 if figure is None else figure.value
+
+
+def _are_programs(runs: Runs) -> bool:
+    return all(one.figure is not None for several in runs.values() for one in several)
 
 
 def _decide(per_load: Sequence[dict[str, list[float]] | None], anytime: bool) -> Verdict | None:
@@ -154,7 +181,18 @@ def _cell(
         rows.sort(key=lambda row: -centre[row.scheduler])
     _, coverage = median_interval([m.bytes_per_s for m in next(iter(runs.values()))])
     verdicts = {name: _decide([_scores(runs, operation, name)], anytime) for name in OBJECTIVES}
-    return Cell(disk, workload, operation, tuple(rows), verdicts, coverage)
+    figure = next(iter(runs.values()))[0].figure
+    return Cell(
+        disk,
+        workload,
+        operation,
+        tuple(rows),
+        verdicts,
+        coverage,
+        MB_S if figure is None else figure.unit,
+        figure is None or figure.higher_is_better,
+        figure is not None,
+    )
 
 
 def _row(scheduler: str, runs: Sequence[Measurement], operation: str) -> Row:
@@ -164,10 +202,11 @@ def _row(scheduler: str, runs: Sequence[Measurement], operation: str) -> Row:
         return median_interval(values)[0] if values else Interval(math.nan, math.nan, math.nan)
 
     columns = [[latency.percentiles_ns[i] for latency in latencies] for i in range(3)]
-    rates = [run.bytes_per_s for run in runs]
+    rates = [rate_of(run) for run in runs]
     return Row(
         scheduler,
         middle(rates),
+        middle([run.bytes_per_s for run in runs]),
         middle([run.ios_per_s for run in runs]).estimate,
         middle([latency.mean_ns for latency in latencies]).estimate,
         tuple(middle(column).estimate for column in columns),

@@ -6,8 +6,9 @@ import platform
 from dataclasses import asdict
 from typing import Any
 
+from blklab import programs
 from blklab.compare.plan import Setup
-from blklab.rigs import Rig, sim
+from blklab.rigs import Rig, check_workload, sim
 from blklab.workloads import summary
 
 _NOT_OURS: dict[str, Any] = {
@@ -21,6 +22,8 @@ _ONLY_THERE = {"unit": "", "help": "a tunable of the kernel that blklab does not
 def describe(setup: Setup, place: Rig) -> dict[str, Any]:
     """Plain data. InputError if a disk, a job file or a scheduler is wrong: all are checked
     here, before anything runs."""
+    for job in setup.workloads:
+        check_workload(place.name, job)
     known = {info["name"]: info for info in sim.schedulers()}
     return {
         "rig": place.name,
@@ -47,7 +50,9 @@ def describe(setup: Setup, place: Rig) -> dict[str, Any]:
                 "name": job.name,
                 "summary": summary(job.text),
                 "text": job.text,
-                "ignored": sim.ignored_options(job, setup.ignore_unsupported),
+                "ignored": []
+                if programs.is_program(job)
+                else sim.ignored_options(job, setup.ignore_unsupported),
             }
             for job in setup.workloads
         ],

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from blklab.histogram import Histogram
+from blklab.histogram import Histogram, Ints
 from blklab.result import DIRECTIONS, Job
 
 PERCENTILES = (50.0, 99.0, 99.9)
@@ -51,6 +51,20 @@ def latencies(jobs: Sequence[Job]) -> dict[str, Latency]:
                 tuple(folded.count.tolist()),
             )
     return found
+
+
+def latency_of(took_ns: Ints) -> Latency:
+    """Of operations that took so long each; there is at least one."""
+    value_ns, count = np.unique(took_ns, return_counts=True)
+    hist = Histogram(value_ns, count.astype(np.int64))
+    folded = hist.folded()
+    return Latency(
+        len(took_ns),
+        float(took_ns.mean()),
+        tuple(hist.percentiles(PERCENTILES).tolist()),
+        tuple(folded.value_ns.tolist()),
+        tuple(folded.count.tolist()),
+    )
 
 
 def io_seconds(jobs: Sequence[Job]) -> float:

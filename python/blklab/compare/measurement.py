@@ -17,16 +17,17 @@ from blklab.compare.jobs import (
     service_from_json,
     service_of,
 )
-from blklab.compare.latencies import PERCENTILES, Latency, io_seconds, latencies
+from blklab.compare.latencies import PERCENTILES, Latency, io_seconds, latencies, latency_of
 from blklab.compare.plan import Planned
 from blklab.histogram import Ints
-from blklab.result import DIRECTIONS, Result, Series, Trace
+from blklab.result import DIRECTIONS, Figure, Result, Series, Trace
 from blklab.tables import Table
 
 __all__ = ["PERCENTILES", "Latency", "Measurement", "Story", "from_json", "measure"]
 
 TRACE_COMMANDS = 2000
 """Commands of each trace that are kept: as many as a picture has room for."""
+_SECTOR_BYTES = 512
 
 
 @dataclass(frozen=True)
@@ -55,9 +56,12 @@ class Measurement:
     seed: int
     duration_ns: int
     bytes_per_s: float
+    """Of the jobs; of a program that is not fio, what the disk moved meanwhile."""
     ios_per_s: float
+    """The same."""
     latencies: dict[str, Latency]
-    """By operation: ``read``, ``sync`` (fsync and fdatasync), ``write``, ``trim``."""
+    """By operation: ``read``, ``sync`` (fsync and fdatasync), ``write``, ``trim``; ``operation``
+    of a program that is not fio."""
     disk_counters: dict[str, int]
     story: Story | None
     """Of the first repeat only."""
@@ -67,12 +71,14 @@ class Measurement:
     """Where there are several."""
     service: Service | None = None
     """See :func:`blklab.compare.jobs.service_of`."""
+    figure: Figure | None = None
+    """Of a program that is not fio: what it is ranked by."""
 
 
 def measure(planned: Planned, result: Result) -> Measurement:
     """The plain data of a run."""
-    seconds = io_seconds(result.jobs)
-    parts = [job.direction(name) for job in result.jobs for name in DIRECTIONS]
+    bytes_per_s, ios_per_s = _rates(result)
+    own = result.operations_ns
     return Measurement(
         planned.disk.label,
         planned.workload.name,
@@ -80,15 +86,29 @@ def measure(planned: Planned, result: Result) -> Measurement:
         planned.repeat,
         planned.experiment.seed,
         result.duration_ns,
-        sum(part.bytes for part in parts) / seconds if seconds else 0.0,
-        sum(part.ios for part in parts) / seconds if seconds else 0.0,
-        latencies(result.jobs),
+        bytes_per_s,
+        ios_per_s,
+        latencies(result.jobs) | ({"operation": latency_of(own)} if len(own) else {}),
         asdict(result.disk),
         _story(result) if planned.repeat == 0 else None,
         result.notes,
         figures_of_jobs(result),
         service_of(result),
+        result.figure,
     )
+
+
+def _rates(result: Result) -> tuple[float, float]:
+    """Bytes and I/Os per second."""
+    if result.figure is None:
+        seconds = io_seconds(result.jobs)
+        parts = [job.direction(name) for job in result.jobs for name in DIRECTIONS]
+        moved, ios = sum(part.bytes for part in parts), sum(part.ios for part in parts)
+    else:
+        seconds, disk = result.duration_ns / 1e9, result.disk
+        moved = (disk.read_sectors + disk.write_sectors) * _SECTOR_BYTES
+        ios = disk.read_ios + disk.write_ios
+    return (moved / seconds, ios / seconds) if seconds else (0.0, 0.0)
 
 
 def from_json(document: dict[str, Any]) -> Measurement:
@@ -101,6 +121,8 @@ def from_json(document: dict[str, Any]) -> Measurement:
     kept["latencies"] = latencies_from_json(document["latencies"])
     kept["jobs"] = jobs_from_json(kept.get("jobs", ()))
     kept["service"] = service_from_json(kept.get("service"))
+    figure = kept.get("figure")
+    kept["figure"] = None if figure is None else Figure(**figure)
     story = document["story"]
     kept["story"] = None if story is None else Story(**story | {"jobs": tuple(story["jobs"])})
     return Measurement(**kept)

@@ -29,16 +29,19 @@ def _cell(cell: Cell) -> dict[str, Any]:
         "disk": cell.disk,
         "workload": cell.workload,
         "latency_of": cell.operation or None,
+        "figure_unit": cell.unit if cell.is_program else None,
+        "figure_higher_is_better": cell.higher_is_better if cell.is_program else None,
         "interval_coverage": cell.interval_coverage,
-        "ranking": [_row(row) for row in cell.rows],
+        "ranking": [_row(row, cell) for row in cell.rows],
         "verdicts": {name: _verdict(verdict, name) for name, verdict in cell.verdicts.items()},
     }
 
 
-def _row(row: Row) -> dict[str, Any]:
+def _row(row: Row, cell: Cell) -> dict[str, Any]:
     percentiles = zip(PERCENTILES, row.percentiles_ns, strict=True)
     return {
         "scheduler": row.scheduler,
+        "figure": _interval(row.rate) if cell.is_program else None,
         "bytes_per_s": _interval(row.bytes_per_s),
         "ios_per_s": row.ios_per_s,
         "latency_mean_ns": _known(row.mean_ns),

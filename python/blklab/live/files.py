@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+import shutil
 import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,6 +26,9 @@ from blklab.units import size_text
 KIND = "files"
 """Of its records."""
 PREFIX = ".blklab-"
+WORK = "work"
+"""What a program that is not fio has for itself in there, and may fill as it likes."""
+_MODES = (0o700, 0o711)
 
 KEEP_FREE = 0.10
 """Of a file system, at least: it slows down when it is nearly full, and others write too."""
@@ -58,6 +62,18 @@ class LaidFiles:
                     f"{shown(str(self.directory.parent))}: a test file of {size_text(size)} could "
                     f"not be written: {error.strerror}"
                 ) from error
+
+    @contextlib.contextmanager
+    def work(self, *, others: bool) -> Iterator[Path]:
+        """A new directory of a program's own; all that is in it goes when the ``with`` ends. If
+        `others`, other users may pass through to what is theirs in it."""
+        self.directory.chmod(_MODES[others])
+        place = self.directory / WORK
+        place.mkdir(mode=_MODES[others])
+        try:
+            yield place
+        finally:
+            shutil.rmtree(place)
 
     def path(self, number: int) -> Path:
         """Of one file."""
@@ -124,10 +140,13 @@ def _remove(place: Path, journal: Journal, key: str) -> list[str]:
         return [f"{shown(str(place))}: not removed: {error.strerror}"]
     try:
         found = os.fstat(handle)
-        if found.st_uid != os.geteuid() or stat.S_IMODE(found.st_mode) != 0o700:  # noqa: PLR2004
+        if found.st_uid != os.geteuid() or stat.S_IMODE(found.st_mode) not in _MODES:
             return [f"{shown(str(place))}: not removed: it is not the directory that was made"]
         for name in filter(str.isdecimal, os.listdir(handle)):  # noqa: PTH208 (of a handle)
             os.unlink(name, dir_fd=handle)
+        with contextlib.suppress(FileNotFoundError):
+            # It follows no symbolic link.
+            shutil.rmtree(WORK, dir_fd=handle)
         place.rmdir()
     except OSError as error:
         return [f"{shown(str(place))}: not removed: {error.strerror}"]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from blklab import _core
 from blklab.devices.text import shown
@@ -25,6 +25,10 @@ where there is no room."""
 _JOB, _OUTPUT = "job.fio", "fio.json"
 # fio's own words of what is wrong stand behind them.
 _FIO = "fio: "
+
+
+Files: TypeAlias = list[tuple[Path, int, int]]
+"""Path, first byte, length."""
 
 
 @dataclass(frozen=True)
@@ -91,8 +95,8 @@ class Load:
         ends_ns = self.told["ends_by_ns"]
         return None if ends_ns is None else ends_ns / 1e9
 
-    def places(self, laid: LaidFiles | None) -> list[tuple[Path, int, int]]:
-        """Where each file lies: path, first byte, length."""
+    def places(self, laid: LaidFiles | None) -> Files:
+        """Where each file lies."""
         if laid is not None:
             return [(laid.path(number), 0, size) for number, size in enumerate(self.sizes)]
         return [
@@ -101,10 +105,17 @@ class Load:
         ]
 
     def run(
-        self, program: Program, directory: Path, laid: LaidFiles | None, *, warm: bool
+        self,
+        program: Program,
+        directory: Path,
+        laid: LaidFiles | None,
+        begin: Callable[[Files], None],
+        *,
+        warm: bool,
     ) -> tuple[Result, float]:
         """fio's result, and the CPU time that it took in s. What fio reads and writes lies in
-        `directory`. RunError with fio's own words if it fails."""
+        `directory`; `begin` is told its files right before it runs. RunError with fio's own words
+        if it fails."""
         (directory / _JOB).write_text(self._text(laid, warm=warm))
         command = [
             "fio",
@@ -113,6 +124,7 @@ class Load:
             f"--output={directory / _OUTPUT}",
             str(directory / _JOB),
         ]
+        begin(self.places(laid))
         # Relative to there, the names of files are numbers.
         ended = program.run(command, directory if laid is None else laid.directory)
         text = _read(directory / _OUTPUT)

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import os
 import resource
 import shutil
+import signal
 import subprocess
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,6 +35,8 @@ class Ended:
     stderr: str
     cpu_s: float
     """User and system time of the program and its children."""
+    stdout: str = ""
+    """Of a program that waits for us, from then on."""
 
 
 def check_there() -> None:
@@ -63,8 +67,15 @@ class Program:
         self._lock = threading.Lock()
         self._killed = False
 
-    def run(self, command: Sequence[str], directory: Path) -> Ended:
-        """Run it in `directory` to its end. KeyboardInterrupt if it was killed by `kill`."""
+    def run(
+        self, command: Sequence[str], directory: Path, begin: Callable[[], None] | None = None
+    ) -> Ended:
+        """Run it in `directory` to its end. KeyboardInterrupt if it was killed by `kill`.
+
+        With `begin` it is one that writes a line when it is ready, and waits for one: `begin` is
+        called in between.
+        """
+        pipe = subprocess.DEVNULL if begin is None else subprocess.PIPE
         deadly = ("setpriv", "--pdeathsig", "KILL", "--")
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         with self._lock:
@@ -73,8 +84,8 @@ class Program:
             self._process = subprocess.Popen(
                 [*deadly, *confined(), *command],
                 cwd=directory,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
+                stdin=pipe,
+                stdout=pipe,
                 stderr=subprocess.PIPE,
                 text=True,
                 errors="replace",
@@ -83,19 +94,44 @@ class Program:
             )
         process = self._process
         try:
-            _, stderr = process.communicate()
+            # An empty line: it has failed, and says why on stderr.
+            if begin is not None and process.stdout is not None and process.stdout.readline():
+                begin()
+            stdout, stderr = process.communicate(None if begin is None else "go\n")
         finally:
-            process.kill()
+            _end(process)
             process.wait()
         if self._killed:
             raise KeyboardInterrupt
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         cpu_s = (after.ru_utime + after.ru_stime) - (before.ru_utime + before.ru_stime)
-        return Ended(process.returncode, stderr, cpu_s)
+        return Ended(process.returncode, stderr, cpu_s, stdout or "")
 
     def kill(self) -> None:
         """End it and all its children; if it has not begun, it does not."""
         with self._lock:
             self._killed = True
-            if self._process is not None and self._process.poll() is None:
-                self._process.kill()
+            if self._process is not None:
+                _end(self._process)
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    """Kill it and all of its children; of a PID namespace, all have gone when it has ended.
+
+    ``unshare`` waits for the first process of the namespace, which ends after all others.
+    """
+    if process.poll() is not None:
+        return
+    first = _children(process.pid) if confined() else []
+    for pid in first:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    if not first:
+        process.kill()
+
+
+def _children(pid: int) -> list[int]:
+    """Empty too where the kernel does not tell (``CONFIG_PROC_CHILDREN``)."""
+    with contextlib.suppress(OSError, ValueError):
+        return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    return []

@@ -84,6 +84,8 @@ def _cell(
         "operation": OPERATION_TEXT[cell.operation],
         "verdict": sentence(cell.verdicts[objective], objective),
         "unit": unit,
+        "rate": f"{'figure' if cell.is_program else 'throughput'}, {cell.unit}: "
+        f"{'more' if cell.higher_is_better else 'less'} is better",
         "rotational": rotational,
         "jobs": list(jobs),
         "unmeasured": _unmeasured(found.values()),
@@ -113,7 +115,9 @@ def _unmeasured(runs: Collection[Measurement]) -> dict[str, str]:
         )
 
     reasons = {}
-    if missing("read_bytes"):
+    if any(run.figure is not None for run in runs):
+        reasons["processes"] = "Not measured: a program that is not fio is not followed over time."
+    elif missing("read_bytes"):
         reasons["processes"] = "Not measured: of fio itself, only direct I/O is followed over time."
     if missing("in_flight_milli"):
         reasons["queue"] = "Not measured: there were more events of the block layer than room."
@@ -135,12 +139,13 @@ def _most_telling(analysis: Analysis) -> int:
 def _titles(cell: Cell) -> dict[str, str]:
     """A title says what the picture shows, so that it is understood before it is read."""
     titles = {}
-    by_rate = sorted(cell.rows, key=lambda row: row.bytes_per_s.estimate)
-    low, high = (number_text(row.bytes_per_s.estimate / 1e6) for row in (by_rate[0], by_rate[-1]))
+    by_rate = sorted(cell.rows, key=lambda row: row.rate.estimate)
+    low, high = (number_text(row.rate.estimate) for row in (by_rate[0], by_rate[-1]))
+    name = "Figure" if cell.is_program else "Throughput"
     titles["throughput"] = (
-        f"Throughput: {high} MB/s, whoever schedules"
+        f"{name}: {high} {cell.unit}, whoever schedules"
         if low == high
-        else f"Throughput: from {low} ({by_rate[0].scheduler}) to {high} MB/s "
+        else f"{name}: from {low} ({by_rate[0].scheduler}) to {high} {cell.unit} "
         f"({by_rate[-1].scheduler})"
     )
     if cell.operation:
@@ -159,10 +164,10 @@ def _titles(cell: Cell) -> dict[str, str]:
 
 
 def _row(row: Row, unit_ns: float) -> dict[str, Any]:
-    rate = row.bytes_per_s
+    rate = row.rate
     return {
         "scheduler": row.scheduler,
-        "rate": _digits([v / 1e6 for v in (rate.estimate, rate.low, rate.high)]),
+        "rate": _digits([rate.estimate, rate.low, rate.high]),
         "p99": _digits([v / unit_ns for v in (row.p99.estimate, row.p99.low, row.p99.high)]),
     }
 

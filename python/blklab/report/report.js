@@ -74,7 +74,7 @@ function ranking(cell) {
   const height = (wide ? 1 : 2) * (90 + 34 * names.length);
   draw("ranking", cell.titles.throughput + ". " + cell.titles.latency + ".", "Dot: median of the repeats; bar: its interval.",
     [trace("rate", { xaxis: "x", yaxis: "y" }), trace("p99", { xaxis: "x2", yaxis: "y2" })], {
-      xaxis: { ...zero, domain: wide ? [0, 0.46] : [0, 1], anchor: "y", title: { text: "throughput, MB/s: more is better" } },
+      xaxis: { ...zero, domain: wide ? [0, 0.46] : [0, 1], anchor: "y", title: { text: cell.rate } },
       xaxis2: { ...zero, domain: wide ? [0.54, 1] : [0, 1], anchor: "y2", title: { text: `p99 of ${cell.operation}, ${cell.unit}: less is better` } },
       yaxis: { domain: wide ? [0, 1] : [0.64, 1] },
       yaxis2: { domain: wide ? [0, 1] : [0, 0.36], anchor: "x2", showticklabels: !wide },
@@ -83,6 +83,7 @@ function ranking(cell) {
 
 function cdf(cell) {
   const names = Object.keys(cell.cdf);
+  if (!names.length) return without("cdf", `How long do ${cell.operation} take?`, "No latency is known.");
   const traces = names.map((name) => ({
     type: "scatter", mode: "lines", name: plain(name), x: cell.cdf[name].latency, y: cell.cdf[name].tail,
     line: { color: ofScheduler(name), dash: dash(name), width: 2.5 },
@@ -202,6 +203,7 @@ function processLegend(cell, figure) {
 
 function position(cell, key, name, title, note, unit) {
   if (cell.unmeasured.queue) return without(name, title, cell.unmeasured.queue);
+  if (!Object.values(cell.stories).some((story) => story[key].t.length)) return without(name, title, "No command of the disk is known.");
   const used = processesOf(cell);
   const points = (story) => used.flatMap((process) => [0, 1].map((write) => {
     const trace = story[key];

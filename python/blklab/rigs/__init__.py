@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
+from blklab import programs
 from blklab.catalogue import Entry
 from blklab.errors import InputError, nearest
 
@@ -108,6 +109,8 @@ class Known:
     """``module:class``."""
     options: tuple[str, ...] = ()
     """Options of the commands, and with underscores keyword arguments of the class."""
+    programs: bool = False
+    """Whether it runs programs too that are not fio."""
 
 
 RIGS = {
@@ -117,6 +120,7 @@ RIGS = {
         "a real disk of this machine",
         "blklab.rigs.live:LiveRig",
         options=("cache", "write-device", "overwrite"),
+        programs=True,
     ),
 }
 
@@ -128,6 +132,16 @@ def check(name: str) -> None:
     """InputError if there is no such rig."""
     if name not in RIGS:
         raise InputError(f"--rig: no rig '{name}'{nearest(name, RIGS)}")
+
+
+def check_workload(name: str, workload: Entry) -> None:
+    """InputError if the rig of that name cannot run it."""
+    if programs.is_program(workload) and not RIGS[name].programs:
+        able = " or ".join(f"--rig {other}" for other, known in RIGS.items() if known.programs)
+        raise InputError(
+            f"{workload.name}: is a real program; --rig {name} runs fio's jobs only, programs "
+            f"need {able}"
+        )
 
 
 def rig(name: str, options: Mapping[str, str | None] | None = None) -> Rig:

@@ -24,7 +24,7 @@ from blklab.errors import InputError, RunError, nearest
 from blklab.kernel import cache, outcome, scheduler
 from blklab.kernel.boot import Guest, TimeTravel, boot
 from blklab.result import DIRECTIONS, Result
-from blklab.rigs import Experiment, sim
+from blklab.rigs import Experiment, check_workload, sim
 from blklab.rigs.modelled import ModelledDisks
 from blklab.specs import on_kernel
 
@@ -163,6 +163,7 @@ class KernelRig(ModelledDisks):
         """``guest.json``, and the guest's memory in MiB."""
         chosen = scheduler.parse(experiment.scheduler)
         host = self.check_host(experiment.host)
+        check_workload(self.name, experiment.job)
         job = sim.describe_job(experiment.job, experiment.ignore_unsupported)
         limits = sim.describe_disk(experiment.disk)["limits"]
         requests = _requests(chosen.name, limits)

@@ -1,4 +1,4 @@
-"""The `live` rig: this machine's kernel and a real disk, with real fio.
+"""The `live` rig: this machine's kernel and a real disk, with real fio or another real program.
 
 `--disk` names a directory, where test files are made that nobody misses, or a device. The
 schedulers are set on the whole disks below it. Each run begins from the settings that the disks
@@ -19,6 +19,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from blklab import programs
 from blklab.catalogue import Entry
 from blklab.devices import queue
 from blklab.devices.text import shown
@@ -29,8 +30,9 @@ from blklab.live import danger, describe, files, left, steady, surroundings, tar
 from blklab.live.borrowed import Borrowed, borrowing
 from blklab.live.counters import Sampler
 from blklab.live.journal import Journal, default_directory
-from blklab.live.load import Load, room_of
+from blklab.live.load import Files, Load, room_of
 from blklab.live.program import Program, check_there, confined
+from blklab.live.program_load import ProgramLoad
 from blklab.live.signals import Signals
 from blklab.result import DIRECTIONS, Result
 from blklab.rigs import Disk, Experiment
@@ -130,7 +132,7 @@ class LiveRig:
                 targets = {path: target.find(path) for path in by_path}
                 rooms = {path: room_of(found) for path, found in targets.items()}
                 loads = {
-                    path: [Load.of(one, targets[path], rooms[path]) for one in several]
+                    path: [_load(one, targets[path], rooms[path]) for one in several]
                     for path, several in by_path.items()
                 }
                 for path, found in targets.items():
@@ -166,25 +168,27 @@ class LiveRig:
             return self._run(experiment, place)
 
     def _run(self, experiment: Experiment, place: Place) -> Result:
-        load = Load.of(experiment, place.target, place.room_bytes)
+        load = _load(experiment, place.target, place.room_bytes)
         notes = []
         if place.borrowed is not None:
             chosen = _parsed(experiment.scheduler)
             notes = place.borrowed.use(chosen.name, _texts(chosen))
         set_to = _settings(place.target)
-        self._fix_cache(load, place)
-        before = surroundings.snapshot(place.target)
-        with (
-            tempfile.TemporaryDirectory(prefix="blklab-run-") as name,
-            Sampler(place.target.disks) as sampler,
-        ):
-            self._began_s = time.monotonic()
-            self._ends_s = load.ends_s
+        watch = _Watch(place.target)
+        with tempfile.TemporaryDirectory(prefix="blklab-run-") as name, watch:
+
+            def begin(places: Files) -> None:
+                self._fix_cache(places)
+                watch.begin()
+                self._began_s = time.monotonic()
+                self._ends_s = load.ends_s
+
             result, cpu_s = load.run(
-                self._program, Path(name), place.laid, warm=self._cache == "warm"
+                self._program, Path(name), place.laid, begin, warm=self._cache == "warm"
             )
             self._began_s = None
             after = surroundings.snapshot(place.target)
+        before = watch.before
         if place.borrowed is not None:
             place.borrowed.check_still(set_to)
         now = _settings(place.target)
@@ -196,7 +200,7 @@ class LiveRig:
         return replace(
             result,
             disk=after.disks.since(before.disks).of_disk(),
-            series=sampler.series(direct=load.is_direct),
+            series=watch.sampler.series(direct=load.is_direct),
             notes=tuple(notes),
             device_before=before.to_json(set_to),
             device_after=after.to_json(now),
@@ -205,13 +209,12 @@ class LiveRig:
     def _unsteady(self, experiment: Experiment, result: Result) -> str | None:
         """Whether the runs of this load under this scheduler have not come to rest yet."""
         which = (str(experiment.disk.file.path), experiment.job.name, experiment.scheduler)
-        moved = sum(job.direction(name).bytes for job in result.jobs for name in DIRECTIONS)
         rates = self._rates.setdefault(which, [])
-        rates.append(moved / max(result.duration_ns, 1))
+        rates.append(_rate(result))
         return steady.unsteady(rates)
 
     def _check_writes(
-        self, found: target.Target, loads: Sequence[Load], stack: contextlib.ExitStack
+        self, found: target.Target, loads: Sequence[Load | ProgramLoad], stack: contextlib.ExitStack
     ) -> None:
         if found.device is None:
             return
@@ -221,18 +224,54 @@ class LiveRig:
         alone = writes and self._overwrite is None
         stack.enter_context(danger.kept(found.device, alone=alone))
 
-    def _fix_cache(self, load: Load, place: Place) -> None:
-        places = load.places(place.laid)
+    def _fix_cache(self, places: Files) -> None:
         if self._cache == "warm":
             page_cache.make_warm(places)
         else:
             page_cache.make_cold([path for path, _, _ in places])
 
 
+class _Watch:
+    """How things stand when a run begins, and the disks' counters from there to the end."""
+
+    before: surroundings.Snapshot
+
+    def __init__(self, found: target.Target) -> None:
+        self._target = found
+        self._stack = contextlib.ExitStack()
+        self.sampler = Sampler(found.disks)
+
+    def begin(self) -> None:
+        """The run begins."""
+        self.before = surroundings.snapshot(self._target)
+        self._stack.enter_context(self.sampler)
+
+    def __enter__(self) -> _Watch:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+
+def _load(experiment: Experiment, found: target.Target, room: int) -> Load | ProgramLoad:
+    if programs.is_program(experiment.job):
+        return ProgramLoad.of(experiment, found, room)
+    return Load.of(experiment, found, room)
+
+
 def _parsed(spec: str) -> scheduler.Scheduler:
     if "@" in spec:
         raise InputError(f"scheduler '{spec}': a kernel of its own needs --rig kernel")
     return scheduler.parse(spec)
+
+
+def _rate(result: Result) -> float:
+    """Of which more is faster: bytes in time, or a program's figure."""
+    figure = result.figure
+    if figure is not None:
+        return figure.value if figure.higher_is_better else 1.0 / figure.value
+    moved = sum(job.direction(name).bytes for job in result.jobs for name in DIRECTIONS)
+    return moved / max(result.duration_ns, 1)
 
 
 def _settings(found: target.Target) -> dict[str, dict[str, str]]:
@@ -284,7 +323,7 @@ def _check_as_it_is(
                 )
 
 
-def _sizes(loads: Sequence[Load]) -> list[int]:
+def _sizes(loads: Sequence[Load | ProgramLoad]) -> list[int]:
     count = max(len(load.sizes) for load in loads)
     return [
         max(load.sizes[number] for load in loads if number < len(load.sizes))
@@ -292,7 +331,9 @@ def _sizes(loads: Sequence[Load]) -> list[int]:
     ]
 
 
-def _announce(found: target.Target, loads: Sequence[Load], tell: Callable[[str], None]) -> None:
+def _announce(
+    found: target.Target, loads: Sequence[Load | ProgramLoad], tell: Callable[[str], None]
+) -> None:
     """How long it will take, as far as that can be known beforehand."""
     known = [load.ends_s for load in loads if load.ends_s is not None]
     total_s = sum(known) + _BETWEEN_S * len(loads)
@@ -301,8 +342,8 @@ def _announce(found: target.Target, loads: Sequence[Load], tell: Callable[[str],
     if len(known) < len(loads):
         lasts = f"{lasts} and what {len(loads) - len(known)} of them need that have no runtime"
     first = ""
-    if found.device is None:
+    if sum(_sizes(loads)):
         first = f", after {size_text(sum(_sizes(loads)))} of test files have been written"
     tell(f"{runs}: {lasts}{first}")
     if not confined():
-        tell("a killed blklab may leave fio running to its end: no PID namespaces for this user")
+        tell("a killed blklab may leave a program running: no PID namespaces for this user")

@@ -14,7 +14,7 @@ from blklab import _core
 from blklab.catalogue import Entry
 from blklab.errors import InputError, RunError
 from blklab.result import Result
-from blklab.rigs import Disk, Experiment
+from blklab.rigs import Disk, Experiment, check_workload
 from blklab.rigs.modelled import ModelledDisks
 
 _TOO_LARGE = "seed or host value: out of range; 64 bits are what there is"
@@ -42,6 +42,7 @@ class SimRig(ModelledDisks):
 
     def run(self, experiment: Experiment) -> Result:
         """Simulate without the GIL; see :class:`blklab.rigs.Rig`."""
+        check_workload(self.name, experiment.job)
         job, disk, window = experiment.job, experiment.disk, experiment.window
         try:
             run = _core.simulate(

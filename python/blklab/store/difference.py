@@ -17,6 +17,7 @@ from typing import Any
 
 from blklab.compare.analyse import waited_for
 from blklab.compare.measurement import PERCENTILES, Measurement
+from blklab.result import Figure
 from blklab.statistics import MATTERS, Interval, independent_ratio, median_interval, ratio
 from blklab.store.read import Comparison
 
@@ -56,6 +57,9 @@ class Pair:
     bytes_per_s: Gap | None
     """None if a run has no throughput."""
     p99_ns: Gap | None
+    figure: Gap | None = None
+    """Of a program that is not fio: what it is ranked by."""
+    figure_unit: str | None = None
 
 
 @dataclass(frozen=True)
@@ -147,6 +151,10 @@ def _pair(key: _Key, ours: Sequence[Measurement], theirs: Sequence[Measurement])
     def p99(runs: Sequence[Measurement]) -> list[float]:
         return [float(max(run.latencies[operation].percentiles_ns[_P99], 1)) for run in runs]
 
+    figures = [[run.figure for run in side if run.figure] for side in (ours, theirs)]
+    units = {figure.unit for side in figures for figure in side}
+    alike = len(units) == 1 and [len(side) for side in figures] == [len(ours), len(theirs)]
+    mine, other = ([figure.value for figure in side] for side in figures)
     rates = ([run.bytes_per_s for run in ours], [run.bytes_per_s for run in theirs])
     return Pair(
         *key,
@@ -155,7 +163,13 @@ def _pair(key: _Key, ours: Sequence[Measurement], theirs: Sequence[Measurement])
         paired,
         _gap(*rates, paired) if all(rate > 0 for side in rates for rate in side) else None,
         _gap(p99(ours), p99(theirs), paired) if operation else None,
+        _gap(mine, other, paired) if alike and _are_positive(figures) else None,
+        units.pop() if alike else None,
     )
+
+
+def _are_positive(figures: Sequence[Sequence[Figure]]) -> bool:
+    return all(figure.value > 0 for side in figures for figure in side)
 
 
 def _gap(ours: Sequence[float], theirs: Sequence[float], paired: bool) -> Gap:

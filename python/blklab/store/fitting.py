@@ -20,7 +20,8 @@ _INT_MAX = 2**53
 _RATE_MAX = 1e18
 _DEPTH_MAX = 50
 _TRACE = ("queued_ns", "issued_ns", "completed_ns", "sector", "sectors", "op", "process")
-_OPERATIONS = ("read", "sync", "write", "trim")
+_OPERATIONS = ("read", "sync", "write", "trim", "operation")
+_UNIT_CHARACTERS_MAX = 40
 _COUNTERS = ("read_ios", "write_ios")
 
 
@@ -115,6 +116,14 @@ def _measured(run: Measurement) -> Iterator[str]:
     for name in ("bytes_per_s", "ios_per_s"):
         if not 0 <= getattr(run, name) <= _RATE_MAX:
             yield f"{name}: beyond what is possible"
+    if run.figure is not None:
+        if not (math.isfinite(run.figure.value) and 0 <= run.figure.value <= _RATE_MAX):
+            yield "figure.value: beyond what is possible"
+        if (
+            not 0 < len(run.figure.unit) <= _UNIT_CHARACTERS_MAX
+            or not run.figure.unit.isprintable()
+        ):
+            yield "figure.unit: no unit"
     yield from _latencies("latencies", run.latencies)
     if not _are_counts(run.disk_counters.values()) or any(
         name not in run.disk_counters for name in _COUNTERS

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from blklab import programs
 from blklab.compare.plan import Setup
 from blklab.errors import InputError
 from blklab.rigs import sim
@@ -42,8 +43,14 @@ class Request:
 
 
 def fingerprints(setup: Setup) -> tuple[str, ...]:
-    """Of what each job file says, with its variables and includes put in."""
-    jobs = (sim.describe_job(job, setup.ignore_unsupported) for job in setup.workloads)
+    """Of what each job file says, with its variables and includes put in; of programs their
+    parameters."""
+    jobs = (
+        dict(programs.chosen(job).values)
+        if programs.is_program(job)
+        else sim.describe_job(job, setup.ignore_unsupported)
+        for job in setup.workloads
+    )
     return tuple(sha256(packing.encode(job)).hexdigest() for job in jobs)
 
 

@@ -11,7 +11,7 @@ from blklab.compare.measurement import PERCENTILES
 from blklab.errors import InputError
 from blklab.store.read import Comparison
 
-OPERATIONS = ("read", "write", "sync", "trim")
+OPERATIONS = ("read", "write", "sync", "trim", "operation")
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """What a spreadsheet would take for something to compute."""
 
@@ -38,6 +38,9 @@ def rows(several: Sequence[Comparison], *, histograms: bool) -> Iterator[dict[st
                 "duration_ns": measured.duration_ns,
                 "bytes_per_s": measured.bytes_per_s,
                 "ios_per_s": measured.ios_per_s,
+                "figure": measured.figure and measured.figure.value,
+                "figure_unit": measured.figure and measured.figure.unit,
+                "figure_higher_is_better": measured.figure and measured.figure.higher_is_better,
             }
             for operation in OPERATIONS:
                 latency = measured.latencies.get(operation)
@@ -90,7 +93,8 @@ def _schema(arrow: Any) -> Any:
     fields = [("comparison", whole), *((name, text) for name in texts), ("repeat", whole)]
     fields += [("seed", text), ("number", whole), ("begun_at", text), ("ended_at", text)]
     fields += [("duration_ns", whole), ("bytes_per_s", arrow.float64())]
-    fields += [("ios_per_s", arrow.float64())]
+    fields += [("ios_per_s", arrow.float64()), ("figure", arrow.float64())]
+    fields += [("figure_unit", text), ("figure_higher_is_better", arrow.bool_())]
     for operation in OPERATIONS:
         fields += [(f"{operation}_ios", whole), (f"{operation}_mean_ns", arrow.float64())]
         fields += [(f"{operation}_p{percent:g}_ns", whole) for percent in PERCENTILES]

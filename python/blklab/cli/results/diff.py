@@ -64,15 +64,21 @@ def _print(found: Difference) -> None:
         latency = f"latency of {OPERATION_TEXT.get(pairs[0].operation, '-')}"
         out.print()
         out.print(Text(console.safe(f"{disk}, {workload} ({latency})"), style="bold"))
+        program_unit = pairs[0].figure_unit
+        unit = program_unit or "MB/s"
         table = console.table(
-            "scheduler", "A MB/s", "B MB/s", "B/A", "A p99", "B p99", "B/A",
+            "scheduler", f"A {unit}", f"B {unit}", "B/A", "A p99", "B p99", "B/A",
             right=range(1, 7),
         )  # fmt: skip
         table.columns[0].min_width = min(_NAME, max(len(pair.scheduler) for pair in pairs))
         for pair in pairs:
             table.add_row(
                 Text(console.safe(pair.scheduler)),
-                *_cells(pair.bytes_per_s, lambda value: number_text(value / 1e6)),
+                *(
+                    _cells(pair.figure, number_text)
+                    if program_unit
+                    else _cells(pair.bytes_per_s, lambda value: number_text(value / 1e6))
+                ),
                 *_cells(pair.p99_ns, duration_text),
             )
         out.print(table)

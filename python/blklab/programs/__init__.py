@@ -1,0 +1,84 @@
+"""Real programs as workloads: one file each with a `PROGRAM`, and one line in `NAMES`.
+
+On the command line ``sqlite`` or ``sqlite:insertions=100,copies=2``. In an experiment stands a
+text of the same form as a job file's, so that it is kept, shown and compared like one:
+``program=NAME``, then each parameter with its value. No fio job file begins so: there, what is
+not in a section is an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+
+from blklab.catalogue import Entry
+from blklab.errors import InputError, nearest
+from blklab.programs.program import Program
+
+NAMES = (
+    "dbench",
+    "hdparm",
+    "kernel-tree",
+    "pgbench",
+    "record-write",
+    "sqlite",
+    "startup",
+    "sysbench-fileio",
+)
+"""In the order in which they are listed; the module has ``_`` for ``-``."""
+
+_HEAD = "program="
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A program with its parameters."""
+
+    program: Program
+    values: Mapping[str, int]
+    """Of every parameter."""
+
+
+def known(name: str) -> Program:
+    """The program of that name. InputError if there is none."""
+    if name not in NAMES:
+        raise InputError(f"no program '{name}'{nearest(name, NAMES)}")
+    found: Program = import_module(f"{__name__}.{name.replace('-', '_')}").PROGRAM
+    return found
+
+
+def entry(spec: str) -> Entry:
+    """``name:parameter=value,...`` as a workload. InputError if it is wrong."""
+    name, colon, changes = spec.partition(":")
+    program = known(name)
+    given = {}
+    for change in changes.split(",") if colon else []:
+        key, equals, value = change.partition("=")
+        if not (key.strip() and equals and value.strip()):
+            raise InputError(f"{name}: expected parameter=value behind ':', found '{change}'")
+        if key.strip() in given:
+            raise InputError(f"{name}: '{key.strip()}' is given twice")
+        given[key.strip()] = value.strip()
+    values = program.check(given)
+    lines = [f"# {program.summary}", f"{_HEAD}{name}"]
+    lines += [f"{key}={value}" for key, value in values.items()]
+    return Entry(spec, Path(spec), "\n".join(lines) + "\n")
+
+
+def is_program(workload: Entry) -> bool:
+    """Whether it is none of fio's job files."""
+    return any(line.startswith(_HEAD) for line in _lines(workload)[:1])
+
+
+def chosen(workload: Entry) -> Chosen:
+    """What an `entry` names. InputError if there is no such program now, or parameter."""
+    head, *rest = _lines(workload)
+    program = known(head.removeprefix(_HEAD))
+    return Chosen(program, program.check(dict(line.split("=", 1) for line in rest)))
+
+
+def _lines(workload: Entry) -> list[str]:
+    lines = (line.strip() for line in workload.text.splitlines())
+    return [line for line in lines if line and not line.startswith("#")]

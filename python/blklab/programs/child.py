@@ -1,0 +1,61 @@
+"""The process in which a program is run: ``python -m blklab.programs.child ORDER``.
+
+ORDER is JSON: the workload's ``text``, ``seed``, ``directory``, ``device`` or null. When all is
+ready, it writes the line ``ready`` and waits for one; then it measures, and writes JSON: ``value``,
+``took_ns``, ``raw``, ``duration_ns`` and ``cpu_s``. If something fails, one line on stderr.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import sys
+import time
+from pathlib import Path
+
+from blklab.catalogue import Entry
+from blklab.errors import BlklabError
+from blklab.programs import chosen
+from blklab.programs.place import Place
+
+READY = "ready"
+
+
+def main(order_text: str) -> None:
+    """Do what the order says."""
+    order = json.loads(order_text)
+    what = chosen(Entry("", Path(), order["text"]))
+    os.chdir(order["directory"])
+    device = order["device"] and Path(order["device"])
+    place = Place(Path(order["directory"]), device, order["seed"])
+    measure = what.program.begin(what.values, place)
+    print(READY, flush=True)
+    if not sys.stdin.readline():
+        # Who waits for us has gone.
+        return
+    cpu_s, start_ns = _cpu_s(), time.monotonic_ns()
+    outcome = measure()
+    duration_ns = time.monotonic_ns() - start_ns
+    answer = {
+        "value": outcome.value,
+        "took_ns": outcome.took_ns,
+        "raw": dict(outcome.raw),
+        "duration_ns": duration_ns,
+        "cpu_s": _cpu_s() - cpu_s,
+    }
+    print(json.dumps(answer), flush=True)
+
+
+def _cpu_s() -> float:
+    both = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(usage.ru_utime + usage.ru_stime for usage in both)
+
+
+if __name__ == "__main__":
+    try:
+        main(sys.argv[1])
+    except BlklabError as error:
+        sys.exit(str(error))
+    except (OSError, MemoryError) as error:
+        sys.exit(f"{getattr(error, 'strerror', None) or error or type(error).__name__}")

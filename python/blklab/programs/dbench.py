@@ -1,0 +1,49 @@
+"""What a file server does for N clients, as dbench plays it.
+
+dbench repeats the file operations of a recorded session (its own `client.txt`), once for each
+client, and tells MB/s of what was read and written, most of it in the page cache; the recording's
+flushes are carried out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from blklab.errors import RunError
+from blklab.programs.place import Place, last_line
+from blklab.programs.program import Outcome, Parameter, Program, Values
+
+_THROUGHPUT = re.compile(r"^Throughput ([0-9.]+) MB/sec", re.MULTILINE)
+_CLIENT_BYTES = 64 << 20
+"""Twice what the session of one client has at most on the disk."""
+
+
+def begin(values: Values, place: Place) -> Callable[[], Outcome]:
+    """dbench makes its files itself."""
+    command = ["dbench", "-D", str(place.directory), "-t", str(values["duration_s"])]
+    return lambda: _outcome(place.run([*command, str(values["clients"])]))
+
+
+def _outcome(text: str) -> Outcome:
+    found = _THROUGHPUT.search(text)
+    if found is None:
+        raise RunError(f"dbench: {last_line(text, 0)}")
+    return Outcome(float(found[1]), raw={"dbench.txt": text})
+
+
+PROGRAM = Program(
+    name="dbench",
+    summary="dbench: a file server with N clients",
+    unit="MB/s",
+    higher_is_better=True,
+    operation="",
+    needs={"dbench": "dbench"},
+    parameters=(
+        Parameter("clients", 8, 1, 1024, "", "a process each"),
+        Parameter("duration_s", 30, 5, 86_400, "s", "of which it leaves out the first fifth"),
+    ),
+    begin=begin,
+    room_bytes=lambda values: values["clients"] * _CLIENT_BYTES,
+    duration_s=lambda values: float(values["duration_s"]),
+)

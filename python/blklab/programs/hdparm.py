@@ -1,0 +1,45 @@
+"""The whole device read in order, as `hdparm -tT` does it.
+
+What `-t` times is some three seconds of reads through the page cache from the device's beginning,
+which hdparm itself has emptied; that is the figure. `-T`, cached reads, says how fast the memory
+is, whatever the scheduler; it is kept beside it in what hdparm wrote. hdparm writes MB where it
+means 2^20 bytes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from blklab.errors import RunError
+from blklab.programs.place import Place, last_line
+from blklab.programs.program import Outcome, Program, Values
+
+_BUFFERED = re.compile(r"buffered disk reads:.*=\s*([0-9.]+)\s*(kB|MB|GB)/s")
+_MIB = {"kB": 1 / 1024, "MB": 1.0, "GB": 1024.0}
+
+
+def begin(_: Values, place: Place) -> Callable[[], Outcome]:
+    """Nothing has to be made ready."""
+    return lambda: _outcome(place.run(["hdparm", "-tT", str(place.device)]))
+
+
+def _outcome(text: str) -> Outcome:
+    found = _BUFFERED.search(text)
+    if found is None:
+        raise RunError(f"hdparm: {last_line(text, 0)}")
+    return Outcome(float(found[1]) * _MIB[found[2]], raw={"hdparm.txt": text})
+
+
+PROGRAM = Program(
+    name="hdparm",
+    summary="hdparm -tT: a device read in order, through the page cache",
+    unit="MiB/s",
+    higher_is_better=True,
+    operation="",
+    needs={"hdparm": "hdparm"},
+    parameters=(),
+    begin=begin,
+    duration_s=lambda _: 7.0,
+    on_device=True,
+)

@@ -1,0 +1,98 @@
+"""What a program says of itself: parameters, needs, its figure, how it is run."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from blklab.errors import InputError, nearest
+from blklab.programs.place import Place
+
+Values: TypeAlias = Mapping[str, int]
+"""Of every parameter."""
+
+_NUMBER = re.compile(r"[0-9]{1,18}")
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A whole number that can be set."""
+
+    name: str
+    default: int
+    low: int
+    high: int
+    unit: str
+    """Empty if it is a count."""
+    help: str
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run has given."""
+
+    value: float
+    """In the program's unit."""
+    took_ns: tuple[int, ...] = ()
+    """How long each operation took, where the program tells of each."""
+    raw: Mapping[str, str] = field(default_factory=dict)
+    """What programs have written, by a file's name."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """See `blklab.programs`."""
+
+    name: str
+    summary: str
+    unit: str
+    """Of its figure: ``rows/s``."""
+    higher_is_better: bool
+    operation: str
+    """Of what latencies are known: ``an insertion``; empty if of nothing."""
+    needs: Mapping[str, str]
+    """Programs, and Debian's packages that have them."""
+    parameters: tuple[Parameter, ...]
+    begin: Callable[[Values, Place], Callable[[], Outcome]]
+    """Make ready what is to be there; what it returns is what is measured."""
+    room_bytes: Callable[[Values], int] = lambda _: 0
+    """The most that it puts into its directory."""
+    duration_s: Callable[[Values], float | None] = lambda _: None
+    """How long it runs, where that is known beforehand."""
+    on_device: bool = False
+    """It reads from the device itself and has no directory."""
+    other_user: bool = False
+    """It starts programs as another user, if we are root."""
+    find: Callable[[str], str | None] = shutil.which
+    """Where a program of `needs` is."""
+
+    def missing(self) -> str:
+        """What there is not, and what to type; empty if it can run."""
+        absent = [name for name in self.needs if self.find(name) is None]
+        if not absent:
+            return ""
+        packages = " ".join(dict.fromkeys(self.needs[name] for name in absent))
+        return f"needs {', '.join(absent)}: apt-get install {packages}"
+
+    def check(self, given: Mapping[str, str]) -> dict[str, int]:
+        """All parameters, with those `given`. InputError if one is wrong."""
+        known = {parameter.name: parameter for parameter in self.parameters}
+        for name in given:
+            if name not in known:
+                raise InputError(f"{self.name}: no parameter '{name}'{nearest(name, known)}")
+        return {
+            name: self._value(parameter, given[name]) if name in given else parameter.default
+            for name, parameter in known.items()
+        }
+
+    def _value(self, parameter: Parameter, text: str) -> int:
+        low, high = parameter.low, parameter.high
+        if not _NUMBER.fullmatch(text) or not low <= int(text) <= high:
+            unit = f" {parameter.unit}" if parameter.unit else ""
+            raise InputError(
+                f"{self.name}: {parameter.name}: expected {low} to {high}{unit}, found '{text}'"
+            )
+        return int(text)

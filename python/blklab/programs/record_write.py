@@ -1,0 +1,87 @@
+"""A large file written record by record, then fsync: an equivalent of IOzone's write test.
+
+IOzone's `-i 0 -r RECORD -s SIZE -e` does the same: a new file, one `write` for each record, in
+order, with the fsync counted. Ours is not IOzone: data cannot be compressed, each writer has a file
+of its own, and the latency of each record is kept.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+import time
+from collections.abc import Callable
+from itertools import chain
+
+from blklab.programs.place import Place
+from blklab.programs.program import Outcome, Parameter, Program, Values
+
+_KIB = 1024
+_BLOCKS = 8
+"""Records with other data, written in turn."""
+
+
+def begin(values: Values, place: Place) -> Callable[[], Outcome]:
+    """What is to be written is drawn before."""
+    return lambda: _measure(values, place)
+
+
+def _measure(values: Values, place: Place) -> Outcome:
+    record = values["record_kib"] * _KIB
+    count = max(values["size_mib"] * _KIB * _KIB // record, 1)
+    draw = random.Random(place.seed)
+    blocks = [draw.randbytes(record) for _ in range(_BLOCKS)]
+    took_ns: list[list[int]] = [[] for _ in range(values["writers"])]
+    failed: list[OSError] = []
+
+    def write(number: int) -> None:
+        try:
+            _write(place.directory / str(number), blocks, count, took_ns[number])
+        except OSError as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=write, args=[number]) for number in range(len(took_ns))]
+    start_ns = time.perf_counter_ns()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    seconds = (time.perf_counter_ns() - start_ns) / 1e9
+    if failed:
+        raise failed[0]
+    written = record * count * len(threads)
+    return Outcome(written / seconds / 1e6, tuple(chain.from_iterable(took_ns)))
+
+
+def _write(path: os.PathLike[str], blocks: list[bytes], count: int, took_ns: list[int]) -> None:
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        for number in range(count):
+            block = blocks[number % len(blocks)]
+            start_ns = time.perf_counter_ns()
+            # A file system without room takes a part before it says so.
+            left = memoryview(block)
+            while left:
+                left = left[os.write(handle, left) :]
+            took_ns.append(time.perf_counter_ns() - start_ns)
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+PROGRAM = Program(
+    name="record-write",
+    summary="a large file written record by record, then fsync (as IOzone's write test)",
+    unit="MB/s",
+    higher_is_better=True,
+    operation="writing a record, as far as the page cache",
+    needs={},
+    parameters=(
+        Parameter("size_mib", 1024, 1, 1 << 20, "MiB", "of each file"),
+        Parameter("record_kib", 64, 1, 65536, "KiB", "of each write"),
+        Parameter("writers", 1, 1, 64, "", "files side by side, a thread each"),
+    ),
+    begin=begin,
+    room_bytes=lambda values: values["writers"] * (values["size_mib"] + 1) * _KIB * _KIB,
+)

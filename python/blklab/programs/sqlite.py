@@ -1,0 +1,96 @@
+"""Rows put into an SQLite database, each in a transaction of its own.
+
+What desktops and phones do all day: a commit is a few small writes, and fsync behind each of them.
+The comparisons that people quote time it this way (Phoronix's SQLite test). The table has an index;
+`synchronous` is FULL, SQLite's own default. Each copy has a database file of its own and inserts
+side by side with the others. SQLite is the one that this Python has.
+"""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+import threading
+import time
+from collections.abc import Callable
+from itertools import chain
+
+from blklab.errors import RunError
+from blklab.programs.place import Place
+from blklab.programs.program import Outcome, Parameter, Program, Values
+
+_INDEX_VALUES = 1 << 30
+_ROW_EXTRA_BYTES = 200
+"""Of a row in the table and the index with half-empty pages; an estimate on the safe side."""
+_FIXED_BYTES = 8 << 20
+"""A log of SQLite grows to 4 MiB before it is folded in, and is not larger without one."""
+
+
+def begin(values: Values, place: Place) -> Callable[[], Outcome]:
+    """Make the databases."""
+    files = [str(place.directory / f"{number}.db") for number in range(values["copies"])]
+    for file in files:
+        with _opened(file) as database:
+            database.execute(f"PRAGMA journal_mode={'WAL' if values['wal'] else 'DELETE'}")
+            database.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, key INTEGER, row BLOB)")
+            database.execute("CREATE INDEX of_key ON t (key)")
+        database.close()
+    return lambda: _measure(values, place.seed, files)
+
+
+def _measure(values: Values, seed: int, files: list[str]) -> Outcome:
+    took_ns: list[list[int]] = [[] for _ in files]
+    failed: list[sqlite3.Error] = []
+
+    def insert(number: int) -> None:
+        draw = random.Random(f"{seed} {number}")
+        try:
+            database = _opened(files[number])
+            for _ in range(values["insertions"]):
+                row = (draw.randrange(_INDEX_VALUES), draw.randbytes(values["row_bytes"]))
+                start_ns = time.perf_counter_ns()
+                database.execute("INSERT INTO t (key, row) VALUES (?, ?)", row)
+                took_ns[number].append(time.perf_counter_ns() - start_ns)
+            database.close()
+        except sqlite3.Error as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=insert, args=[number]) for number in range(len(files))]
+    start_ns = time.perf_counter_ns()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    seconds = (time.perf_counter_ns() - start_ns) / 1e9
+    if failed:
+        raise RunError(f"SQLite: {failed[0]}")
+    every = tuple(chain.from_iterable(took_ns))
+    return Outcome(len(every) / seconds, every)
+
+
+def _opened(file: str) -> sqlite3.Connection:
+    # Without a transaction of the module's own, each statement is one.
+    database = sqlite3.connect(file, isolation_level=None)
+    database.execute("PRAGMA synchronous=FULL")
+    return database
+
+
+PROGRAM = Program(
+    name="sqlite",
+    summary="SQLite: insertions, each in a transaction of its own",
+    unit="rows/s",
+    higher_is_better=True,
+    operation="an insertion",
+    needs={},
+    parameters=(
+        Parameter("insertions", 1000, 1, 1_000_000, "", "of each copy"),
+        Parameter("copies", 1, 1, 64, "", "databases side by side, a thread each"),
+        Parameter("row_bytes", 100, 1, 1_000_000, "bytes", "that cannot be compressed, a row"),
+        Parameter("wal", 0, 0, 1, "", "1: a write-ahead log, instead of a rollback journal"),
+    ),
+    begin=begin,
+    room_bytes=lambda values: (
+        values["copies"]
+        * (2 * values["insertions"] * (values["row_bytes"] + _ROW_EXTRA_BYTES) + _FIXED_BYTES)
+    ),
+)

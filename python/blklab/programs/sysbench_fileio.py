@@ -1,0 +1,61 @@
+"""sysbench's fileio test: random reads and writes of 16 KiB, three to two, with fsync now and then.
+
+sysbench writes the files out, then its threads work on them through the page cache and fsync all
+files after each 100 requests (its defaults). The figure is reads and writes together in a second;
+what it says of latencies is kept in its output.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from blklab.errors import RunError
+from blklab.programs.place import Place, last_line
+from blklab.programs.program import Outcome, Parameter, Program, Values
+
+_RATES = tuple(
+    re.compile(rf"^\s*{what}/s:\s+([0-9.]+)", re.MULTILINE) for what in ("reads", "writes")
+)
+_MIB = 1 << 20
+
+
+def begin(values: Values, place: Place) -> Callable[[], Outcome]:
+    """Its files are written out."""
+    files = [f"--file-num={values['files']}", f"--file-total-size={values['size_mib']}M"]
+    place.run(["sysbench", "fileio", *files, "prepare"])
+    told = [
+        "--file-test-mode=rndrw",
+        f"--threads={values['threads']}",
+        f"--time={values['duration_s']}",
+        # Of 32 bits; 0 would be the time of day.
+        f"--rand-seed={place.seed % (2**31 - 1) + 1}",
+    ]
+    return lambda: _outcome(place.run(["sysbench", "fileio", *files, *told, "run"]))
+
+
+def _outcome(text: str) -> Outcome:
+    found = [rate.search(text) for rate in _RATES]
+    if None in found:
+        raise RunError(f"sysbench: {last_line(text, 0)}")
+    value = sum(float(rate[1]) for rate in found if rate)
+    return Outcome(value, raw={"sysbench.txt": text})
+
+
+PROGRAM = Program(
+    name="sysbench-fileio",
+    summary="sysbench fileio: random reads and writes through the page cache",
+    unit="I/Os per s",
+    higher_is_better=True,
+    operation="",
+    needs={"sysbench": "sysbench"},
+    parameters=(
+        Parameter("size_mib", 2048, 1, 1 << 24, "MiB", "of all files together"),
+        Parameter("files", 128, 1, 10_000, "", "of equal size"),
+        Parameter("threads", 8, 1, 1024, "", "each with one request at a time"),
+        Parameter("duration_s", 30, 1, 86_400, "s", "of requests"),
+    ),
+    begin=begin,
+    room_bytes=lambda values: (values["size_mib"] + values["files"]) * _MIB,
+    duration_s=lambda values: float(values["duration_s"]),
+)
