@@ -23,7 +23,7 @@ from blklab.rigs.modelled import ModelledDisks
 from blklab.specs import on_kernel
 from blklab.study.kernels import KernelsRig, Place, needed
 from blklab.study.model import Kernel
-from blklab.study.plan import plan
+from blklab.study.plan import Asked, plan
 from tests import real_kernel
 
 TEXT = """\
@@ -107,10 +107,10 @@ def test_each_experiment_goes_to_its_schedulers_kernel() -> None:
 
 def test_only_kernels_that_are_run_on_are_built(tmp_path: Path) -> None:
     (tmp_path / "s.toml").write_text(TEXT)
-    planned = plan(study_files.find(tmp_path / "s.toml"), "kernel")
+    planned = plan(study_files.find(tmp_path / "s.toml"), Asked("kernel"))
     assert needed(planned) == ["default", "slow"]
     shipped = study_files.find("itmo-2024")
-    assert needed(plan(shipped, "sim")) == []
+    assert needed(plan(shipped, Asked("sim"))) == []
     modified = shipped.parts[-1]
     assert (modified.name, modified.rigs) == ("modified", ("kernel",))
 
@@ -144,7 +144,7 @@ def written(tmp_path: Path, schedulers: str) -> Path:
 
 
 def test_a_patched_kernel_may_have_schedulers_of_its_own(tmp_path: Path) -> None:
-    planned = plan(study_files.find(written(tmp_path, '"mine:x=1@slow", ')), "kernel")
+    planned = plan(study_files.find(written(tmp_path, '"mine:x=1@slow", ')), Asked("kernel"))
     assert planned[0].setup is not None
     assert planned[0].setup.schedulers[0] == "mine:x=1@slow"
     for wrong, said in (
@@ -154,7 +154,7 @@ def test_a_patched_kernel_may_have_schedulers_of_its_own(tmp_path: Path) -> None
         ("bfq:low_latency@slow", "expected tunable=value"),
     ):
         with pytest.raises(InputError, match=f"s.toml:15: schedulers: .*{said}"):
-            plan(study_files.find(written(tmp_path, f'"{wrong}", ')), "kernel")
+            plan(study_files.find(written(tmp_path, f'"{wrong}", ')), Asked("kernel"))
 
 
 def test_a_kernel_with_added_files_may_have_schedulers_of_its_own(tmp_path: Path) -> None:
@@ -162,7 +162,7 @@ def test_a_kernel_with_added_files_may_have_schedulers_of_its_own(tmp_path: Path
     file.write_text(file.read_text().replace('patches = ["PATCH"]', 'add = ["mine.c"]'))
     study = study_files.find(file)
     assert study.kernels[1].added == ("mine.c",)
-    [part] = plan(study, "kernel")
+    [part] = plan(study, Asked("kernel"))
     assert part.setup is not None
     assert part.setup.schedulers[0] == "mine@slow"
 
@@ -170,7 +170,7 @@ def test_a_kernel_with_added_files_may_have_schedulers_of_its_own(tmp_path: Path
 def test_what_the_simulator_alone_has_is_left_out(tmp_path: Path) -> None:
     file = written(tmp_path, '"noop", ')
     file.write_text(file.read_text().replace("memory_kb", "cpus = 6, memory_kb"))
-    [part] = plan(study_files.find(file), "kernel")
+    [part] = plan(study_files.find(file), Asked("kernel"))
     assert part.setup is not None
     assert part.setup.host == {"memory_kb": 524288}
     assert [(skip.what, skip.why) for skip in part.skipped] == [

@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ from blklab.errors import InputError
 from blklab.study.judge import Judgement, judge
 from blklab.study.model import Study
 from blklab.study.outcome import Outcome, Skipped
-from blklab.study.plan import plan
+from blklab.study.plan import Asked, plan
 from blklab.study.run import ready
 from blklab.study.run import run as execute
 
@@ -116,6 +117,15 @@ def test_what_did_not_run_is_not_known_and_says_why(tmp_path: Path) -> None:
         ('kind = "order"', [110, 90, 130], [100, 100, 100],
          "not reproduced", "no difference that matters between none and kyber"),
         ('kind = "order"', [110], [100], "not known", "one run cannot show"),
+        ('kind = "difference"\nvalue = 10\ntolerance_percent = 50', [110, 105, 109], [100] * 3,
+         "reproduced", r"-20\.0 %"),
+        ('kind = "difference"\nvalue = 10\ntolerance_percent = 50', [100], [104],
+         "not reproduced", r"-140\.0 %"),
+        ('kind = "single-run"', [101, 102], [100, 101], "reproduced",
+         r"of 2 single runs the best: none in 2; the first run: none 101.0, kyber 100.0$"),
+        ('kind = "single-run"', [101, 99, 90], [100, 100, 90], "not reproduced",
+         "of 3 single runs the best: none in 1, kyber in 1, none of them in 1; the first"),
+        ('kind = "single-run"\nmetric = "p99_us"', [101], [100], "reproduced", "of 1 single runs"),
         ('kind = "no-difference"', [101, 101, 101], [100, 100, 100], "reproduced", r"at most 1\.0"),
         ('kind = "no-difference"', [110, 111, 109], [100, 101, 100],
          "not reproduced", r"none and kyber are 9\.6 % apart"),
@@ -163,6 +173,35 @@ def test_a_bound_holds_for_the_mean_of_the_runs(
     assert (row.outcome, row.found, row.tolerance) == (outcome, found, None)
 
 
+def test_figures_of_all_loads_may_be_added_up_repeat_by_repeat(tmp_path: Path) -> None:
+    claim = '[[part.claim]]\ntext = "x"\nsummed = true\nschedulers = ["none", "kyber"]\n'
+    claims = claim + 'kind = "single-run"\n' + claim + 'kind = "order"\n'
+    made = study(tmp_path, claims, HEAD.replace('"short.fio"', '"short.fio", "long.fio"'))
+
+    def load(name: str, **mb_s: list[float]) -> list[Measurement]:
+        return [
+            replace(run(scheduler, repeat, value, 1), workload=name)
+            for scheduler, values in mb_s.items()
+            for repeat, value in enumerate(values)
+        ]
+
+    setup = {
+        "disks": [{"label": "su800-128gb"}],
+        "workloads": [{"name": "short"}, {"name": "long"}],
+    }
+    runs = load("short", none=[100, 100], kyber=[90, 130])
+    runs += load("long", none=[11, 11], kyber=[20, 20])
+    [single, order] = judge(made, [Outcome("p", "sim", Results(setup, tuple(runs)), ())])
+    assert (single.workload, order.workload) == ("short + long", "short + long")
+    assert single.found == (
+        "of 2 single runs the best: none in 1, kyber in 1; the first run: none 111.0, kyber 110.0"
+    )
+    assert order.outcome == "not reproduced"
+    lacking = Results(setup, tuple(runs[:-2]))
+    [single, _] = judge(made, [Outcome("p", "sim", lacking, ())])
+    assert (single.outcome, single.found) == ("not known", "kyber: nothing was measured")
+
+
 SHARES = """
 [global]
 rw=read
@@ -191,7 +230,7 @@ def test_figures_may_be_of_one_job_and_of_shares(tmp_path: Path) -> None:
     head = head.replace('["none", "mq-deadline", "kyber", "kyber@slow"]', '["none"]')
     # Both get the same, so that one has half of what is due to him.
     made = study(tmp_path, "weights = { far = 2 }\n" + text, head)
-    planned = plan(made, None, None, None)
+    planned = plan(made)
     [outcome] = execute(ready(planned, []), 1, lambda _: None, {}, print)
     jain, apart, near, peak, nobody = judge(made, [outcome])
     assert (jain.outcome, apart.outcome, near.outcome) == ("reproduced",) * 3, jain.found
@@ -212,7 +251,7 @@ def test_what_a_rig_has_not_is_left_out_with_the_reason(tmp_path: Path) -> None:
         ("kyber@slow", "needs --rig kernel: it runs on a kernel that is built for it")
     ]
     assert kernel.rig == "kernel"
-    _, kernel = plan(study(tmp_path, head=head), "sim")
+    _, kernel = plan(study(tmp_path, head=head), Asked("sim"))
     assert kernel.setup is None
     assert kernel.skipped == (Skipped("k", "needs --rig kernel"),)
 
@@ -222,7 +261,7 @@ def test_repeats_seed_and_files_are_taken_from_where_they_are_said(tmp_path: Pat
     assert part.setup is not None
     assert (part.setup.repeats, part.setup.seed) == (3, 1)
     assert part.setup.workloads[0].path == tmp_path / "short.fio"
-    [part] = plan(study(tmp_path), repeats=7, seed=0)
+    [part] = plan(study(tmp_path), Asked(repeats=7, seed=0))
     assert part.setup is not None
     assert (part.setup.repeats, part.setup.seed) == (7, 0)
 
@@ -249,7 +288,7 @@ def test_what_does_not_exist_is_refused_where_it_stands(
 ) -> None:
     assert HEAD.count(old) == 1
     with pytest.raises(InputError, match=message):
-        plan(study(tmp_path, head=HEAD.replace(old, new)), "sim")
+        plan(study(tmp_path, head=HEAD.replace(old, new)), Asked("sim"))
 
 
 # The commands

@@ -10,6 +10,7 @@ import typer
 
 from blklab.cli import complete
 from blklab.cli.keeping import Resume, StoreName
+from blklab.cli.rigs import CacheState, Overwrite, WriteDevice, options
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,6 +39,17 @@ def run(
             autocompletion=complete.rig,
         ),
     ] = None,
+    disk: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DIRECTORY|DEVICE",
+            help="With --rig live: run there instead of on the study's modelled disks. In a "
+            "directory test files are made.",
+        ),
+    ] = None,
+    cache: CacheState = None,
+    write_device: WriteDevice = False,
+    overwrite: Overwrite = None,
     repeats: Annotated[
         int | None,
         typer.Option(min=1, help="Runs of each, with other seeds. [default: the study's]"),
@@ -68,7 +80,7 @@ def run(
     from blklab.files import check_directory, write_together
     from blklab.study import store as documents
     from blklab.study.judge import judge
-    from blklab.study.plan import count, plan
+    from blklab.study.plan import Asked, count, plan
     from blklab.study.run import run as run_parts
 
     if resume:
@@ -82,7 +94,8 @@ def run(
         chosen = studies.find(study)
         directory = out or Path("reports") / chosen.name
         check_directory(directory)
-        parts = _ready(chosen, plan(chosen, rig, repeats, seed))
+        told = options(None, None, cache, write_device, overwrite)
+        parts = _ready(chosen, plan(chosen, Asked(rig, repeats, seed, disk, told)))
         keepers = keeping.begin_study(store, chosen, parts, str(directory.absolute()))
     runs = count(part.planned for part in parts) - sum(len(k.kept) for k in keepers.values())
     there = sum(part.rig is not None for part in parts)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from sqlalchemy import select
@@ -29,6 +29,8 @@ class KeptPart:
     rig: str
     setup: Setup | None
     skipped: tuple[Skipped, ...]
+    options: dict[str, str | None] = field(default_factory=dict)
+    """What the rig is told."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ class KeptStudy:
     def planned(self, study: Study) -> list[PlannedPart]:
         """As it was planned then."""
         return [
-            PlannedPart(part, kept.rig, kept.setup, kept.skipped)
+            PlannedPart(part, kept.rig, kept.setup, kept.skipped, kept.options)
             for part, kept in zip(study.parts, self.parts, strict=True)
         ]
 
@@ -60,7 +62,7 @@ def begin(store: Store, study: Study, parts: Sequence[Ready], out: str) -> dict[
         study.file.path.absolute(),
         study.file.text,
         out,
-        tuple(KeptPart(p.planned.rig, p.planned.setup, p.planned.skipped) for p in parts),
+        tuple(_kept(part.planned) for part in parts),
     )
     with store.writing() as connection:
         made = connection.execute(
@@ -77,6 +79,10 @@ def begin(store: Store, study: Study, parts: Sequence[Ready], out: str) -> dict[
         if (keeper := _begin_part(store, number, study.name, part, out))
         for name in [part.planned.part.name]
     }
+
+
+def _kept(planned: PlannedPart) -> KeptPart:
+    return KeptPart(planned.rig, planned.setup, planned.skipped, dict(planned.options))
 
 
 def kept_study(store: Store, number: int) -> KeptStudy:
@@ -120,5 +126,6 @@ def _begin_part(store: Store, number: int, study: str, part: Ready, out: str) ->
     if setup is None or described is None:
         return None
     wanted: Part = part.planned.part
-    asked = Request(setup, part.planned.rig, {}, wanted.objective, out, fingerprints(setup))
+    told = dict(part.planned.options)
+    asked = Request(setup, part.planned.rig, told, wanted.objective, out, fingerprints(setup))
     return keep.begin(store, described, asked, len(plan(setup)), study=(number, study, wanted.name))

@@ -6,6 +6,11 @@
 * A *ratio* likewise: the ratio, run by run, of two schedulers.
 * An *order* is reproduced if each scheduler is ahead of the next one by an interval that excludes
   a tie and by an amount that matters, all together at 95 % (Bonferroni over the pairs).
+* A *difference* is taken run by run too: the mean of one scheduler's figures less another's.
+* *Single runs* are judged as by somebody who runs everything once and takes whoever has the best
+  figure: reproduced if that is the first scheduler in every single run, by however little. What
+  is told is how often who would have been taken. It says nothing about what is so: beside it
+  stands the order.
 * A *bound* is reproduced if the mean of the runs keeps to it.
 * *No difference* is reproduced if, at 95 % for all pairs together, no scheduler can be further
   than the tolerance from any other. Not having seen a difference is not enough; if one
@@ -16,7 +21,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
@@ -24,6 +30,7 @@ from blklab.compare.analyse import waited_for
 from blklab.compare.measurement import Measurement
 from blklab.compare.words import factor
 from blklab.statistics import CONFIDENCE, MATTERS, Interval, ratio
+from blklab.study.live import RIG as LIVE
 from blklab.study.metrics import METRICS, Metric, Scope, figures
 from blklab.study.model import Claim, Part, Study
 from blklab.study.outcome import Outcome
@@ -31,7 +38,9 @@ from blklab.units import number_text
 
 REPRODUCED, NOT_REPRODUCED, NOT_KNOWN = "reproduced", "not reproduced", "not known"
 _NO_REASON = "No reason is known."
-_NEAR = ("figures", "ratio", "no-difference")
+_NOBODY = "none of them"
+_NEAR = ("figures", "ratio", "difference", "no-difference")
+_TOGETHER = " + "
 
 
 @dataclass(frozen=True)
@@ -87,29 +96,30 @@ def judge(study: Study, outcomes: Sequence[Outcome]) -> list[Judgement]:
         _judgement(claim, outcome, disk, workload, finding)
         for part, outcome in zip(study.parts, outcomes, strict=True)
         for claim in part.claims
-        for disk, workload in _places(claim, part.disks, part.workloads, outcome)
-        for finding in _findings(claim, part, outcome, disk, workload)
+        for disk, loads in _places(claim, part.disks, part.workloads, outcome)
+        for workload in [_TOGETHER.join(loads)]
+        for finding in _findings(claim, part, outcome, disk, loads)
     ]
 
 
 def _places(
     claim: Claim, disks: Sequence[str], workloads: Sequence[str], outcome: Outcome
-) -> list[tuple[str, str]]:
-    """The labels of the results, which may not be what the study calls them (paths)."""
-    labels = [dict(zip(names, names, strict=True)) for names in (disks, workloads)]
+) -> list[tuple[str, tuple[str, ...]]]:
+    """Disk and loads by the labels of the results, which may not be what the study calls them:
+    paths, or a real disk in the place of all."""
+    of_disks, of_loads = ({name: name for name in names} for names in (disks, workloads))
     if outcome.results is not None:
         setup = outcome.results.setup
-        found = (
-            [row["label"] for row in setup["disks"]],
-            [row["name"] for row in setup["workloads"]],
-        )
-        labels = [
-            dict(zip(names, there, strict=True))
-            for names, there in zip((disks, workloads), found, strict=True)
-        ]
-    of_disks, of_workloads = labels
+        there = [row["label"] for row in setup["disks"]]
+        if outcome.rig == LIVE:
+            there *= len(disks)
+        of_disks = dict(zip(disks, there, strict=True))
+        names = [row["name"] for row in setup["workloads"]]
+        of_loads = dict(zip(workloads, names, strict=True))
+    loads = tuple(of_loads[load] for load in claim.workloads)
+    each = [loads] if claim.summed else [(load,) for load in loads]
     return [
-        (of_disks[disk], of_workloads[load]) for disk in claim.disks for load in claim.workloads
+        (disk, some) for disk in dict.fromkeys(of_disks[d] for d in claim.disks) for some in each
     ]
 
 
@@ -130,10 +140,17 @@ def _judgement(
         finding.measured,
         finding.found,
         finding.outcome,
-        (claim.not_reproduced or _NO_REASON) if finding.outcome == NOT_REPRODUCED else "",
+        _why_not(claim, outcome, disk) if finding.outcome == NOT_REPRODUCED else "",
         claim.source,
         claim.metric,
     )
+
+
+def _why_not(claim: Claim, outcome: Outcome, disk: str) -> str:
+    known = claim.not_reproduced or _NO_REASON
+    if outcome.rig != LIVE:
+        return known
+    return f"Another disk and machine than the published one: {disk}. Of the modelled one: {known}"
 
 
 def _unit(claim: Claim) -> str:
@@ -142,16 +159,9 @@ def _unit(claim: Claim) -> str:
 
 
 def _findings(
-    claim: Claim, part: Part, outcome: Outcome, disk: str, workload: str
+    claim: Claim, part: Part, outcome: Outcome, disk: str, workloads: Sequence[str]
 ) -> list[_Finding]:
-    runs = outcome.results.runs if outcome.results is not None else ()
-    by_scheduler: dict[str, list[Measurement]] = {}
-    for run in sorted(runs, key=lambda run: run.repeat):
-        if (run.disk, run.workload) == (disk, workload):
-            by_scheduler.setdefault(run.scheduler, []).append(run)
-    metric = METRICS[claim.metric]
-    scope = Scope(waited_for(by_scheduler), claim.job, part.weights)
-    cell = _Cell(metric, {name: figures(metric, of, scope) for name, of in by_scheduler.items()})
+    cell = _together([_cell(claim, part, outcome, disk, load) for load in workloads])
     if claim.kind == "figures":
         return [_figure(claim, cell, name, outcome) for name in claim.values]
     if claim.kind == "bound":
@@ -160,12 +170,33 @@ def _findings(
     if missing:
         subject = _subject(claim, claim.schedulers)
         return [_Finding(subject, NOT_KNOWN, _why_missing(missing[0], outcome))]
-    judges = {"ratio": _ratio, "order": _order, "no-difference": _no_difference}
-    return [judges[claim.kind](claim, cell)]
+    return [_JUDGES[claim.kind](claim, cell)]
+
+
+def _cell(claim: Claim, part: Part, outcome: Outcome, disk: str, workload: str) -> _Cell:
+    runs = outcome.results.runs if outcome.results is not None else ()
+    by_scheduler: dict[str, list[Measurement]] = {}
+    for run in sorted(runs, key=lambda run: run.repeat):
+        if (run.disk, run.workload) == (disk, workload):
+            by_scheduler.setdefault(run.scheduler, []).append(run)
+    metric = METRICS[claim.metric]
+    scope = Scope(waited_for(by_scheduler), claim.job, part.weights)
+    return _Cell(metric, {name: figures(metric, of, scope) for name, of in by_scheduler.items()})
+
+
+def _together(cells: Sequence[_Cell]) -> _Cell:
+    """The figures of each repeat added up; of who lacks one, none."""
+    added: dict[str, list[float] | None] = {}
+    for name in cells[0].figures:
+        of_loads = [found for cell in cells if (found := cell.figures.get(name)) is not None]
+        whole = len(of_loads) == len(cells)
+        added[name] = [sum(of) for of in zip(*of_loads, strict=True)] if whole else None
+    return _Cell(cells[0].metric, added)
 
 
 def _subject(claim: Claim, names: Sequence[str]) -> str:
-    return {"ratio": " to ", "order": " before "}.get(claim.kind, ", ").join(names)
+    words = {"ratio": " to ", "difference": " less ", "order": " before ", "single-run": " before "}
+    return words.get(claim.kind, ", ").join(names)
 
 
 def _why_missing(scheduler: str, outcome: Outcome) -> str:
@@ -206,13 +237,13 @@ def _bound(claim: Claim, cell: _Cell, name: str, outcome: Outcome) -> _Finding:
 def _ratio(claim: Claim, cell: _Cell) -> _Finding:
     one, other = claim.schedulers
     gap = ratio(_of(cell, one), _of(cell, other))
-    near = _within(gap.estimate, claim.ratio, claim.tolerance)
-    off = gap.estimate / claim.ratio
+    near = _within(gap.estimate, claim.value, claim.tolerance)
+    off = gap.estimate / claim.value
     return _Finding(
         _subject(claim, claim.schedulers),
         REPRODUCED if near else NOT_REPRODUCED,
         _change(off),
-        Interval(claim.ratio, claim.ratio, claim.ratio),
+        Interval(claim.value, claim.value, claim.value),
         gap,
     )
 
@@ -256,6 +287,47 @@ def _no_difference(claim: Claim, cell: _Cell) -> _Finding:
         return _Finding(subject, NOT_REPRODUCED, f"{one} and {other} are {factor(size)} apart")
     found = f"{one} and {other} may be {factor(reach)} apart; more --repeats tell"
     return _Finding(subject, NOT_KNOWN, found)
+
+
+def _difference(claim: Claim, cell: _Cell) -> _Finding:
+    one, other = claim.schedulers
+    gaps = [a - b for a, b in zip(_of(cell, one), _of(cell, other), strict=True)]
+    measured = _range(gaps)
+    off = measured.estimate / claim.value
+    return _Finding(
+        _subject(claim, claim.schedulers),
+        REPRODUCED if _within(off, 1.0, claim.tolerance) else NOT_REPRODUCED,
+        _change(off),
+        Interval(claim.value, claim.value, claim.value),
+        measured,
+    )
+
+
+def _single_run(claim: Claim, cell: _Cell) -> _Finding:
+    best = max if cell.metric.more_is_better else min
+    runs = list(zip(*(_of(cell, name) for name in claim.schedulers), strict=True))
+    ahead = Counter(
+        name for run in runs for name, figure in zip(claim.schedulers, run, strict=True)
+        if figure == best(run) and run.count(figure) == 1
+    )  # fmt: skip
+    ahead[_NOBODY] = len(runs) - ahead.total()
+    counts = ", ".join(f"{name} in {count}" for name, count in ahead.most_common() if count)
+    first_run = zip(claim.schedulers, runs[0], strict=True)
+    first = ", ".join(f"{name} {value:,.1f}" for name, value in first_run)
+    found = f"of {len(runs)} single runs the best: {counts}; the first run: {first}"
+    always = ahead[claim.schedulers[0]] == len(runs)
+    return _Finding(
+        _subject(claim, claim.schedulers), REPRODUCED if always else NOT_REPRODUCED, found
+    )
+
+
+_JUDGES: Mapping[str, Callable[[Claim, _Cell], _Finding]] = {
+    "ratio": _ratio,
+    "difference": _difference,
+    "order": _order,
+    "single-run": _single_run,
+    "no-difference": _no_difference,
+}
 
 
 def _of(cell: _Cell, name: str) -> list[float]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from blklab.compare.analyse import OBJECTIVES
+from blklab.rigs import RIGS as KNOWN
 from blklab.study.metrics import METRICS
 
 
@@ -81,8 +82,8 @@ SEVERAL = Shape(
     'at least two schedulers: ["a", "b"]', lambda value: _texts(value) and len(value) > 1
 )
 RIGS = Shape(
-    'a list of "sim" and "kernel"',
-    lambda value: _texts(value) and set(value) <= {"sim", "kernel"},
+    f"a list of some of {', '.join(KNOWN)}",
+    lambda value: _texts(value) and set(value) <= set(KNOWN),
 )
 REPEATS = Shape("a whole number from 1 to 10000", _whole(1, 10_000))
 SEED = Shape("a whole number from 0 to 2^62", _whole(0, 2**62))
@@ -95,6 +96,7 @@ OBJECTIVE = Shape(
     f"one of {', '.join(OBJECTIVES)}", lambda v: isinstance(v, str) and v in OBJECTIVES
 )
 METRIC = Shape(f"one of {', '.join(METRICS)}", lambda v: isinstance(v, str) and v in METRICS)
+FLAG = Shape("true or false", lambda value: isinstance(value, bool))
 TABLE = Shape("a table", lambda value: isinstance(value, dict))
 FIGURES = Shape(
     "a table: scheduler = figure",
@@ -157,6 +159,7 @@ _CLAIM_LAST = (
     Key("source", TEXT, "where it stands", "the study's"),
     Key("not_reproduced", TEXT, "known reasons why it may not come out", ""),
 )
+_SUMMED = Key("summed", FLAG, "about the sum of the figures under all these loads", "false")
 _TOLERANCE = Key("tolerance_percent", PERCENT, "how far the measured may be off")
 CLAIMS = {
     "figures": (
@@ -172,9 +175,23 @@ CLAIMS = {
         _TOLERANCE,
         *_CLAIM_LAST,
     ),
+    "difference": (
+        *_CLAIM_FIRST,
+        Key("schedulers", PAIR, "the one and the other"),
+        Key("value", RATIO, "by how much the one's figure was above the other's"),
+        _TOLERANCE,
+        *_CLAIM_LAST,
+    ),
     "order": (
         *_CLAIM_FIRST,
         Key("schedulers", SEVERAL, "the best first"),
+        _SUMMED,
+        *_CLAIM_LAST,
+    ),
+    "single-run": (
+        *_CLAIM_FIRST,
+        Key("schedulers", SEVERAL, "who was ahead first"),
+        _SUMMED,
         *_CLAIM_LAST,
     ),
     "bound": (

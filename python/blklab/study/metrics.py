@@ -97,6 +97,8 @@ METRICS = {
                _of(lambda run: run.bytes_per_s / 1e6), True),
         Metric("mib_s", "MiB/s", "throughput, 2^20 bytes", True,
                _of(lambda run: run.bytes_per_s / 2**20), True),
+        Metric("kib_s", "KiB/s", "throughput, 2^10 bytes", True,
+               _of(lambda run: run.bytes_per_s / 2**10), True),
         Metric("iops", "IOPS", "I/Os", True, _of(lambda run: run.ios_per_s), True),
         Metric("mean_us", "us", f"mean {_LATENCY}", False,
                _latency(lambda latency: latency.mean_ns / 1e3), True),

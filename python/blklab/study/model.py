@@ -40,13 +40,16 @@ class Claim:
     """Whose figure it is; None: that of all together."""
     workloads: tuple[str, ...]
     disks: tuple[str, ...]
-    """It is judged on each disk under each of these loads."""
+    """It is judged on each disk under each of these loads ..."""
+    summed: bool
+    """... or once, about the sum of the figures under all of them."""
     schedulers: tuple[str, ...]
     """Who is compared; of an order: the best first; of a ratio: the one, then the other."""
     values: Mapping[str, tuple[float, ...]]
     """Published figures by scheduler, one for each run that was published; in `metric`'s unit."""
-    ratio: float
-    """How many times the second's figure the first's was."""
+    value: float
+    """Of a ratio: how many times the second's figure the first's was; of a difference: by how much
+    it was above."""
     tolerance: float
     """Relative: 0.1 for 10 %."""
     least: float | None

@@ -140,6 +140,7 @@ class _Reader:
             row.get("job"),
             tuple(row.get("workloads", part["workloads"])),
             tuple(row.get("disks", part["disks"])),
+            row.get("summed", False),
             tuple(values or row.get("schedulers", part["schedulers"])),
             {
                 name: tuple(map(float, value if isinstance(value, list) else [value]))

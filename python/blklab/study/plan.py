@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from blklab import rigs, specs
+from blklab.compare import defaults
 from blklab.compare.defaults import LINUX
 from blklab.compare.plan import Setup
 from blklab.errors import InputError, nearest
 from blklab.kernel import tools
 from blklab.specs import on_kernel
+from blklab.study import live
 from blklab.study.model import Part, Study
 from blklab.study.outcome import Skipped
 from blklab.study.paths import beside
@@ -28,52 +30,79 @@ class PlannedPart:
     setup: Setup | None
     """None if all of it is left out."""
     skipped: tuple[Skipped, ...]
+    options: Mapping[str, str | None] = field(default_factory=dict)
+    """What the rig is told."""
 
 
-def plan(
-    study: Study, rig: str | None = None, repeats: int | None = None, seed: int | None = None
-) -> list[PlannedPart]:
-    """Every part, on its own first rig or on `rig`; `repeats` and `seed` before the study's.
+@dataclass(frozen=True)
+class Asked:
+    """What of a study is asked for; None: as its file says."""
+
+    rig: str | None = None
+    repeats: int | None = None
+    seed: int | None = None
+    disk: str | None = None
+    """On the rig `live`: the directory or device in the place of all disks."""
+    options: Mapping[str, str | None] = field(default_factory=dict)
+    """What that rig is told."""
+
+
+def plan(study: Study, asked: Asked | None = None) -> list[PlannedPart]:
+    """Every part, on its own first rig or on the one that is asked for.
 
     InputError if a disk, a load or a scheduler does not exist, or if nothing is left to run.
     """
-    if rig is not None:
-        rigs.check(rig)
-    planned = [
-        _part(study, number, rig or part.rigs[0], rig is not None, repeats, seed)
-        for number, part in enumerate(study.parts)
-    ]
+    asked = asked or Asked()
+    if asked.rig is not None:
+        rigs.check(asked.rig)
+    real = _real_disk(study, asked)
+    planned = [_part(study, number, asked, real) for number in range(len(study.parts))]
     if not any(part.setup for part in planned):
         reasons = dict.fromkeys(skip.why for part in planned for skip in part.skipped)
         raise InputError(f"{study.file.path}: nothing to run: {'; '.join(reasons)}")
     return planned
 
 
-def _part(
-    study: Study, number: int, rig: str, asked: bool, repeats: int | None, seed: int | None
-) -> PlannedPart:
+def _real_disk(study: Study, asked: Asked) -> live.RealDisk | None:
+    """What takes the place of the modelled disks, where a part runs on a real one."""
+    if live.RIG in ({asked.rig} if asked.rig else {part.rigs[0] for part in study.parts}):
+        return live.real_disk(asked.disk or defaults.disks(live.RIG)[0], asked.options)
+    for option, value in {"disk": asked.disk, **asked.options}.items():
+        if value is not None:
+            own = "; elsewhere a study has disks of its own" if option == "disk" else ""
+            raise InputError(f"--{option}: only with --rig {live.RIG}{own}")
+    return None
+
+
+def _part(study: Study, number: int, asked: Asked, real: live.RealDisk | None) -> PlannedPart:
     part = study.parts[number]
+    rig = asked.rig or part.rigs[0]
     if rig not in part.rigs:
         why = f"needs --rig {' or '.join(part.rigs)}"
         return PlannedPart(part, rig, None, (Skipped(part.name, why),))
-    if rig == "kernel" and not asked and (absent := tools.missing()):
+    if rig == "kernel" and not asked.rig and (absent := tools.missing()):
         why = f"building a kernel needs {', '.join(absent)}"
         return PlannedPart(part, rig, None, (Skipped(part.name, why),))
     place = ("part", number)
 
     def found(key: str, names: Iterable[str], find: Callable[[str], _Found]) -> list[_Found]:
-        there = []
+        having = []
         for which, name in enumerate(names):
             try:
-                there.append(find(name))
+                having.append(find(name))
             except InputError as error:
                 raise study.wrong((*place, key, which), str(error)) from error
-        return there
+        return having
 
     folder = study.file.path.parent
-    disks = found("disks", part.disks, lambda name: specs.disk(beside(folder, name, ".toml")))
+    there = real if rig == live.RIG else None
+    disks = (
+        [there.disk]
+        if there
+        else found("disks", part.disks, lambda name: specs.disk(beside(folder, name, ".toml")))
+    )
     loads = found("workloads", part.workloads, lambda n: specs.workload(beside(folder, n, ".fio")))
-    reasons = found("schedulers", part.schedulers, lambda spec: _missing(study, spec, rig))
+    reasons = found("schedulers", part.schedulers, lambda s: _missing(study, s, rig, there))
     skipped = [
         Skipped(spec, why) for spec, why in zip(part.schedulers, reasons, strict=True) if why
     ]
@@ -86,16 +115,17 @@ def _part(
             tuple(disks),
             tuple(loads),
             tuple(schedulers),
-            repeats or part.repeats,
-            study.seed if seed is None else seed,
+            asked.repeats or part.repeats,
+            study.seed if asked.seed is None else asked.seed,
             host,
         )
     except InputError as error:
         raise study.wrong((*place, "host") if part.host else place, str(error)) from error
-    return PlannedPart(part, rig, setup, (*skipped, *not_there))
+    options = there.options if there else {}
+    return PlannedPart(part, rig, setup, (*skipped, *not_there), options)
 
 
-def _missing(study: Study, spec: str, rig: str) -> str:
+def _missing(study: Study, spec: str, rig: str, real: live.RealDisk | None) -> str:
     """Why the scheduler cannot run there, empty if it can. InputError if there is none such.
 
     What a kernel's patches, files or own source bring is that kernel's to know.
@@ -111,8 +141,10 @@ def _missing(study: Study, spec: str, rig: str) -> str:
     name = scheduler.parse(told).name
     if not changed and name not in {*simulated, *LINUX}:
         raise InputError(f"no scheduler '{name}'{nearest(name, {*simulated, *LINUX})}")
-    if rig == "sim" and kernel is not None:
+    if rig != "kernel" and kernel is not None:
         return "needs --rig kernel: it runs on a kernel that is built for it"
+    if real is not None:
+        return real.lacks(name)
     if not changed and name not in (simulated if rig == "sim" else LINUX):
         return f"the rig '{rig}' has no '{name}'"
     if rig == "sim":
@@ -123,6 +155,9 @@ def _missing(study: Study, spec: str, rig: str) -> str:
 def _host(part: Part, rig: str) -> tuple[dict[str, int], list[Skipped]]:
     """What of the part's host is that rig's to have, and what is not."""
     host = specs.host(f"{name}={value}" for name, value in part.host.items())
+    if rig == live.RIG:
+        why = f"with --rig {live.RIG} the host is this machine"
+        return {}, [Skipped(f"host {name}={value}", why) for name, value in host.items()]
     if rig != "kernel":
         return host, []
     from blklab.rigs.kernel import host_that_counts

@@ -10,9 +10,9 @@ from blklab.statistics import Interval
 from blklab.study.judge import NOT_KNOWN, NOT_REPRODUCED, REPRODUCED, Judgement
 from blklab.units import number_text
 
-_SAYS_WHAT = ("MB/s", "MiB/s", "IOPS")
+_SAYS_WHAT = ("MB/s", "MiB/s", "KiB/s", "IOPS")
 """Units that say by themselves what is meant."""
-_TABLES = ("figures", "ratio")
+_TABLES = ("figures", "ratio", "difference")
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,52 @@
+"""A study on a real disk, which takes the place of all that its file models."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from blklab.devices import modules, queue
+from blklab.devices.roots import HERE
+from blklab.devices.text import shown
+from blklab.errors import InputError
+from blklab.live import target
+from blklab.rigs import Disk
+from blklab.rigs import rig as rig_of
+
+RIG = "live"
+
+
+@dataclass(frozen=True)
+class RealDisk:
+    """A directory or device, and what there is to compare on it."""
+
+    disk: Disk
+    schedulers: frozenset[str]
+    """Those that each of the disks below has, or the kernel can load."""
+    options: Mapping[str, str | None] = field(default_factory=dict)
+    """What the rig is told."""
+
+    def lacks(self, scheduler: str) -> str:
+        """Why it does not run there; empty if it does."""
+        if scheduler in self.schedulers:
+            return ""
+        return (
+            f"{self.disk.label} has no '{scheduler}'; it has {', '.join(sorted(self.schedulers))}"
+        )
+
+
+def real_disk(spec: str, options: Mapping[str, str | None]) -> RealDisk:
+    """What the user calls so. InputError if there is none, or if its scheduler is not this user's
+    to set: a study compares several."""
+    disk = rig_of(RIG, options).find_disk(spec)
+    queues = [queue.named(name) for name in target.find(spec).disks]
+    for one in queues:
+        if not os.access(one.disk / "queue/scheduler", os.W_OK):
+            command = shlex.join(["sudo", *sys.argv])
+            raise InputError(f"{shown(one.name)}: setting schedulers needs root; type: {command}")
+    loadable = frozenset(modules.loadable(HERE))
+    there = [frozenset(one.schedulers().available) | loadable for one in queues]
+    return RealDisk(disk, frozenset.intersection(*there), options)
