@@ -16,8 +16,7 @@ OBJECTIVE_TEXT = {
     "throughput": "bytes per second, reads and writes together; of programs their own figure",
     "latency": "99th percentile of the latency of reads, else of fsync, else of writes; of "
     "programs that of their operations",
-    "both": "geometric mean of the two ratios: as much faster as it is quicker to answer; of "
-    "programs without latencies their figure",
+    "both": "geometric mean of the two ratios: as much faster as it is quicker to answer",
 }
 OPERATION_TEXT = {"read": "reads", "sync": "fsyncs", "write": "writes", "trim": "trims",
                   "operation": "operations", "": "-"}  # fmt: skip
