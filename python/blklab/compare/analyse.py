@@ -14,8 +14,7 @@ from blklab.statistics import Interval, Verdict, decide, median_interval, spread
 OBJECTIVES = ("throughput", "latency", "both")
 OBJECTIVE_TEXT = {
     "throughput": "bytes per second, reads and writes together; of programs their own figure",
-    "latency": "99th percentile of the latency of reads, else of fsync, else of writes; of "
-    "programs that of their operations",
+    "latency": "99th percentile of the latency of reads, else of fsync, else of writes",
     "both": "geometric mean of the two ratios: as much faster as it is quicker to answer",
 }
 OPERATION_TEXT = {"read": "reads", "sync": "fsyncs", "write": "writes", "trim": "trims",
