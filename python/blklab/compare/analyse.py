@@ -14,10 +14,8 @@ from blklab.statistics import Interval, Verdict, decide, median_interval, spread
 OBJECTIVES = ("throughput", "latency", "both")
 OBJECTIVE_TEXT = {
     "throughput": "bytes per second, reads and writes together; of programs their own figure",
-    "latency": "99th percentile of the latency of reads, else of fsync, else of writes; of "
-    "programs that of their operations",
-    "both": "geometric mean of the two ratios: as much faster as it is quicker to answer; of "
-    "programs without latencies their figure",
+    "latency": "99th percentile of the latency of reads, else of fsync, else of writes",
+    "both": "geometric mean of the two ratios: as much faster as it is quicker to answer",
 }
 OPERATION_TEXT = {"read": "reads", "sync": "fsyncs", "write": "writes", "trim": "trims",
                   "operation": "operations", "": "-"}  # fmt: skip
