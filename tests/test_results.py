@@ -105,7 +105,7 @@ def test_of_a_partial_one_the_whole_repeats_are_judged(
 ) -> None:
     number = compared()
     partial(number, 5)
-    assert "5/6" in lines("results")[-1] and lines("results")[-1].endswith("partial")
+    assert "5 of 6" in lines("results")[2] and lines("results")[3].startswith("partial ")
     document = json.loads(run("results", "show", str(number), "--json").stdout)
     assert (document["kept"], document["planned"]) == (5, 6)
     assert run("report", str(number)).exit_code == 0
@@ -168,7 +168,7 @@ def test_the_same_model_of_two_machines_meets_itself(here: Path) -> None:
         one["measurement"]["bytes_per_s"] *= 2
     (here / "theirs.json").write_text(json.dumps(document))
     assert lines("results", "import", "theirs.json") == [f"imported as {first + 1}"]
-    assert lines("results")[2].endswith("complete  other")
+    assert lines("results")[5] == "of other"
     found = json.loads(run("results", "diff", str(first), str(first + 1), "--json").stdout)
     assert [pair["disk"] for pair in found["pairs"]] == ["su800-128gb"] * 2
     assert found["pairs"][0]["bytes_per_s"]["ratio"]["low"] == pytest.approx(2.0)
