@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from threading import Event
 from typing import TypeVar
 
 # How often the waiting thread looks up, so that Ctrl-C is noticed at once.
@@ -11,6 +12,10 @@ _LOOK_UP_S = 0.2
 
 Task = TypeVar("Task")
 Found = TypeVar("Found")
+
+
+class _NotBegunError(Exception):
+    """Another has failed before."""
 
 
 def run_all(
@@ -24,19 +29,32 @@ def run_all(
 
     `done` is called after each, in this thread, as they end. Threads are enough: a rig does
     not hold the interpreter's lock while it runs. If one fails, or the user interrupts, that is
-    raised; `cancel` is called first, which must make those that run end soon. Nothing runs any
-    more when this returns.
+    raised; `cancel` is called first, which must make those that run end soon. None is begun once
+    one has failed, and nothing runs any more when this returns.
     """
     pool = ThreadPoolExecutor(threads, thread_name_prefix="blklab")
+    failed = Event()
+
+    def unless_failed(task: Task) -> Found:
+        if failed.is_set():
+            raise _NotBegunError
+        try:
+            return one(task)
+        except BaseException:
+            failed.set()
+            raise
+
     try:
-        futures = [pool.submit(one, task) for task in tasks]
+        futures = [pool.submit(unless_failed, task) for task in tasks]
         place = {future: number for number, future in enumerate(futures)}
         waiting: set[Future[Found]] = set(futures)
         while waiting:
             ended, waiting = wait(waiting, _LOOK_UP_S, FIRST_COMPLETED)
             # What ended well beside one that failed is done too.
             for future in sorted(ended, key=lambda one: (one.exception() is not None, place[one])):
-                done(future.result())
+                # The one that failed may be a moment later.
+                if not isinstance(future.exception(), _NotBegunError):
+                    done(future.result())
         return [future.result() for future in futures]
     except BaseException:
         # In this order: what is told to end makes room for another.
