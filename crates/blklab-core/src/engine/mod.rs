@@ -283,8 +283,8 @@ impl Engine {
     }
 
     fn finish(mut self) -> RunResult {
-        let (processes, threads) = self.processes.split_at(self.started.len());
-        let mut jobs: Vec<_> = processes.iter().map(Process::result).collect();
+        let (processes, threads) = self.processes.split_at_mut(self.started.len());
+        let mut jobs: Vec<_> = processes.iter_mut().map(Process::result).collect();
         for thread in threads {
             let owner = thread.serves().map_or(0, |owner| owner.0 as usize);
             let (system, sleeps) = thread.usage();

@@ -133,8 +133,7 @@ pub struct Tally {
     pub submit_levels: BatchLevels,
     /// Reaping calls by number of I/Os.
     pub complete_levels: BatchLevels,
-    /// I/Os by total latency.
-    pub latency_levels: [u64; LATENCY_BOUNDS_NS.len() + 1],
+    latency_levels: [u64; LATENCY_BOUNDS_NS.len() + 1],
 }
 
 impl Tally {
@@ -185,8 +184,8 @@ impl Tally {
         tally.alike += 1;
     }
 
-    /// Count what is not counted yet: before results are asked for.
-    pub fn settle(&mut self) {
+    /// Count what is not counted yet.
+    fn settle(&mut self) {
         for direction in &mut self.directions {
             direction.count_latest(&mut self.latency_levels);
         }
@@ -219,7 +218,8 @@ impl Tally {
     }
 
     /// The results of all directions and of syncs, the process having ended at `end`.
-    pub fn directions(&self, end: Nanos) -> [DirectionResult; 3] {
+    pub fn directions(&mut self, end: Nanos) -> [DirectionResult; 3] {
+        self.settle();
         self.directions.each_ref().map(|tally| DirectionResult {
             ios: tally.ios,
             bytes: tally.bytes,
@@ -231,6 +231,12 @@ impl Tally {
             iops: tally.iops.samples.summary(),
             clat_hist: tally.clat_hist.columns(),
         })
+    }
+
+    /// I/Os by total latency.
+    pub fn latency_levels(&mut self) -> Vec<u64> {
+        self.settle();
+        self.latency_levels.to_vec()
     }
 
     /// Latency of syncs.

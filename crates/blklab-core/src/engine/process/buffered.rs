@@ -136,7 +136,6 @@ impl Process {
             return self.go(State::Invalidate(0, regions));
         }
         self.state = State::Ended;
-        self.tally.settle();
         self.ended = world.now;
         Flow::Go
     }

@@ -398,7 +398,7 @@ impl Process {
     }
 
     /// What it measured.
-    pub fn result(&self) -> JobResult {
+    pub fn result(&mut self) -> JobResult {
         let job = &self.spec.job;
         let [read, write, trim] = self.tally.directions(self.ended);
         let (sync_lat, sync_hist) = self.tally.syncs();
@@ -421,7 +421,7 @@ impl Process {
             depth_levels: self.tally.depth_levels,
             submit_levels: self.tally.submit_levels,
             complete_levels: self.tally.complete_levels,
-            latency_levels: self.tally.latency_levels.to_vec(),
+            latency_levels: self.tally.latency_levels(),
         }
     }
 }

@@ -338,7 +338,7 @@ impl<'a> Process<'a> {
         Ok(())
     }
 
-    fn result(&self) -> JobResult {
+    fn result(&mut self) -> JobResult {
         let job = &self.spec.job;
         let [read, write, trim] = self.tally.directions(self.now);
         let (sync_lat, sync_hist) = self.tally.syncs();
@@ -361,7 +361,7 @@ impl<'a> Process<'a> {
             depth_levels: self.tally.depth_levels,
             submit_levels: self.tally.submit_levels,
             complete_levels: self.tally.complete_levels,
-            latency_levels: self.tally.latency_levels.to_vec(),
+            latency_levels: self.tally.latency_levels(),
         }
     }
 }
