@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import os
 import random
-import threading
 import time
 from collections.abc import Callable
-from itertools import chain
 
 from blklab.programs.place import Place
 from blklab.programs.program import Outcome, Parameter, Program, Values
+from blklab.programs.side_by_side import side_by_side
 
 _KIB = 1024
 _BLOCKS = 8
@@ -32,26 +31,13 @@ def _measure(values: Values, place: Place) -> Outcome:
     count = max(values["size_mib"] * _KIB * _KIB // record, 1)
     draw = random.Random(place.seed)
     blocks = [draw.randbytes(record) for _ in range(_BLOCKS)]
-    took_ns: list[list[int]] = [[] for _ in range(values["writers"])]
-    failed: list[OSError] = []
 
-    def write(number: int) -> None:
-        try:
-            _write(place.directory / str(number), blocks, count, took_ns[number])
-        except OSError as error:
-            failed.append(error)
+    def write(number: int, took_ns: list[int]) -> None:
+        _write(place.directory / str(number), blocks, count, took_ns)
 
-    threads = [threading.Thread(target=write, args=[number]) for number in range(len(took_ns))]
-    start_ns = time.perf_counter_ns()
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    seconds = (time.perf_counter_ns() - start_ns) / 1e9
-    if failed:
-        raise failed[0]
-    written = record * count * len(threads)
-    return Outcome(written / seconds / 1e6, tuple(chain.from_iterable(took_ns)))
+    seconds, took_ns = side_by_side(write, values["writers"])
+    written = record * count * values["writers"]
+    return Outcome(written / seconds / 1e6, took_ns)
 
 
 def _write(path: os.PathLike[str], blocks: list[bytes], count: int, took_ns: list[int]) -> None:

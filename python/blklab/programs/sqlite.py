@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import random
 import sqlite3
-import threading
 import time
 from collections.abc import Callable
-from itertools import chain
 
 from blklab.errors import RunError
 from blklab.programs.place import Place
 from blklab.programs.program import Outcome, Parameter, Program, Values
+from blklab.programs.side_by_side import side_by_side
 
 _INDEX_VALUES = 1 << 30
 _ROW_EXTRA_BYTES = 200
@@ -39,10 +38,7 @@ def begin(values: Values, place: Place) -> Callable[[], Outcome]:
 
 
 def _measure(values: Values, seed: int, files: list[str]) -> Outcome:
-    took_ns: list[list[int]] = [[] for _ in files]
-    failed: list[sqlite3.Error] = []
-
-    def insert(number: int) -> None:
+    def insert(number: int, took_ns: list[int]) -> None:
         draw = random.Random(f"{seed} {number}")
         try:
             database = _opened(files[number])
@@ -50,22 +46,13 @@ def _measure(values: Values, seed: int, files: list[str]) -> Outcome:
                 row = (draw.randrange(_INDEX_VALUES), draw.randbytes(values["row_bytes"]))
                 start_ns = time.perf_counter_ns()
                 database.execute("INSERT INTO t (key, row) VALUES (?, ?)", row)
-                took_ns[number].append(time.perf_counter_ns() - start_ns)
+                took_ns.append(time.perf_counter_ns() - start_ns)
             database.close()
         except sqlite3.Error as error:
-            failed.append(error)
+            raise RunError(f"SQLite: {error}") from error
 
-    threads = [threading.Thread(target=insert, args=[number]) for number in range(len(files))]
-    start_ns = time.perf_counter_ns()
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    seconds = (time.perf_counter_ns() - start_ns) / 1e9
-    if failed:
-        raise RunError(f"SQLite: {failed[0]}")
-    every = tuple(chain.from_iterable(took_ns))
-    return Outcome(len(every) / seconds, every)
+    seconds, took_ns = side_by_side(insert, len(files))
+    return Outcome(len(took_ns) / seconds, took_ns)
 
 
 def _opened(file: str) -> sqlite3.Connection:
