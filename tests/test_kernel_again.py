@@ -16,6 +16,7 @@ import blklab
 from blklab import specs
 from blklab.kernel import cache, program
 from blklab.kernel.boot import TimeTravel
+from blklab.kernel.errors import GuestMemoryError
 from blklab.result import Result
 from tests import real_fio, real_kernel
 
@@ -99,7 +100,7 @@ def _traced(kernel: str, command: str, to: Path, **different: object) -> tuple[s
         specs.disk("wd10ezrx:ncq=off"),
         scheduler="bfq",
         file_system="ext4",
-        memory_mib=72,
+        memory_mib=80,
         trace=to,
         trace_format="blktrace",
     )
@@ -121,6 +122,22 @@ wait
 cat many*/* | md5sum; cat /proc/sys/kernel/random/boot_id; date; cat /proc/vmstat /proc/diskstats
 """
 """Three processes write and read more than fits into memory, and files of random contents."""
+
+
+@pytest.mark.parametrize("memory_mib", [50, 54, 58, 62, 66, 70])
+def test_where_memory_is_short_time_goes_on_to_an_end(
+    kernel: str, tmp_path: Path, memory_mib: int
+) -> None:
+    # While a process looks for memory in vain, nothing else happens that could free some: without
+    # the waits of clock.patch each of these is at some length of tmp_path a loop without an end.
+    try:
+        said, trace = _traced(kernel, MIXED, tmp_path, memory_mib=memory_mib, timeout_s=300)
+    except GuestMemoryError as error:
+        assert str(error).startswith(f"the guest ran out of its {memory_mib} MiB of memory; more")
+        assert str(error).endswith("the disk's data in a file: --data FILE")
+    else:
+        assert "oom_kill 0\n" in said
+        assert len(trace) > 100_000
 
 
 def test_programs_on_a_file_system_are_the_same_again_to_the_byte_of_a_trace(

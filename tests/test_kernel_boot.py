@@ -22,7 +22,12 @@ import pytest
 from blklab.errors import InputError
 from blklab.kernel import supervise
 from blklab.kernel.boot import TimeTravel, boot
-from blklab.kernel.errors import GuestPanicError, GuestTimeoutError, KernelError
+from blklab.kernel.errors import (
+    GuestMemoryError,
+    GuestPanicError,
+    GuestTimeoutError,
+    KernelError,
+)
 from tests import real_kernel
 from tests.test_cli import failing
 
@@ -127,6 +132,21 @@ def test_a_panic_is_told_with_the_kernels_words(linux: Path, run_dir: Path) -> N
     assert "Attempted to kill init" in told.value.detail[-1]
     assert time.monotonic() - start_s < 50
     _until_gone(run_dir)
+
+
+@pytest.mark.parametrize("clock", ["off", "inf-cpu"])
+def test_a_guest_without_memory_ends_and_says_so(
+    linux: Path, run_dir: Path, clock: TimeTravel
+) -> None:
+    hungry = "head -c 200m /dev/zero | tail -c 150m > /dev/null"
+    with (
+        pytest.raises(GuestMemoryError, match="ran out of its 64 MiB of memory; its con") as told,
+        boot(
+            linux, init(run_dir, hungry), run_dir, memory_mib=64, time_travel=clock, timeout_s=100
+        ) as guest,
+    ):
+        guest.wait()
+    assert "ut of memory" in told.value.detail[-1]
 
 
 def test_a_guest_that_hangs_is_ended(linux: Path, run_dir: Path) -> None:

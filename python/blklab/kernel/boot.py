@@ -25,7 +25,12 @@ from typing import Literal, cast, get_args
 
 from blklab.errors import InputError, nearest
 from blklab.kernel import supervise
-from blklab.kernel.errors import GuestPanicError, GuestTimeoutError, KernelError
+from blklab.kernel.errors import (
+    GuestMemoryError,
+    GuestPanicError,
+    GuestTimeoutError,
+    KernelError,
+)
 
 TimeTravel = Literal["off", "on", "inf-cpu"]
 """The guest's clock: the host's; virtual, and CPU time counts; virtual, and CPU time is free."""
@@ -33,6 +38,10 @@ TimeTravel = Literal["off", "on", "inf-cpu"]
 _TIME_TRAVEL = {"off": [], "on": ["time-travel"], "inf-cpu": ["time-travel=inf-cpu"]}
 # The wall clock at boot where time is virtual, in ns since 1970: 9 September 2001.
 _START_NS = 10**18
+# What a program did that lost a process on its way says nothing, and one that is not killed may
+# look for memory for ever.
+_WITHOUT_MEMORY = "sysctl.vm.panic_on_oom=1"
+_NO_MEMORY = re.compile(r"not syncing: .*(out of memory|deadlocked on memory)", re.IGNORECASE)
 _CONSOLE_BYTES_MAX = 4 << 20
 _TAIL_BYTES = 16384
 _TAIL_LINES = 15
@@ -64,9 +73,11 @@ class Guest:
         timeout_s: float,
         cpu: int,
         *,
+        memory_mib: int,
         named: bool,
     ) -> None:
         self._process = process
+        self._memory_mib = memory_mib
         self._cpu: int | None = cpu
         self._start_s = time.monotonic()
         self.console = console
@@ -89,7 +100,8 @@ class Guest:
     def wait(self) -> Outcome:
         """Wait for its end.
 
-        GuestPanicError, GuestTimeoutError or KernelError with the last lines of its console
+        GuestPanicError (GuestMemoryError), GuestTimeoutError or KernelError with the last lines
+        of its console
         if it did not power off in order. If this is interrupted, the guest is ended.
         """
         try:
@@ -103,7 +115,13 @@ class Guest:
             case supervise.POWERED_OFF:
                 return Outcome(self.console, wall_s)
             case supervise.PANICKED:
-                raise GuestPanicError(f"the guest's kernel panicked{self._where()}", self.tail())
+                tail = self.tail()
+                if any(_NO_MEMORY.search(line) for line in tail):
+                    raise GuestMemoryError(
+                        f"the guest ran out of its {self._memory_mib} MiB of memory{self._where()}",
+                        tail,
+                    )
+                raise GuestPanicError(f"the guest's kernel panicked{self._where()}", tail)
             case supervise.TIMED_OUT:
                 raise GuestTimeoutError(
                     f"the guest was ended after {self._timeout_s:g} s{self._where()}", self.tail()
@@ -163,6 +181,7 @@ def boot(
     Its console goes to `run_dir`/console, at most 4 MiB; with `interactive` it is this
     process's terminal. A `temporary` directory is not named in messages. `options`
     are further words of the kernel's command line. InputError if that cannot be written down.
+    A guest without memory ends; an `interactive` one loses a process, as Linux does it.
     The guest dies with this process, even if this is killed.
 
     With the clock inf-cpu all random numbers in the guest follow from `seed` (``seed.patch``),
@@ -186,6 +205,7 @@ def boot(
         # may be dirty: the same run is the same to the page only without the dice.
         "norandmaps",
         *_clock(time_travel, seed),
+        *([] if interactive else [_WITHOUT_MEMORY]),
         *options,
         *(f"init={init[0]}", f"blklab.run={run_dir}"),
         *(["--", *init[1:]] if len(init) > 1 else []),
@@ -212,7 +232,7 @@ def boot(
     finally:
         if terminal is not None:
             os.close(terminal)
-    return Guest(process, console, timeout_s, cpu, named=not temporary)
+    return Guest(process, console, timeout_s, cpu, memory_mib=memory_mib, named=not temporary)
 
 
 def _clock(time_travel: TimeTravel, seed: int) -> list[str]:

@@ -20,5 +20,9 @@ class GuestPanicError(KernelError):
     """The guest's kernel panicked or died."""
 
 
+class GuestMemoryError(GuestPanicError):
+    """The guest had no memory left, where Linux would begin to kill processes."""
+
+
 class GuestTimeoutError(KernelError):
     """The guest did not end within its limit of wall time."""

@@ -17,6 +17,7 @@ from blklab.errors import InputError, RunError, nearest
 from blklab.kernel import config, outcome, scheduler
 from blklab.kernel.boot import TimeTravel, boot
 from blklab.kernel.cache import Kernel
+from blklab.kernel.errors import GuestMemoryError
 from blklab.rigs import Disk, sim
 
 FILE_SYSTEMS = {"ext4": "e2fsprogs", "xfs": "xfsprogs", "btrfs": "btrfs-progs"}
@@ -90,6 +91,11 @@ def run(kernel: Kernel, program: Program, stdout: BinaryIO, stderr: BinaryIO) ->
                 temporary=True,
             ) as guest:
                 ended = guest.wait()
+        except GuestMemoryError as error:
+            more = "more of it: --memory MIB"
+            if program.data == "memory":
+                more += ", or the disk's data in a file: --data FILE"
+            raise GuestMemoryError(f"{error}; {more}", error.detail) from None
         finally:
             _copy(directory / "program.stdout", stdout)
             _copy(directory / "program.stderr", stderr)
