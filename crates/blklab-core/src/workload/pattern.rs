@@ -68,7 +68,7 @@ pub struct Pattern {
     by_randomness: bool,
     /// Bytes left out behind each sequential I/O.
     skip: i64,
-    /// A random job's I/Os are all at new random offsets.
+    /// All I/Os are at new random offsets.
     all_random: bool,
     job: Arc<JobSpec>,
     id: ProcessId,
@@ -158,7 +158,8 @@ impl Pattern {
             by_randomness: access.sizes_by_randomness,
             skip: access.sequential_skip_bytes,
             time_based,
-            all_random: access.ios_per_offset == 1
+            all_random: access.rw.is_random()
+                && access.ios_per_offset == 1
                 && Direction::ALL.iter().all(|d| access.percentage_random[*d] == 100),
             id: process.id,
             seed,
@@ -326,26 +327,28 @@ impl Pattern {
 
     #[inline(always)]
     fn place(&mut self, at: usize, direction: Direction) -> Option<Place> {
-        if self.random && self.all_random {
-            let again = self.time_based || self.file_chooser.is_some();
-            return self.files[at].random(direction, &mut self.rng_offset, again);
-        }
-        self.sequential_or_not(at, direction)
+        if self.all_random { self.random_place(at, direction) } else { self.some_place(at, direction) }
     }
 
+    #[inline(always)]
+    fn random_place(&mut self, at: usize, direction: Direction) -> Option<Place> {
+        let again = self.time_based || self.file_chooser.is_some();
+        self.files[at].random(direction, &mut self.rng_offset, again)
+    }
+
+    /// The same where not all I/Os are at random places.
     #[inline]
-    fn sequential_or_not(&mut self, at: usize, direction: Direction) -> Option<Place> {
-        let skewed_files = self.file_chooser.is_some();
+    fn some_place(&mut self, at: usize, direction: Direction) -> Option<Place> {
         // fio begins a file anew if it is the only one or files are chosen by popularity;
         // else each is done once per pass.
-        let again = self.time_based && self.files.len() == 1 || skewed_files;
+        let again = self.time_based && self.files.len() == 1 || self.file_chooser.is_some();
         if !self.random {
             return self.files[at].sequential(self.skip, direction, again);
         }
-        if let Some(place) = self.place_of_a_follower(at, direction, again) {
-            return Some(place);
+        match self.place_of_a_follower(at, direction, again) {
+            Some(place) => Some(place),
+            None => self.random_place(at, direction),
         }
-        self.files[at].random(direction, &mut self.rng_offset, self.time_based || skewed_files)
     }
 
     /// The place of an I/O of a random job that is not to be random (`rw=randread:N`,

@@ -163,6 +163,7 @@ impl SsdConfig {
         }
     }
 }
+
 /// `number` % `divisor`, without a division where a mask does it: most disks' counts are powers
 /// of two.
 #[inline]
