@@ -220,21 +220,19 @@ def disk_keys(kind: str) -> str:
 
 def commands() -> str:
     """What each command says with --help, as examples to be run."""
-    from blklab.cli import app
+    from blklab.cli.lazy import COMMANDS
 
-    parts = ["```console\n$ blklab --help\n```\n"]
-    for command in app.registered_commands:
-        assert command.callback is not None
-        name = command.name or command.callback.__name__
-        parts.append(f"## blklab {name}\n\n```console\n$ blklab {name} --help\n```\n")
-    for group in app.registered_groups:
-        assert group.typer_instance is not None
-        of = group.typer_instance.info.name
-        parts.append(f"## blklab {of}\n\n```console\n$ blklab {of} --help\n```\n")
-        for command in group.typer_instance.registered_commands:
-            assert command.callback is not None
-            name = f"{of} {command.name or command.callback.__name__}"
-            parts.append(f"## blklab {name}\n\n```console\n$ blklab {name} --help\n```\n")
+    names = ["blklab"]
+    for name, listed in COMMANDS.items():
+        names.append(f"blklab {name}")
+        # Those of a group.
+        for part in listed.load().registered_commands:
+            assert part.callback is not None
+            if (own := part.name or part.callback.__name__) != name:
+                names.append(f"blklab {name} {own}")
+    parts = [f"```console\n$ {name} --help\n```\n" for name in names]
+    for number, name in enumerate(names[1:], 1):
+        parts[number] = f"## {name}\n\n{parts[number]}"
     return "\n".join(parts)
 
 

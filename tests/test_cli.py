@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from blklab.cli import app, main
+from blklab.cli import app, lazy, main
 
 _ESCAPE = "\x1b"
 
@@ -231,6 +231,18 @@ def test_no_command_at_all_prints_the_help() -> None:
     assert "compare " in done.stdout
 
 
+def test_the_list_of_commands_is_whole_and_each_line_fits() -> None:
+    shown = CliRunner().invoke(app, ["--help"], terminal_width=80)
+    assert shown.exit_code == 0
+    for name, listed in lazy.COMMANDS.items():
+        assert f"{listed.help}\n" in shown.output
+        alone = CliRunner().invoke(app, [name, "--help"])
+        assert alone.exit_code == 0
+        assert alone.output.startswith(f"Usage: blklab {name} [OPTIONS]")
+        # Nothing beside what is listed sets a shell up.
+        assert "--install-completion" not in alone.output
+
+
 def test_help_comes_fast_and_needs_no_core() -> None:
     start_s = time.perf_counter()
     done = subprocess.run(
@@ -243,6 +255,7 @@ def test_help_comes_fast_and_needs_no_core() -> None:
     loaded = {line.rsplit("|", 1)[-1].strip() for line in done.stderr.splitlines()}
     heavy = {"numpy", "rich", "plotly", "jinja2", "blklab._core", "pandas", "sqlalchemy", "msgspec"}
     assert not loaded & heavy
+    assert not loaded & {f"blklab.cli.{name}" for name in lazy.COMMANDS}
     # 150 ms is promised on an idle machine; tests share theirs.
     assert took_s < 1.0
 

@@ -1,4 +1,4 @@
-"""The ``blklab`` command: one file per subcommand, registered below.
+"""The ``blklab`` command: one file per subcommand, listed in `blklab.cli.lazy`.
 
 Nothing heavy is loaded until a subcommand runs: ``blklab --help`` is read often.
 """
@@ -15,59 +15,17 @@ from typing import TextIO
 import typer
 from typer.exceptions import TyperException
 
-from blklab.cli import (
-    apply,
-    compare,
-    console,
-    devices,
-    disk,
-    disks,
-    explain,
-    fio,
-    host,
-    kernel,
-    report,
-    restore,
-    results,
-    run,
-    schedulers,
-    studies,
-    verify,
-    workloads,
-)
+from blklab.cli import console, lazy
 from blklab.errors import BlklabError
 
 app = typer.Typer(
     name="blklab",
+    cls=lazy.LazyGroup,
     help="Which Linux I/O scheduler, with which settings, for this disk and this load.",
     # Typer would load rich for --help and for tracebacks, which doubles the start.
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-
-for command in (
-    compare.compare,
-    run.run,
-    fio.fio,
-    explain.explain,
-    devices.devices,
-    disks.disks,
-    schedulers.schedulers,
-    workloads.workloads,
-    studies.studies,
-    host.host,
-    report.report,
-    restore.restore,
-    apply.apply,
-    apply.status,
-    apply.undo,
-    verify.verify,
-):
-    app.command()(command)
-
-app.add_typer(results.app)
-app.add_typer(kernel.app)
-app.add_typer(disk.app)
 
 _FAILED = 1
 _INTERRUPTED = 130

@@ -17,6 +17,7 @@ app = typer.Typer(
     name="disk",
     help="Make a modelled disk a block device of this machine (needs root and ublk).",
     rich_markup_mode=None,
+    add_completion=False,
 )
 
 

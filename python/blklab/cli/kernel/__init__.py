@@ -10,6 +10,7 @@ app = typer.Typer(
     name="kernel",
     help="Build Linux as a program, patched or not, keep it and start it.",
     rich_markup_mode=None,
+    add_completion=False,
 )
 app.command("build")(build.build)
 app.command("list")(listed.listed)

@@ -10,6 +10,7 @@ app = typer.Typer(
     name="results",
     help="List, show, compare, export and remove what is kept of comparisons.",
     rich_markup_mode=None,
+    add_completion=False,
 )
 app.command("show")(show.show)
 app.command("diff")(diff.diff)

@@ -1,0 +1,86 @@
+"""The list of commands, each loaded when it is asked for.
+
+``blklab --help`` is read often, and to load all commands for it takes longer than Python's own
+start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, cast
+
+import typer
+from typer.core import TyperGroup
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A command, or a group of them, that is not loaded yet."""
+
+    place: str
+    """Module below ``blklab.cli`` and the name in it: a function, or a group's ``typer.Typer``."""
+    help: str
+    """What it does, in the list of commands: in a line of a terminal of 80 columns."""
+
+    def load(self) -> typer.Typer:
+        """Its module's own, or an application of this one command."""
+        module, name = self.place.split(":")
+        found = getattr(import_module(f"blklab.cli.{module}"), name)
+        if isinstance(found, typer.Typer):
+            return found
+        alone = typer.Typer(rich_markup_mode=None, add_completion=False)
+        alone.command(name)(found)
+        return alone
+
+
+COMMANDS: Mapping[str, Listed] = {
+    "compare": Listed(
+        "compare:compare", "Say which scheduler suits a disk and a load, and how much."
+    ),
+    "run": Listed("run:run", "Run a published comparison again, and check what it says."),
+    "fio": Listed("fio:fio", "Run one fio job file once and print what fio prints."),
+    "explain": Listed("explain:explain", "Show what happened to each request of a run, and why."),
+    "devices": Listed(
+        "devices:devices", "Show this machine's disks, and who sets their scheduler."
+    ),
+    "disks": Listed("disks:disks", "List the disk models, or all about one."),
+    "schedulers": Listed("schedulers:schedulers", "List the I/O schedulers, or one's tunables."),
+    "workloads": Listed("workloads:workloads", "List the workloads: job files and real programs."),
+    "studies": Listed("studies:studies", "List the published comparisons that can be run again."),
+    "host": Listed("host:host", "Show the modelled host: CPUs, memory and write-back."),
+    "report": Listed("report:report", "Make a report again, without running anything."),
+    "restore": Listed("restore:restore", "Put back what a killed run has left on real disks."),
+    "apply": Listed("apply:apply", "Set a disk's scheduler, now and after every boot."),
+    "status": Listed("apply:status", "Say whether what was applied still holds."),
+    "undo": Listed("apply:undo", "Take back the latest apply."),
+    "verify": Listed("verify:verify", "Hold the simulator against a real kernel."),
+    "results": Listed("results:app", "List, show, compare, export and remove what is kept."),
+    "kernel": Listed("kernel:app", "Build Linux as a program, patched or not, and start it."),
+    "disk": Listed("disk:app", "Make a modelled disk a block device of this machine."),
+}
+"""By name, in the order in which they are listed."""
+
+
+class LazyGroup(TyperGroup):
+    """The command ``blklab``, whose commands are those of `COMMANDS`."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        # For the names that a wrong one is compared with.
+        self.commands = cast(Any, dict.fromkeys(COMMANDS))
+
+    def list_commands(self, ctx: object) -> list[str]:
+        """All names."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: object, cmd_name: str) -> Any:
+        """Load it; None if there is no such command."""
+        listed = COMMANDS.get(cmd_name)
+        return None if listed is None else typer.main.get_command(listed.load())
+
+    def format_commands(self, ctx: object, formatter: Any) -> None:
+        """The list of commands, without loading one."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, listed.help) for name, listed in COMMANDS.items()])
