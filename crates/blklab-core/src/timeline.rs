@@ -3,8 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Where there is no first entry.
-const NONE: u128 = u128::MAX;
+/// When the first is due where there is none.
+const NEVER: u64 = u64::MAX;
 
 /// A queue of `u32` payloads by due time. Time, entry number and payload share one
 /// integer, so that an order is one comparison. The first is kept apart from the heap of the
@@ -12,43 +12,45 @@ const NONE: u128 = u128::MAX;
 /// heap.
 #[derive(Debug)]
 pub(crate) struct Timeline {
-    first: u128,
+    /// Due time, and what follows it in an entry of the others: read as it is written, in halves.
+    first: (u64, u64),
     rest: BinaryHeap<Reverse<u128>>,
     entries: u32,
 }
 
 impl Default for Timeline {
     fn default() -> Self {
-        Timeline { first: NONE, rest: BinaryHeap::new(), entries: 0 }
+        Timeline { first: (NEVER, 0), rest: BinaryHeap::new(), entries: 0 }
     }
 }
 
 impl Timeline {
     #[inline]
     pub fn push(&mut self, at: u64, payload: u32) {
+        debug_assert!(at < NEVER);
         self.entries = self.entries.wrapping_add(1);
-        let key = u128::from(at) << 64 | u128::from(self.entries) << 32 | u128::from(payload);
-        let later = if key < self.first { std::mem::replace(&mut self.first, key) } else { key };
-        if later != NONE {
-            self.rest.push(Reverse(later));
+        let entry = (at, u64::from(self.entries) << 32 | u64::from(payload));
+        let later = if entry < self.first { std::mem::replace(&mut self.first, entry) } else { entry };
+        if later.0 != NEVER {
+            self.rest.push(Reverse(u128::from(later.0) << 64 | u128::from(later.1)));
         }
     }
 
     /// When the first is due; `u64::MAX` when there is none.
     #[inline]
     pub fn next(&self) -> u64 {
-        (self.first >> 64) as u64
+        self.first.0
     }
 
     /// Take the first.
     #[inline]
     pub fn pop(&mut self) -> Option<(u64, u32)> {
-        let key = self.first;
-        if key == NONE {
+        let (at, order) = self.first;
+        if at == NEVER {
             return None;
         }
-        self.first = self.rest.pop().map_or(NONE, |Reverse(next)| next);
-        Some(((key >> 64) as u64, key as u32))
+        self.first = self.rest.pop().map_or((NEVER, 0), |Reverse(next)| ((next >> 64) as u64, next as u64));
+        Some((at, order as u32))
     }
 }
 

@@ -15,7 +15,7 @@ impl Block {
     /// time and before no other.
     #[inline]
     pub(super) fn issued_directly(&mut self, now: Nanos, id: RequestId, disk: &mut AnyDisk) -> bool {
-        if !self.issues_directly || !self.to_run.is_empty() || !self.flushes.waiting.is_empty() {
+        if !self.is_none || self.rules.peeks || !self.to_run.is_empty() || !self.flushes.waiting.is_empty() {
             return false;
         }
         let hw_queue = &self.hw_queues[usize::from(self.requests[id].hw_queue)];

@@ -96,9 +96,9 @@ struct HwQueue {
 }
 
 impl HwQueue {
-    fn new(requests: u32) -> HwQueue {
+    fn new(tags: Tags) -> HwQueue {
         HwQueue {
-            tags: Tags::new(requests),
+            tags,
             allocated: [0; 2],
             freed: 0,
             in_flight: 0,
@@ -136,9 +136,9 @@ pub struct Block {
     scheduler: AnyScheduler,
     generation: Generation,
     rules: Rules,
-    /// Without a scheduler a request goes to the driver at once if nothing waits
-    /// (`blk_mq_try_issue_list_directly`).
-    issues_directly: bool,
+    /// `none`: it limits nobody, wakes nobody and has no timer, so it is not asked. A request goes
+    /// to the driver at once if nothing waits (`blk_mq_try_issue_list_directly`).
+    is_none: bool,
     /// A write with FUA must be followed by a flush.
     flush_after_fua: bool,
     volatile_write_cache: bool,
@@ -176,15 +176,17 @@ impl Block {
         let found = disk.limits();
         let rules = Rules::of(scheduler.info(), host);
         let generation = scheduler.info().generation;
+        let is_none = matches!(scheduler, AnyScheduler::None(_));
+        let tags = if is_none { Tags::alike } else { Tags::new }(limits.nr_requests);
         Block {
             flush_after_fua: found.volatile_write_cache && !found.fua,
             volatile_write_cache: found.volatile_write_cache,
             generation,
-            issues_directly: matches!(scheduler, AnyScheduler::None(_)) && !rules.peeks,
+            is_none,
             rules,
             requests: RequestSlab::with_capacity(limits.nr_requests as usize),
             bios: slab::Slab::new(),
-            hw_queues: vec![HwQueue::new(limits.nr_requests); usize::from(limits.hw_queues)],
+            hw_queues: vec![HwQueue::new(tags); usize::from(limits.hw_queues)],
             tag_of: Vec::new(),
             to_run: Vec::with_capacity(usize::from(limits.hw_queues)),
             worker_woken: false,
@@ -216,7 +218,8 @@ impl Block {
     /// When the scheduler or the worker wants to be woken.
     #[inline]
     pub fn next_timer(&self) -> Nanos {
-        self.scheduler.next_timer().min(self.worker_due)
+        let scheduler = if self.is_none { Nanos::NEVER } else { self.scheduler.next_timer() };
+        scheduler.min(self.worker_due)
     }
 
     /// That time has come. Call [`Block::run`] next.
@@ -271,10 +274,7 @@ impl Block {
             // Whoever wakes to look for a tag runs the queue first (`blk_mq_get_tag`).
             self.run_again(now, bio.hw_queue, disk);
         }
-        let most = manner.again.unwrap_or_else(|| {
-            let queue = queue!(self, now);
-            self.scheduler.depth_limit(&queue, bio.process, bio.op, bio.sync)
-        });
+        let most = manner.again.unwrap_or_else(|| self.depth_limit(now, bio));
         let Some(id) = self.allocate(now, bio, most) else { return Submitted::NoRequest(most) };
         if !manner.plugged {
             if self.issued_directly(now, id, disk) {
@@ -295,6 +295,15 @@ impl Block {
         self.requests[id].clock_stands = true;
         self.plug.push(id);
         Submitted::Taken
+    }
+
+    /// See [`crate::scheduler::Scheduler::depth_limit`].
+    #[inline]
+    fn depth_limit(&self, now: Nanos, bio: &Bio) -> u32 {
+        if self.is_none {
+            return u32::MAX;
+        }
+        self.scheduler.depth_limit(&queue!(self, now), bio.process, bio.op, bio.sync)
     }
 
     /// True if the bio would get a request of the single queue now.
@@ -408,7 +417,7 @@ impl Block {
         let id = RequestId(completion.tag.0);
         self.account(now);
         self.in_flight -= 1;
-        if self.flushes.request != Some(id) {
+        if !self.is_none && self.flushes.request != Some(id) {
             self.scheduler.completed(&queue!(self, now), id);
             while let Some(hw_queue) = self.scheduler.woken() {
                 self.mark(hw_queue);

@@ -21,6 +21,7 @@ struct Word {
 /// The tags of one hardware queue.
 #[derive(Clone, Debug)]
 pub(super) struct Tags {
+    /// None where all tags are alike: they are only counted.
     words: Vec<Word>,
     /// A word has `1 << shift` of them.
     shift: u32,
@@ -84,6 +85,11 @@ impl Tags {
         }
     }
 
+    /// `depth` free tags that nobody may have fewer of than all: one is as good as another.
+    pub fn alike(depth: u32) -> Tags {
+        Tags { words: Vec::new(), shares: Vec::new(), ..Tags::new(depth) }
+    }
+
     /// A tag for whoever may have `most` of them (`__sbitmap_queue_get`,
     /// `sbitmap_queue_get_shallow`).
     #[inline]
@@ -92,6 +98,15 @@ impl Tags {
             self.hint = 0;
             return None;
         }
+        if self.words.is_empty() {
+            self.free -= 1;
+            return Some(0);
+        }
+        self.take_numbered(most)
+    }
+
+    #[inline]
+    fn take_numbered(&mut self, most: u32) -> Option<u32> {
         let shallow = most < self.depth;
         if shallow && most != self.shares_of {
             self.share_out(most);
@@ -129,8 +144,9 @@ impl Tags {
     pub fn put(&mut self, tag: u32) {
         self.free += 1;
         self.refused = None;
-        let word = &mut self.words[(tag >> self.shift) as usize];
-        word.freed |= 1 << (tag & ((1 << self.shift) - 1));
+        if let Some(word) = self.words.get_mut((tag >> self.shift) as usize) {
+            word.freed |= 1 << (tag & ((1 << self.shift) - 1));
+        }
     }
 
     #[inline]
@@ -182,6 +198,15 @@ mod tests {
         assert!(tags.take(64).is_some_and(|tag| tag > 0));
         tags.put(0);
         assert_eq!(tags.take(1), Some(0));
+    }
+
+    #[test]
+    fn alike_ones_are_as_many() {
+        let mut tags = Tags::alike(2);
+        let held: Vec<_> = std::iter::from_fn(|| tags.take(u32::MAX)).collect();
+        assert_eq!(held.len(), 2);
+        tags.put(held[0]);
+        assert!(tags.take(u32::MAX).is_some() && tags.take(u32::MAX).is_none());
     }
 
     proptest! {

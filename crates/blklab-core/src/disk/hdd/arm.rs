@@ -2,7 +2,7 @@
 
 use super::cache::Span;
 use super::geometry::Place;
-use super::queue::{Queued, bound_of};
+use super::queue::{Head, Queued, bound_of};
 use super::{Command, Hdd, Op, Policy, SLACK_NS, Stream, Work};
 
 /// The most that one step of destaging writes before the arm looks round again.
@@ -181,25 +181,17 @@ impl Hdd {
             let (cost, index) = costs.min().unwrap_or((i64::MAX / 2, 0));
             return (cost - head_start, index);
         }
-        let first = self.queue.bound_costs(stands, turn, head_start);
+        let head = Head { stands, cylinder: self.head.cylinder as i32, floor: self.config.seek.floor() };
+        let first = self.queue.bound_costs(head, turn, head_start);
         let mut best = (self.cost(now, stands, first), first);
         let mut limit = bound_of(best.0 - head_start);
         for (index, &bound) in self.queue.bounds.iter().enumerate() {
-            if bound <= limit && index != first && self.may_cost_less(stands, index, best.0) {
+            if bound <= limit && index != first {
                 best = best.min((self.cost(now, stands, index), index));
                 limit = bound_of(best.0 - head_start);
             }
         }
         (best.0 - head_start, best.1)
-    }
-
-    /// False if a queued command is too late even with the least that its seek may take.
-    #[inline]
-    fn may_cost_less(&self, stands: u64, index: usize, cost: i64) -> bool {
-        let queued = &self.queue.commands[index];
-        let distance = self.head.cylinder.abs_diff(queued.place.cylinder);
-        let least = u64::from(self.config.seek.at_least(distance));
-        self.wait_ns(stands, queued.place.angle_ns, least) as i64 + queued.handicap <= cost
     }
 
     /// What it costs to go to a queued command, without regard to head starts.

@@ -5,6 +5,7 @@ use super::super::Tag;
 use super::SLACK_NS;
 use super::cache::Span;
 use super::geometry::Place;
+use super::seek::Floor;
 
 /// A command that waits for the arm.
 #[derive(Clone, Copy, Debug)]
@@ -35,6 +36,15 @@ const BOUND_ERROR: i32 = 2;
 /// Sectors are compared coarsely in units of 2^this: 32 bits then hold 512 TiB.
 const START_SHIFT: u32 = 8;
 
+/// Where the arm is when it looks for the next command.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Head {
+    /// The angle under it, in nanoseconds after the index mark.
+    pub stands: u64,
+    pub cylinder: i32,
+    pub floor: Floor,
+}
+
 /// All of them, in no order. The columns have one entry per command and are as narrow as can
 /// be: the compiler looks at several at a time.
 #[derive(Debug)]
@@ -46,6 +56,7 @@ pub(super) struct Queue {
     /// The angles of their first sectors, [`SLACK_NS`] added.
     angles: Vec<i32>,
     handicaps: Vec<i32>,
+    cylinders: Vec<i32>,
     starts: Vec<u32>,
     /// How many are urgent: their handicaps have no bound.
     urgent: usize,
@@ -58,6 +69,7 @@ impl Queue {
             bounds: Vec::with_capacity(commands),
             angles: Vec::with_capacity(commands),
             handicaps: Vec::with_capacity(commands),
+            cylinders: Vec::with_capacity(commands),
             starts: Vec::with_capacity(commands),
             urgent: 0,
         }
@@ -74,6 +86,7 @@ impl Queue {
     pub fn push(&mut self, queued: Queued) {
         self.angles.push((u64::from(queued.place.angle_ns) + SLACK_NS) as i32);
         self.handicaps.push(coarse(queued.handicap));
+        self.cylinders.push(queued.place.cylinder as i32);
         self.urgent += usize::from(queued.urgent);
         self.starts.push((queued.span.start >> START_SHIFT) as u32);
         self.commands.push(queued);
@@ -83,25 +96,29 @@ impl Queue {
     pub fn take(&mut self, index: usize) -> Queued {
         self.angles.swap_remove(index);
         self.handicaps.swap_remove(index);
+        self.cylinders.swap_remove(index);
         self.starts.swap_remove(index);
         let taken = self.commands.swap_remove(index);
         self.urgent -= usize::from(taken.urgent);
         taken
     }
 
-    /// Work out what each command costs at least with the head at angle `stands`: the time
-    /// until its angle comes round and its handicap, less `head_start`. Returns the one with
-    /// the least.
-    pub fn bound_costs(&mut self, stands: u64, turn_ns: u64, head_start: i64) -> usize {
-        let (stands, turn) = (stands as i32, turn_ns as i32);
+    /// Work out what each command costs at least: the time until its angle comes round after the
+    /// least that its seek takes, and its handicap, less `head_start`. Returns the one with the
+    /// least.
+    pub fn bound_costs(&mut self, head: Head, turn_ns: u64, head_start: i64) -> usize {
+        let (stands, turn) = (head.stands as i32, turn_ns as i32);
         // Wraps round in half an hour of head start: no command waits so long.
         let won = coarse(head_start).wrapping_add(BOUND_ERROR);
-        let columns = self.angles.iter().zip(&self.handicaps);
+        let columns = self.angles.iter().zip(&self.handicaps).zip(&self.cylinders);
         self.bounds.clear();
-        self.bounds.extend(columns.map(|(angle, handicap)| {
+        self.bounds.extend(columns.map(|((angle, handicap), cylinder)| {
             let apart = angle - stands;
             let mut passes = apart + if apart < 0 { turn } else { 0 };
             passes -= if passes >= turn { turn } else { 0 };
+            let seek = head.floor.ns(((cylinder - head.cylinder) as f32).abs());
+            // Few seeks take longer than a turn.
+            passes += if (passes as f32) < seek { turn } else { 0 };
             ((passes - SLACK_NS as i32) >> BOUND_SHIFT).wrapping_add(handicap.wrapping_sub(won))
         }));
         let least = self.bounds.iter().fold(i32::MAX, |least, bound| least.min(*bound));

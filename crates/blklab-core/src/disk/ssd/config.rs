@@ -9,6 +9,8 @@ pub(in crate::disk) struct SsdConfig {
     pub capacity_sectors: u64,
     pub channels: u32,
     pub dies: u32,
+    /// Each die's channel.
+    channel_of: Vec<u32>,
     /// Sectors of a mapping unit.
     pub unit_sectors: u64,
     pub unit_shift: u32,
@@ -47,7 +49,8 @@ pub(in crate::disk) struct SsdConfig {
 impl SsdConfig {
     pub fn new(values: &Values) -> Result<SsdConfig, Conflict> {
         let capacity = values.whole("capacity_sectors");
-        let dies = (values.whole("channels") * values.whole("dies_per_channel")) as u32;
+        let channels = values.whole("channels") as u32;
+        let dies = channels * values.whole("dies_per_channel") as u32;
         let unit = values.whole("mapping_unit_kib") * 2;
         let page = values.whole("page_kib") * 2;
         let stripe = page * values.whole("planes");
@@ -89,8 +92,9 @@ impl SsdConfig {
         let fx = |mb_s: f64| (512.0 * 1e3 / mb_s * 65_536.0).round() as u64;
         Ok(SsdConfig {
             capacity_sectors: capacity,
-            channels: values.whole("channels") as u32,
+            channels,
             dies,
+            channel_of: (0..dies).map(|die| die % channels).collect(),
             unit_sectors: unit,
             unit_shift: unit.trailing_zeros(),
             page_units: (page / unit) as u32,
@@ -147,7 +151,7 @@ impl SsdConfig {
     /// The channel that a die is on.
     #[inline]
     pub fn channel(&self, die: u32) -> usize {
-        remainder(die, self.channels) as usize
+        self.channel_of[die as usize] as usize
     }
 
     /// The time out of `times` for a physical unit: pages of the kinds that share cells

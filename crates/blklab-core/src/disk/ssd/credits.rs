@@ -79,10 +79,15 @@ impl Credits {
         (there.number != number as u32 && is_free).then_some(place)
     }
 
-    /// The slice of that number, empty if nobody has used it yet.
+    /// Where the slice of that number is; it is empty if nobody has used it yet. Another's place
+    /// holds until one is asked for.
     #[inline]
-    fn slice(&mut self, number: u64) -> &mut Slice {
-        while self.slices[self.place(number)].number != number as u32 {
+    fn open(&mut self, number: u64) -> usize {
+        loop {
+            let place = self.place(number);
+            if self.slices[place].number == number as u32 {
+                return place;
+            }
             match self.free_place(number) {
                 Some(place) => {
                     self.slices[place] = Slice { number: number as u32, used_ns: 0, full_up_to: 0 };
@@ -90,7 +95,11 @@ impl Credits {
                 None => self.grow(),
             }
         }
-        let place = self.place(number);
+    }
+
+    #[inline]
+    fn slice(&mut self, number: u64) -> &mut Slice {
+        let place = self.open(number);
         &mut self.slices[place]
     }
 
@@ -124,13 +133,17 @@ impl Credits {
             slice.take(taken);
             return (at + left).max(start + used + left);
         }
-        let next = u64::from(self.slice(number + 1).used_ns);
+        let following = self.open(number + 1);
+        let next = u64::from(self.slices[following].used_ns);
         let rest = left - taken;
-        if taken == 0 || next + rest > slice_ns {
+        let place = self.place(number);
+        // A table that has grown has left an empty slice behind.
+        let is_there = self.slices[place].number == number as u32;
+        if taken == 0 || next + rest > slice_ns || !is_there {
             return self.transfer_far(at, left);
         }
-        self.slice(number).take(taken);
-        self.slice(number + 1).take(rest);
+        self.slices[place].take(taken);
+        self.slices[following].take(rest);
         start + slice_ns + next + rest
     }
 

@@ -80,15 +80,17 @@ impl Ssd {
     fn read_in_place(&mut self, at: u64, sector: u64, end: u64) -> u64 {
         let stripe_bits = self.config.unit_shift + self.config.stripe_shift;
         let (mut sector, mut done) = (sector, at);
+        let mut die = self.config.die((sector >> self.config.unit_shift) as u32);
         while sector < end {
             let next = (((sector >> stripe_bits) + 1) << stripe_bits).min(end);
             let unit = (sector >> self.config.unit_shift) as u32;
-            let index = self.config.die(unit);
             let ns = self.config.of_page(&self.config.read_ns, unit);
-            let in_register = self.dies[index as usize].read(at, ns, 0);
-            let channel = &mut self.channels[self.config.channel(index)];
+            let in_register = self.dies[die as usize].read(at, ns, 0);
+            let channel = &mut self.channels[self.config.channel(die)];
             let ready = channel.transfer(self.now, in_register, next - sector);
             done = done.max(self.link.transfer(self.now, ready, next - sector));
+            // The next stripe lies on the next die.
+            die = if die + 1 == self.config.dies { 0 } else { die + 1 };
             sector = next;
         }
         done
