@@ -13,6 +13,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from blklab import _core
+
 BLKLAB = str(Path(sys.executable).parent / "blklab")
 
 
@@ -67,7 +69,7 @@ def measured(everything: Sequence[Measure], rounds: int) -> list[Figure]:
 
 
 def machine() -> dict[str, object]:
-    """Where it is measured."""
+    """Where it is measured, and on what kind of build."""
     cpuinfo = Path("/proc/cpuinfo").read_text(encoding="utf-8")
     names = [line.split(":")[1].strip() for line in cpuinfo.splitlines() if "model name" in line]
     return {
@@ -75,6 +77,7 @@ def machine() -> dict[str, object]:
         "cpus": len(os.sched_getaffinity(0)),
         "python": platform.python_version(),
         "load": round(os.getloadavg()[0], 1),
+        "profile_guided": _core.profile_guided(),
     }
 
 

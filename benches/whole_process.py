@@ -144,6 +144,8 @@ def measures(rounds: int) -> list[Measure]:
         _rate("su800-128gb", "kyber", 3, rounds),
         _rate("wd10ezrx", "mq-deadline", 1.5, rounds),
         _rate("wd10ezrx", "cfq", 1, rounds, processes=8),
+        _rate("wd10ezrx", "bfq", 1, rounds, processes=8),
+        _rate("su800-128gb", "bfq", 1.5, rounds, processes=8),
         Measure("peak memory of a process that simulates 100 million I/Os", "MiB", 100, False,
                 _memory_mib, 1),
         Measure("what Python adds to a run", "ms", 50, False, _python_adds_ms, rounds),

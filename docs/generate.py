@@ -320,6 +320,13 @@ def kernel_rig() -> str:
     return _figures(_kernel_rig())
 
 
+def live_rig() -> str:
+    """The figures of ``benches/live_rig.py``, as last kept."""
+    kept = json.loads(_text(ROOT / "docs" / "data" / "live-rig.json"))
+    after = f"; when it ended: {kept['machine']['load_after']}.\n"
+    return _figures(kept).removesuffix(".\n") + after
+
+
 def kernel_rig_example(name: str) -> str:
     """An example of ``benches/kernel_rig.py`` with what it printed."""
     lines = []
@@ -343,12 +350,12 @@ def _figures(kept: Mapping[str, Any]) -> str:
         ("measured", "goal", "met", "what"),
         (
             (
-                f"{number_text(row['median'])} {row['unit']}",
+                f"{number_text(row['median'])}{_range(kept, row)} {row['unit']}",
                 "none"
                 if row["goal"] is None
                 else f"{'at least' if row['more_is_better'] else 'at most'} "
                 f"{number_text(row['goal'])} {row['unit']}",
-                {True: "yes", False: "**no**", None: ""}[row["met"]],
+                _met(kept, row),
                 row["what"],
             )
             for row in kept["figures"]
@@ -357,11 +364,26 @@ def _figures(kept: Mapping[str, Any]) -> str:
     )
     machine = kept["machine"]
     kernel = f"Linux {kept['kernel']}, " if "kernel" in kept else ""
+    build = "with" if machine.get("profile_guided") else "without"
     return (
         f"{figures}\nMeasured on {machine['cpus']} cores of {machine['cpu']}, {kernel}Python "
-        f"{machine['python']}, blklab {kept['version']}, with {kept['rounds']} rounds; "
+        f"{machine['python']}, blklab {kept['version']} built {build} a profile, with "
+        f"{kept['rounds']} rounds; "
         f"load of the machine before it began: {machine['load']}.\n"
     )
+
+
+def _range(kept: Mapping[str, Any], row: Mapping[str, Any]) -> str:
+    """The interval of the median, where it is known."""
+    found = kept.get("intervals", {}).get(row["what"])
+    return f" ({number_text(found['low'])} to {number_text(found['high'])})" if found else ""
+
+
+def _met(kept: Mapping[str, Any], row: Mapping[str, Any]) -> str:
+    found = kept.get("intervals", {}).get(row["what"])
+    if found and row["goal"] is not None and found["low"] <= row["goal"] <= found["high"]:
+        return "not known"
+    return {True: "yes", False: "**no**", None: ""}[row["met"]]
 
 
 def verify() -> str:
@@ -522,6 +544,7 @@ _MAKERS: dict[str, Callable[..., str]] = {
         kernel_rig,
         kernel_rig_example,
         kernel_rig_file,
+        live_rig,
         verify,
         verify_missed,
         repository_file,

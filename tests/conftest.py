@@ -5,11 +5,16 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 import blklab
+from blklab.apply import record
+from blklab.devices.queue import Queue
+from blklab.devices.roots import Roots
 from tests import fake_core, real_kernel, real_postgres
+from tests.applying import Asked, loop_disk, own_roots
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -50,9 +55,28 @@ def on_both(anywhere: str, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 @pytest.fixture
+def programs() -> Asked:
+    """What apply calls."""
+    return Asked()
+
+
+@pytest.fixture
+def roots(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Roots:
+    """Where apply writes."""
+    monkeypatch.delenv(record.VARIABLE, raising=False)
+    return own_roots(tmp_path)
+
+
+@pytest.fixture
+def loop(tmp_path: Path) -> Iterator[Queue]:
+    """A real disk that may be changed."""
+    with loop_disk(tmp_path) as found:
+        yield found
+
+
+@pytest.fixture
 def fake(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
     """A stand-in core, two disks and four workloads; the directory they lie in is current."""
-    _forget()
     monkeypatch.delitem(sys.modules, "blklab._core", raising=False)
     monkeypatch.setitem(sys.modules, "blklab._core", fake_core)
     monkeypatch.setattr(blklab, "_core", fake_core, raising=False)
@@ -67,21 +91,35 @@ def fake(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
     monkeypatch.setenv("BLKLAB_DISKS", str(disks))
     monkeypatch.setenv("BLKLAB_WORKLOADS", str(workloads))
     monkeypatch.chdir(tmp_path)
+    before = _taken_out()
     yield tmp_path
-    _forget()
+    _taken_out()
+    # The same ones again: other tests hold classes of theirs.
+    for (package, name), module in before.items():
+        sys.modules[f"{package}.{name}"] = module
+        setattr(sys.modules[package], name, module)
 
 
-def _forget() -> None:
-    """What has taken hold of one core is loaded again, with the other one."""
-    for package, name in (
-        ("blklab.rigs", "sim"),
-        ("blklab.rigs", "kernel"),
-        ("blklab.kernel", "scheduler"),
-        ("blklab.compare", "describe"),
-        ("blklab.store", "facts"),
-        ("blklab.store", "request"),
-    ):
-        sys.modules.pop(f"{package}.{name}", None)
+_HOLD_THE_CORE = (
+    ("blklab.rigs", "sim"),
+    ("blklab.rigs", "kernel"),
+    ("blklab.kernel", "scheduler"),
+    ("blklab.compare", "describe"),
+    ("blklab.store", "facts"),
+    ("blklab.store", "request"),
+    ("blklab.store", "studies"),
+    ("blklab.study", "run"),
+)
+
+
+def _taken_out() -> dict[tuple[str, str], ModuleType]:
+    """Modules that have taken hold of one core: whoever asks for them now loads them anew, with
+    the core that is there."""
+    found = {}
+    for package, name in _HOLD_THE_CORE:
+        if module := sys.modules.pop(f"{package}.{name}", None):
+            found[package, name] = module
         # `from package import name` asks the package before it looks at sys.modules.
         if package in sys.modules:
             vars(sys.modules[package]).pop(name, None)
+    return found

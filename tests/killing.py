@@ -19,7 +19,8 @@ from sqlalchemy import func, select
 
 from blklab.cli import main
 from blklab.store import place, read, schema
-from blklab.store.database import Store, exists, open_store
+from blklab.store.database import Store
+from blklab.store.opening import exists, open_store
 
 COMPARE = ["compare", "--disk", "950pro-256gb", "--workload", "tiny.fio", "--scheduler", "none",
            "--scheduler", "kyber", "--repeats", "12", "--jobs", "2"]  # fmt: skip

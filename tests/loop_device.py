@@ -39,6 +39,8 @@ def attached(directory: Path, size_bytes: int = SIZE_BYTES) -> Iterator[str]:
         made.truncate(size_bytes)
     node = losetup("--find", "--show", str(file))
     try:
+        # Settings outlive the file behind it: a test that was killed may have left another one.
+        (Path("/sys/block") / Path(node).name / "queue/scheduler").write_text("none")
         yield Path(node).name
     finally:
         losetup("--detach", node)

@@ -9,8 +9,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -21,26 +19,9 @@ from blklab.devices.roots import Roots
 from blklab.errors import InputError, RunError
 from blklab.live.borrowed import KIND
 from blklab.live.journal import Journal
-from tests.applying import Asked, apply, files, loop_disk, own_roots
+from tests.applying import Asked, apply, files
 
 _SPEC = "bfq:low_latency=0,slice_idle_us=500"
-
-
-@pytest.fixture
-def programs() -> Asked:
-    return Asked()
-
-
-@pytest.fixture
-def roots(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Roots:
-    monkeypatch.delenv(record.VARIABLE, raising=False)
-    return own_roots(tmp_path)
-
-
-@pytest.fixture
-def loop(tmp_path: Path) -> Iterator[Queue]:
-    with loop_disk(tmp_path) as found:
-        yield found
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import re
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from blklab.apply import change, choice, keys, profile, rule
+from blklab.apply import change, choice, keys, profile, record, rule
 from blklab.apply import presets as known
+from blklab.apply import status as states
 from blklab.apply.change import Plan
 from blklab.apply.keys import Key
 from blklab.apply.rule import Part
@@ -22,6 +23,7 @@ from blklab.devices import queue, roots
 from blklab.devices.deciders import order
 from blklab.errors import InputError
 from blklab.udev.parse import parse
+from tests.applying import Asked
 from tests.fake_sysfs import Machine
 
 _SCSI = "pci0000:00/ata1/host0/target0:0:0/{}:0:0:0"
@@ -61,6 +63,39 @@ def test_a_disk_is_told_from_others_by_what_the_kernel_calls_it(machine: Machine
     kind = planned(machine, "sda", "bfq", of="kind")
     assert kind.entry.key.text == 'KERNEL=="sd*", ATTR{queue/rotational}=="1"'
     assert [disk.name for disk in kind.disks] == ["sda", "sdb"]
+
+
+def test_a_disk_that_is_called_otherwise_now_is_not_missing(machine: Machine) -> None:
+    sata(machine, "sda", 0, wwid="naa.5000")
+    entry = planned(machine, "sda", "mq-deadline").entry
+    assert states.status([entry], machine.roots).missing == ()
+    before = entry.disks[0]
+    entry.disks[:] = [replace(before, name="sdx")]
+    now = states.status([entry], machine.roots)
+    assert ([disk.name for disk in now.disks], now.missing) == (["sda"], ())
+    entry.disks[:] = [replace(before, name="sdx", identity='ATTRS{wwid}=="naa.5009"')]
+    assert states.status([entry], machine.roots).missing == ("sdx",)
+
+
+def test_all_of_a_kind_are_set_and_all_are_put_back(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Made-up disks: real ones of a kind are not all the test's."""
+    monkeypatch.delenv(record.VARIABLE, raising=False)
+    for number, name in enumerate(("sda", "sdb")):
+        sata(machine, name, number)
+    machine.disk("nvme0n1", number="259:0", bus="nvme")
+    disks = {name: queue.named(name, machine.roots) for name in ("sda", "sdb", "nvme0n1")}
+    before = {name: disk.settings() for name, disk in disks.items()}
+    made = planned(machine, "sda", "bfq", of="kind")
+    change.carry_out(made, machine.roots, Asked())
+    active = {name: disk.read("scheduler") for name, disk in disks.items()}
+    assert active == {"sda": "bfq", "sdb": "bfq", "nvme0n1": "mq-deadline"}
+    assert rule.place(machine.roots).read_text() == made.rules
+    _, left = change.undo(machine.roots, Asked())
+    assert left == []
+    assert {name: disk.settings() for name, disk in disks.items()} == before
+    assert not rule.place(machine.roots).exists()
 
 
 def test_disks_that_call_themselves_the_same_are_refused(machine: Machine) -> None:
@@ -154,10 +189,13 @@ def test_the_latest_that_means_a_disk_decides_alone(machine: Machine) -> None:
         ("x", "sda: this kernel has no scheduler 'x'; there is: bfq, kyber, mq-deadline, none"),
         ("mq-deadlin", "did you mean 'mq-deadline'"),
         ("bfq:low_latency", "expected tunable=value, found 'low_latency'"),
-        ('bfq:low_latency=0"', "'0\"' is no value of it"),
-        ("bfq:../../x=1", "not the name of a tunable"),
-        ("", "'' is no value of it"),
-        ("b\x1bfq", r"'b\\x1bfq' is no value of it"),
+        (
+            'bfq:low_latency=0"',
+            "low_latency: expected at most 64 of A-Z, a-z, 0-9, '.', '_' and '-', found '0\"'",
+        ),
+        ("bfq:../../x=1", "not the name of a tunable; expected a-z, 0-9 and '_'"),
+        ("", "'.', '_' and '-', found ''"),
+        ("b\x1bfq", r"found 'b\\x1bfq'"),
     ],
 )
 def test_each_wrong_choice_is_one_line(machine: Machine, spec: str, message: str) -> None:
@@ -315,54 +353,3 @@ def test_dry_run_shows_everything_and_changes_nothing(
         "99-later.rules:1, which sets scheduler to none",
     ):
         assert expected in done.stdout
-
-
-def test_the_recommendation_of_a_result_is_taken_and_none_is_refused(fake: Path) -> None:
-    command = ["compare", "--repeats", "3", "--workload", "randread"]
-    assert CliRunner().invoke(app, command).exit_code == 0
-    kept = fake / "reports/compare"
-    spec, said = choice.of_result(kept, "desktop-5900rpm", "throughput")
-    assert spec == "mq-deadline"
-    assert said.startswith("desktop-5900rpm, throughput: mq-deadline is ")
-    with pytest.raises(InputError, match="--of-disk: say whose recommendation; there is: "):
-        choice.of_result(kept, None, "both")
-    with pytest.raises(InputError, match="--of-disk: no disk 'x'"):
-        choice.of_result(kept, "x", "both")
-    with pytest.raises(InputError, match="recommends nothing for 950pro-256gb, both: no"):
-        choice.of_result(kept, "950pro-256gb", "both")
-    with pytest.raises(InputError, match="--objective: no 'speed'"):
-        choice.of_result(kept, None, "speed")
-
-
-def test_a_live_result_is_for_the_disks_that_it_was_measured_on(
-    fake: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    command = ["compare", "--repeats", "3", "--workload", "randread", "--disk", "desktop-5900rpm"]
-    assert CliRunner().invoke(app, command).exit_code == 0
-    machine = Machine(tmp_path_factory.mktemp("machine"))
-    sata(machine, "sdb", 1, wwid="naa.5001")
-    monkeypatch.setattr(roots, "HERE", machine.roots)
-    given = ["apply", "--from", "reports/compare", "--dry-run", "--objective", "throughput"]
-
-    with pytest.raises(InputError, match=r"apply: say which disk; .* was measured on a model"):
-        CliRunner().invoke(app, given, catch_exceptions=False)
-    named = CliRunner().invoke(app, [given[0], "sdb", *given[1:]], catch_exceptions=False)
-    assert "sdb: already set so" in named.stdout
-
-    place = fake / "reports/compare/results.json"
-    document = json.loads(place.read_text())
-    document["setup"]["rig"] = "live"
-    # It was called sda then.
-    row = {"key": "sda: id", "value": "sdb-naa.5001"}
-    document["setup"]["disks"][0]["parameters"] = [row]
-    place.write_text(json.dumps(document))
-    done = CliRunner().invoke(app, given, catch_exceptions=False)
-    assert 'ATTRS{wwid}=="naa.5001", ATTR{queue/scheduler}="mq-deadline"' in done.stdout
-    row["value"] = "ata-Another\x1b"
-    place.write_text(json.dumps(document))
-    with pytest.raises(InputError, match=r"measured on ata-Another\\x1b, which is not here"):
-        CliRunner().invoke(app, given, catch_exceptions=False)
-    document["setup"]["disks"] = [1]
-    place.write_text(json.dumps(document))
-    with pytest.raises(InputError, match="not the results of 'blklab compare'"):
-        CliRunner().invoke(app, given, catch_exceptions=False)

@@ -78,6 +78,28 @@ def measured(threads: int = 2) -> list[Measurement]:
     return execute(plan(setup()), Plausible(), threads, lambda _: None)
 
 
+def described() -> dict[str, Any]:
+    """The least that a set-up says."""
+    asked = setup()
+    text = {"text": "", "summary": ""}
+    return {
+        "rig": "sim",
+        "rig_setup": {"text": ""},
+        "seed": asked.seed,
+        "repeats": asked.repeats,
+        "host": {},
+        "versions": {"blklab": "0", "python": "3"},
+        "disks": [
+            text | {"label": disk.label, "parameters": [], "limits": {}} for disk in asked.disks
+        ],
+        "workloads": [text | {"name": load.name, "ignored": []} for load in asked.workloads],
+        "schedulers": [
+            {"label": spec, "name": spec, "summary": "", "follows": "", "tunables": []}
+            for spec in asked.schedulers
+        ],
+    }
+
+
 def test_a_plan_runs_everything_once_and_pairs_schedulers_by_seed() -> None:
     runs = plan(setup())
     assert Counter(run.place for run in runs) == Counter(
@@ -223,7 +245,7 @@ def test_words_say_who_wins_by_how_much_or_what_would_have_shown() -> None:
 
 
 def test_a_results_file_is_read_back_and_others_are_refused(tmp_path: Path) -> None:
-    results = store.Results({"seed": 1}, tuple(measured()))
+    results = store.Results(described(), tuple(measured()))
     path = tmp_path / "results.json"
     path.write_text(store.to_text(results))
     assert store.to_text(store.load(tmp_path)) == store.to_text(results)
@@ -231,12 +253,50 @@ def test_a_results_file_is_read_back_and_others_are_refused(tmp_path: Path) -> N
     path.write_text(store.to_text(results).replace(',"notes":[]', ""))
     assert '"notes"' not in path.read_text()
     assert store.load(path) == results
-    for wrong in ("", "[]", '{"format": 99}', '{"format": 1, "setup": {}, "runs": [{}]}'):
+    deep = '{"format": 1, "setup": ' + "[" * 100_000 + "]" * 100_000 + "}"
+    wrongs = ("", "[]", '{"format": 99}', '{"format": 1, "setup": {}, "runs": [{}]}', deep)
+    for wrong in wrongs:
         path.write_text(wrong)
         with pytest.raises(InputError, match=r"results\.json"):
             store.load(path)
     with pytest.raises(InputError, match="No such file"):
         store.load(tmp_path / "absent.json")
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        (("runs",), [], r"\$\.runs: 0 where the set-up comes to 32"),
+        (("runs", 0, "scheduler"), "bfq", r"\$\.runs\[0\]: of a disk, load or scheduler that is"),
+        (("runs", 1, "repeat"), 0, r"\$\.runs\[1\]\.repeat: 0 is there twice or beyond"),
+        (
+            ("runs", 0, "bytes_per_s"),
+            None,
+            r"got `null` - at `\$\.runs\[0\]\.bytes_per_s`",
+        ),
+        (("runs", 0, "bytes_per_s"), 1e308, r"\$\.runs\[0\]\.bytes_per_s: beyond what is possible"),
+        (("runs", 0, "latencies", "read", "count"), [1], r"latencies.read: columns of other"),
+        (("setup", "disks", 0, "label"), "ssd:dies=4", r"\$\.setup\.disks: one is there twice"),
+        (("setup", "repeats"), 5, r"\$\.runs: 32 where the set-up comes to 40"),
+        (
+            ("setup", "stopping"),
+            5,
+            r"got `int` - at `\$\.setup\.stopping`",
+        ),
+    ],
+)
+def test_results_that_do_not_fit_are_refused(
+    tmp_path: Path, path: tuple[Any, ...], value: Any, message: str
+) -> None:
+    document = json.loads(store.to_text(store.Results(described(), tuple(measured()))))
+    *before, last = path
+    place = document
+    for step in before:
+        place = place[step]
+    place[last] = value
+    (tmp_path / "results.json").write_text(json.dumps(document))
+    with pytest.raises(InputError, match=rf"results\.json: .*{message}"):
+        store.load(tmp_path)
 
 
 def test_a_file_is_replaced_whole_or_not_at_all(
@@ -274,6 +334,23 @@ def test_files_that_belong_together_are_replaced_all_or_none(
     assert sorted(p.name for p in tmp_path.iterdir()) == ["report.html", "results.json"]
     write_together({first: "new", second: "new"})
     assert (first.read_text(), second.read_text()) == ("new", "new")
+
+
+def test_what_is_to_outlive_a_power_cut_is_renamed_on_the_disk_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced = []
+
+    def sync(handle: int) -> None:
+        synced.append(Path(f"/proc/self/fd/{handle}").readlink())
+
+    monkeypatch.setattr("os.fsync", sync)
+    write_together({tmp_path / "one": "1", tmp_path / "two": "2"})
+    assert [path.is_dir() for path in synced] == [False, False, True]
+    assert synced[-1] == tmp_path
+    synced.clear()
+    write_together({tmp_path / "one": "1"}, durable=False)
+    assert synced == []
 
 
 def test_a_directory_that_cannot_be_written_is_refused_before_the_work(tmp_path: Path) -> None:

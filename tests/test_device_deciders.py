@@ -129,6 +129,21 @@ def test_a_unit_counts_if_it_is_enabled(machine: Machine) -> None:
     assert decided(machine).influences[0].line == 3
 
 
+def test_what_is_dropped_in_beside_a_unit_counts_and_is_read_anew_when_it_is_written_anew(
+    machine: Machine,
+) -> None:
+    machine.disk("sda")
+    machine.write("usr/lib/systemd/system/io.service", "[Service]\nExecStart=/bin/true")
+    assert found(machine) == []
+    more = "etc/systemd/system/io.service.d/more.conf"
+    command = "ExecStartPost=sh -c 'echo {} > /sys/block/sda/queue/scheduler'"
+    for scheduler in ("bfq", "kyber"):
+        file = machine.write(more, command.format(scheduler))
+        assert found(machine) == [("systemd unit", "scheduler", scheduler, False)]
+    file.rename(file.with_name("more.conf~"))
+    assert found(machine) == []
+
+
 def test_a_unit_for_another_disk_is_none_of_ours_and_a_loop_is_not_known(machine: Machine) -> None:
     machine.disk("sda")
     directory = "usr/lib/systemd/system"
@@ -167,6 +182,11 @@ def test_tlp_pairs_disks_and_schedulers(machine: Machine) -> None:
     assert found(machine) == [("TLP setting", "scheduler", "bfq", True)]
     machine.write("etc/tlp.conf", 'DISK_IOSCHED="keep keep"')
     assert found(machine) == []
+    machine.link("dev/disk/by-id/ata-Disk_1", Path("../../sda"))
+    for scheduler, expected in (("bfq", [("TLP setting", "scheduler", "bfq", True)]), ("_", [])):
+        text = f'DISK_DEVICES="ata-Disk_1"\nDISK_IOSCHED="{scheduler}"'
+        machine.write("etc/tlp.conf", text)
+        assert found(machine) == expected
 
 
 def test_tuned_counts_while_it_runs_and_the_including_profile_wins(machine: Machine) -> None:

@@ -23,7 +23,7 @@ from blklab.kernel import outcome, scheduler
 from blklab.kernel.errors import GuestPanicError
 from blklab.result import Result
 from blklab.store import read, schema
-from blklab.store.database import open_store
+from blklab.store.opening import open_store
 from blklab.store.place import find as locate
 from tests import real_fio, real_kernel
 from tests.test_cli import failing

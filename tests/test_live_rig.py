@@ -25,12 +25,15 @@ from blklab.catalogue import Entry
 from blklab.cli import app
 from blklab.devices import queue
 from blklab.errors import InputError, RunError
-from blklab.live import danger, load, program, surroundings
+from blklab.live import danger, load, outlook, program, surroundings
 from blklab.live import target as targets
 from blklab.live.counters import Counters
 from blklab.live.journal import Journal
-from blklab.rigs import Experiment, live, rig
+from blklab.rigs import Experiment, rig
 from blklab.rigs.live import LiveRig
+from blklab.store import read
+from blklab.store.opening import open_store
+from blklab.store.place import find as locate
 from tests import loop_device
 
 MIB = 1 << 20
@@ -105,6 +108,22 @@ def test_a_run_has_what_fio_measured_and_leaves_nothing(mounted: Path, journal: 
     assert result.disk.read_sectors * 512 >= job.read.bytes
     assert len(result.series.read_bytes) >= 5
     assert 0 < result.series.read_bytes.sum() <= result.disk.read_sectors * 512
+
+
+def test_a_single_run_is_kept_with_what_fio_wrote_and_the_state_of_the_disk(
+    mounted: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "job.fio").write_text(READS)
+    told = ["fio", str(tmp_path / "job.fio"), "--rig", "live", "--disk", str(mounted)]
+    done = CliRunner().invoke(app, [*told, "--scheduler", "kyber"], catch_exceptions=False)
+    assert done.exit_code == 0
+    kept = read.comparison(open_store(locate()), 1, raw=True)
+    [one] = kept.runs
+    ios = json.loads(one.raw["fio.json"])["jobs"][0]["read"]["total_ios"]
+    assert ios == one.measurement.latencies["read"].ios > 0
+    for state in (one.device_before, one.device_after):
+        assert state and state["settings"][disk_of(mounted).name]["scheduler"] == "kyber"
+    assert kept.facts["versions"]["fio"].startswith("fio-")
 
 
 def test_the_cache_is_cold_or_warm_as_it_is_asked_for(mounted: Path) -> None:
@@ -228,7 +247,7 @@ def test_interrupted_nothing_of_it_stays(
 def test_where_users_have_no_namespaces_fio_ends_all_the_same(
     mounted: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (program, load, live):
+    for module in (program, load, outlook):
         monkeypatch.setattr(module, "confined", tuple)
     place, lines, ended = LiveRig(), list[str](), list[BaseException]()
     one = experiment(place, mounted, LONG)
@@ -353,11 +372,13 @@ def test_who_may_set_nothing_measures_what_is_set_and_is_told_what_to_type(
         return not outside and allowed(path, mode)  # type: ignore[arg-type]
 
     monkeypatch.setattr(os, "access", access)
-    monkeypatch.setattr(sys, "argv", ["blklab", "fio", "a b"])
+    monkeypatch.setattr(sys, "argv", ["/x/blklab", "fio", "a b"])
     place = LiveRig()
     one = experiment(place, mounted, READS, "bfq")
     with (
-        pytest.raises(InputError, match=r"needs root; type: sudo blklab fio 'a b' \(or .* none\)"),
+        pytest.raises(
+            InputError, match=r"needs root; type: sudo /x/blklab fio 'a b' \(or .* none\)"
+        ),
         place.prepared([one], print),
     ):
         pass
@@ -390,17 +411,23 @@ def test_an_ordinary_user_measures_what_is_set(public: Path, tmp_path: Path) -> 
         words = ["fio", str(job), "--rig", "live", "--disk", str(where), "--scheduler", scheduler]
         return subprocess.run(
             [*user, "--bounding-set=-all,+dac_read_search", *BLKLAB, *words],
-            env=os.environ | {"BLKLAB_JOURNAL": str(own / "journal"), "HOME": str(own)},
+            env=environment,
             capture_output=True,
             text=True,
             check=False,
         )
 
+    environment = os.environ | {"BLKLAB_JOURNAL": str(own / "journal"), "HOME": str(own)}
+    # Neither is root's.
+    for name in ("BLKLAB_STORE", "XDG_DATA_HOME"):
+        environment.pop(name, None)
     done = run("none", own)
     assert done.returncode == 0, done.stderr
     assert "read: IOPS=" in done.stdout
     assert "no permission to set anything" in done.stderr
-    assert [path.name for path in own.iterdir()] == ["journal"]
+    assert sorted(path.name for path in own.iterdir()) == [".local", "journal"]
+    [kept] = (own / ".local/share/blklab/results.db-waiting").iterdir()
+    assert kept.owner() == "nobody"
     refused = run("bfq", own)
     assert refused.returncode == 2
     assert "setting 'bfq' needs root; type: sudo " in refused.stderr

@@ -46,8 +46,10 @@ SMALL = {
     "sqlite": "sqlite:insertions=20,copies=2",
     "startup": "startup:starts=2,readers=1,writers=1,size_mib=8",
     "sysbench-fileio": "sysbench-fileio:size_mib=16,files=4,threads=2,duration_s=1",
+    "sysbench-oltp": "sysbench-oltp:tables=2,rows=1000,threads=2,duration_s=1,buffer_pool_mib=8",
+    "tpcc": "tpcc:warehouses=1,threads=2,duration_s=2",
 }
-"""Of each program, what takes about a second."""
+"""Of each program, what takes about a second; the loading of a warehouse takes a quarter minute."""
 
 
 @pytest.fixture(autouse=True)
@@ -58,13 +60,14 @@ def journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Journal:
 
 
 @pytest.fixture
-def mounted(tmp_path: Path) -> Iterator[Path]:
+def mounted() -> Iterator[Path]:
     """A file system of 768 MiB on a loop device."""
-    # Other users pass through to what is theirs, as on any disk.
-    for above in (tmp_path, tmp_path.parent, tmp_path.parent.parent):
-        above.chmod(0o711)
-    with loop_device.file_system(tmp_path, 768 * MIB) as place:
-        yield place
+    # Not in pytest's directory, which each of its runs makes its user's alone: other users pass
+    # through to what is theirs, as on any disk.
+    with tempfile.TemporaryDirectory() as above:
+        Path(above).chmod(0o711)
+        with loop_device.file_system(Path(above), 768 * MIB) as place:
+            yield place
 
 
 def experiment(rig: LiveRig, where: object, spec: str, scheduler: str = "none") -> Experiment:
@@ -186,12 +189,13 @@ def test_a_start_reads_the_command_from_the_disk_each_time(mounted: Path) -> Non
     assert busy.disk.read_sectors >= 2 * once.disk.read_sectors + 8 * MIB // 512
 
 
-def test_a_server_that_cannot_reach_its_directory_says_so(mounted: Path) -> None:
-    require("pgbench")
+@pytest.mark.parametrize("name", ["pgbench", "sysbench-oltp", "tpcc"])
+def test_a_server_that_cannot_reach_its_directory_says_so(name: str, mounted: Path) -> None:
+    require(name)
     hidden = mounted / "hidden"
     hidden.mkdir(mode=0o700)
-    with pytest.raises(RunError, match=r"^pgbench: the user \w+, who runs .* \(chmod o\+x\)$"):
-        ran(hidden, SMALL["pgbench"])
+    with pytest.raises(RunError, match=rf"^{name}: the user \w+, who runs .* \(chmod o\+x\)$"):
+        ran(hidden, SMALL[name])
     assert not list(hidden.iterdir())
 
 
@@ -230,6 +234,8 @@ def test_hdparms_units_are_of_1024(said: str, mib_s: float, tmp_path: Path) -> N
     assert hdparm._outcome(text).value == mib_s
     with pytest.raises(RunError, match="device too small"):
         hdparm._outcome("/dev/x:\n Timing buffered disk reads: device too small\n")
+    with pytest.raises(RunError, match=r"^hdparm: told no figure: it wrote nothing$"):
+        hdparm._outcome("\n")
 
 
 def measured(scheduler: str, repeat: int, value: float, *, higher: bool) -> Measurement:
@@ -422,7 +428,7 @@ NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
 PUBLIC_PATH = ["env", f"PYTHONPATH={':'.join(path for path in sys.path if path)}"]
 
 
-@pytest.mark.parametrize("name", ["sqlite", "pgbench", "startup"])
+@pytest.mark.parametrize("name", ["sqlite", "pgbench", "startup", "sysbench-oltp", "tpcc"])
 def test_an_ordinary_user_runs_programs(name: str) -> None:
     require(name)
     with tempfile.TemporaryDirectory() as place:
@@ -453,6 +459,8 @@ def test_an_ordinary_user_runs_programs(name: str) -> None:
 LONG = {
     "pgbench": "pgbench:scale=1,clients=2,duration_s=100",
     "sqlite": "sqlite:insertions=200000,row_bytes=10",
+    "sysbench-oltp": "sysbench-oltp:tables=1,rows=1000,threads=2,duration_s=100",
+    "tpcc": "tpcc:warehouses=1,threads=2,duration_s=40",
 }
 
 

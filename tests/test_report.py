@@ -287,6 +287,71 @@ def test_a_legend_has_each_job_once_with_the_colours_of_its_processes(
     assert len(set(re.findall(r"background: ([^;]+)", waits[0]))) == sum(colours)
 
 
+def swept(name: str, operations: tuple[str, ...] = ("read", "read")) -> Results:
+    """Results of two loads that differ in a number, both with latencies of these."""
+    kept = results(name)
+    first, second = [load["name"] for load in kept.setup["workloads"]][:2]
+    names = {first: f"{name}:numjobs=4", second: f"{name}:numjobs=16"}
+    measured = dict(zip(names, operations, strict=True))
+    runs = tuple(
+        replace(
+            run,
+            workload=names[run.workload],
+            latencies={measured[run.workload]: next(iter(run.latencies.values()))},
+        )
+        for run in kept.runs
+        if run.workload in names
+    )
+    loads = [
+        load | {"name": names[load["name"]]}
+        for load in kept.setup["workloads"]
+        if load["name"] in names
+    ]
+    return Results(kept.setup | {"workloads": loads}, runs)
+
+
+@needs_chromium
+@pytest.mark.parametrize("name", ["randrw", HOSTILE.replace(":", "")])
+def test_a_sweep_draws_a_curve_per_disk_with_a_line_per_scheduler(
+    tmp_path: Path, name: str
+) -> None:
+    kept = swept(name)
+    document, drawn = opened(tmp_path, page(kept))
+    assert drawn == PICTURES | {"sweep"}
+    figure = re.search(r'<figure id="figure-sweep".*?</figure>', document, re.S)
+    assert figure
+    assert len(re.findall(r'class="trace scatter', figure[0])) == 2 * len(kept.setup["schedulers"])
+    ticks = re.findall(r'class="xtick"><text[^>]*>([^<]*)<', figure[0])
+    assert ticks == ["4", "16"]
+    choice = re.search(r'<select id="sweep">(.*?)</select>', document, re.S)
+    assert choice
+    assert choice[1].count("<option") == len(kept.setup["disks"])
+    assert "window.hacked=1</script>" not in document.replace("\\u003c", "")
+
+
+def test_latencies_of_different_operations_are_no_curve() -> None:
+    kept = swept("randrw", ("read", "write"))
+    data = payload.build(kept, analyse(kept.runs, "both"))["sweeps"]
+    assert [(curve["p99"], set(curve["lines"]["none"])) for curve in data] == [("", {"rate"})] * 2
+    assert all("p99" not in curve["told"] for curve in data)
+
+
+def test_who_wins_at_which_number_is_what_the_verdicts_say() -> None:
+    kept = swept("randrw")
+    # At 16, and only there, one of them is three times as fast.
+    fast = kept.setup["schedulers"][1]["label"]
+    runs = tuple(
+        replace(run, bytes_per_s=3e6 * (1 + run.repeat / 1e4))
+        if run.scheduler == fast and run.workload.endswith("16")
+        else replace(run, bytes_per_s=1e6 * (1 + run.repeat / 1e4))
+        for run in kept.runs
+    )
+    data = payload.build(kept, analyse(runs, "both"))["sweeps"]
+    for curve in data:
+        said = curve["told"].partition(".")[0]
+        assert said == f"Best throughput: nobody clearly at 4, {fast} at 16"
+
+
 def one_read_of_each(processes: int) -> dict[str, list[int]]:
     """A trace, one command after the other."""
     turns = list(range(processes))
@@ -308,6 +373,8 @@ def opened(directory: Path, text: str) -> tuple[str, set[str]]:
         [
             *("chromium", "--headless=new", "--no-sandbox", "--disable-gpu", "--dump-dom"),
             *("--enable-logging=stderr", "--v=0", f"--user-data-dir={directory / 'profile'}"),
+            # What is to be seen is known only when it has been laid out, however busy the machine.
+            "--run-all-compositor-stages-before-draw",
             *("--virtual-time-budget=20000", "--window-size=1400,4000", path.as_uri()),
         ],
         check=True,

@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 from blklab.cli import app, main
 from blklab.errors import BlklabError
 from blklab.store import exchange, place, read, schema
-from blklab.store.database import open_store
+from blklab.store.opening import open_store
 from tests.test_cli import failing, run
 
 JOB = "# A little\n[a]\nrw=randrw\ndirect=1\nsize=4M\nio_size=256k\n"
@@ -213,6 +213,9 @@ def test_tables_have_a_row_for_each_run_and_no_formula(here: Path) -> None:
         latency = one.measurement.latencies["read"]
         assert int(row["read_p99_ns"]) == latency.percentiles_ns[1]
         assert row["trim_p99_ns"] == ""
+        at_disk = one.measurement.stages["read"].disk
+        assert float(row["read_in_disk_mean_ns"]) == at_disk.mean_ns
+        assert row["trim_in_disk_mean_ns"] == ""
     run("results", "export", "1", "--out", "runs.parquet")
     table = pyarrow.parquet.read_table(here / "runs.parquet").to_pylist()
     for line, one in zip(table, kept, strict=True):
@@ -220,6 +223,10 @@ def test_tables_have_a_row_for_each_run_and_no_formula(here: Path) -> None:
         assert tuple(line["read_value_ns"]) == latency.value_ns
         assert sum(line["read_count"]) == latency.ios
         assert line["trim_mean_ns"] is None
+        read_stages = one.measurement.stages["read"]
+        assert line["read_in_queue_p99_ns"] == read_stages.queue.percentiles_ns[1]
+        assert line["read_requests_kept"] == read_stages.requests
+        assert line["flush_in_queue_stddev_ns"] is None
 
 
 @pytest.mark.usefixtures("on_both")
@@ -253,6 +260,10 @@ def test_what_is_removed_is_gone_all_or_none(here: Path) -> None:
         (["results", "show", "1", "--objective", "x"], "--objective: no 'x'"),
         (["results", "--store", "mysql://x"], "no store on 'mysql'"),
         (["report", "7"], "no comparison 7"),
+        (
+            ["report", "reports", "--store", "x.db"],
+            "--store: goes with a number; reports is",
+        ),
         (["report", "reports"], "reports/results.json: No such file or directory"),
     ],
 )
@@ -365,6 +376,9 @@ def test_what_an_error_quotes_is_harmless(
         ("runs.0.measurement.latencies.read", {"count": [1]}, "read: columns of other lengths"),
         ("runs.0.measurement", {"ios_per_s": -1.0}, "ios_per_s: beyond what is possible"),
         ("runs.0.measurement", {"seed": 2**64}, "measurement.seed"),
+        ("runs.0.measurement.stages.read", {"one_in": 0}, "stages.read: beyond what is possible"),
+        ("runs.0.measurement.stages.read.disk", {"mean_ns": -1.0}, "stages.read: beyond what is"),
+        ("runs.0.measurement.stages.read.queue", {"percentiles_ns": [1]}, "columns of other len"),
     ],
 )
 def test_what_does_not_fit_is_refused_with_where(

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from blklab.store import database, owner, place, read, schema
-from blklab.store.database import open_store
+from blklab.store.opening import open_store
 from tests.real_postgres import new_database
 from tests.test_cli import failing, run
 

@@ -19,12 +19,13 @@ from blklab.compare.carry_out import carry_out
 from blklab.compare.describe import describe
 from blklab.compare.execute import Finished
 from blklab.compare.plan import Setup, plan
-from blklab.errors import BlklabError, InputError
+from blklab.errors import BlklabError, InputError, StoreError
 from blklab.result import Result
 from blklab.rigs import Experiment, sim
 from blklab.store import database, keep, owner, packing, place, read, schema
-from blklab.store.database import Store, StoreError, open_store
+from blklab.store.database import Store
 from blklab.store.ids import number, numbers
+from blklab.store.opening import open_store
 from blklab.store.packing import DamagedError
 from blklab.store.request import Request, check_same, fingerprints, from_bytes, to_bytes
 from tests import plausible
@@ -233,7 +234,7 @@ def test_somebody_elses_database_is_refused(anywhere: str) -> None:
         ("mysql://root@localhost/x", "no store on 'mysql'; there is: a file, sqlite, postgresql"),
         ("sqlite://", "of sqlite a file is expected"),
         ("sqlite:///:memory:", "of sqlite a file is expected"),
-        ("postgresql://u:secret@host:port/x", "not the URL of a database"),
+        ("postgresql://u:secret@host:port/x", "not the URL of a database; expected po"),
         ("/", "/: is a directory"),
     ],
 )
@@ -334,12 +335,36 @@ def test_a_store_that_fails_is_tried_again_with_the_next_run(
     seen: list[str] = []
     with locked(own_store):
         carry_out(plan(setup)[:2], rig, 1, lambda _: seen.append(keeper.lost), keeper)
-    assert seen[0] == f"1 runs are not kept: {own_store}: locked by another process"
+    assert seen[0] == f"1 run is not kept: {own_store}: locked by another process"
     assert seen[1].startswith("2 runs are not kept")
     assert read.listed(store)[0].kept == 0
     carry_out(plan(setup)[:1], rig, 1, lambda _: None, Renumbered(keeper))
     assert keeper.lost == ""
     assert read.listed(store)[0].kept == 3
+
+
+def test_a_set_up_that_changes_while_the_store_fails_is_written_with_what_comes_next(
+    own_store: Path, setup: Setup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(database, "_WAIT_S", 0.05)
+    store, rig = open_store(place.find()), Telling()
+    described = describe(setup, rig)
+    keeper = keep.begin(store, described, request_of(setup), 4)
+    with locked(own_store):
+        keeper.revise(described | {"repeats": 1}, 2)
+        assert keeper.lost == f"{own_store}: locked by another process"
+    carry_out(plan(setup)[:2], rig, 1, lambda _: None, keeper)
+    assert keeper.lost == ""
+    kept = read.comparison(store, keeper.id)
+    assert (kept.setup["repeats"], kept.listed.planned, kept.listed.kept) == (1, 2, 2)
+    with locked(own_store):
+        keeper.revise(described | {"repeats": 2}, 4)
+        keeper.finish()
+    assert read.listed(store)[0].state == read.RUNNING
+    keeper.finish()
+    assert keeper.lost == ""
+    kept = read.comparison(store, keeper.id)
+    assert (kept.setup["repeats"], kept.listed.planned, kept.listed.state) == (2, 4, read.COMPLETE)
 
 
 class Renumbered(keep.Nowhere):

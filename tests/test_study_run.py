@@ -374,6 +374,18 @@ def test_kept_results_give_the_same_report_again_without_the_study(tmp_path: Pat
     (tmp_path / "out/report.html").unlink()
     blklab(tmp_path, "report", "out")
     assert {path: path.read_bytes() for path in files} == files
+    done = blklab(tmp_path, "report", "out", "--objective", "latency", code=2)
+    assert done.stderr == "blklab: --objective: each part of a study has its own\n"
+    kept = json.loads((tmp_path / "out/study.json").read_text())
+    more = kept["text"].replace(
+        'workloads = ["short.fio"]', 'workloads = ["short.fio", "randread"]'
+    )
+    assert more != kept["text"]
+    (tmp_path / "out/study.json").write_text(json.dumps(kept | {"text": more}))
+    done = blklab(tmp_path, "report", "out", code=2)
+    assert (
+        "out/p: not the results of this part: 1 disks and 1 loads, expected 1 and 2" in done.stderr
+    )
     (tmp_path / "out/study.json").write_text('{"format": 1}')
     done = blklab(tmp_path, "report", "out", code=2)
     assert "not a study that 'blklab run' kept" in done.stderr

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from blklab.udev import files, judge, patterns
+from blklab.udev.parse import parse
 from tests.fake_sysfs import Machine
 
 _BFQ = 'ATTR{queue/scheduler}="bfq"'
@@ -133,3 +134,25 @@ def test_lines_that_udev_ignores_are_told_if_they_are_about_a_queue(machine: Mac
 @pytest.mark.parametrize("pattern", ["[z-a]", "[", "a[", "\\", "[]", "[!]", "(", "*" * 50, "|", ""])
 def test_an_odd_pattern_is_no_error(pattern: str) -> None:
     assert isinstance(patterns.matches(pattern, "aa"), bool)
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [(r"a\x41\101", "aAA"), (r"\u0041\U00000041", "AA"), (r"\s\t\\", " \t\\"), (r"\"", '"')],
+)
+def test_escapes_are_read_where_the_rule_says_that_there_are_some(
+    machine: Machine, written: str, read: str
+) -> None:
+    file = machine.write("etc/udev/rules.d/60-io.rules", f'ENV{{X}}=e"{written}"')
+    [line] = parse(file)
+    assert [token.value for token in line.tokens] == [read]
+
+
+@pytest.mark.parametrize("wrong", [r"\9", r"\1", r"\²", r"\400", r"\x4", r"\UFFFFFFFF", r"\q"])
+def test_what_is_no_escape_makes_the_line_one_that_udev_ignores(
+    machine: Machine, wrong: str
+) -> None:
+    file = machine.write("etc/udev/rules.d/60-io.rules", f'ENV{{X}}=e"{wrong}"')
+    [line] = parse(file)
+    assert line.tokens == ()
+    assert line.error.endswith("is no escape")

@@ -3,6 +3,9 @@
 from collections.abc import Mapping, Sequence
 
 def version() -> str: ...
+def profile_guided() -> bool:
+    """Whether a profile guided the compiler: such a core is faster."""
+
 def schedulers() -> str:
     """[{"name", "summary", "follows", "tunables": [{"name", "unit", "default", "min", "max",
     "help"}]}]"""
@@ -108,3 +111,32 @@ class FioJob:
     def read(self, text: str, duration_ns: int) -> Run:
         """The processes' results, from fio's ``json+``; nothing of the disk. ValueError with one
         line if it is none, or if one of fio's processes failed."""
+
+class BlockEvents:
+    """Follows the requests of the disk whose numbers (and those of its partitions) are
+    `devices`, by the pages of tracefs. Times count from `epoch_ns` of ``CLOCK_MONOTONIC``. With
+    `job` it is known whose a request is, on a device that begins at `first_sector` of the disk.
+    ValueError with one line if a text of tracefs does not say what is needed."""
+
+    def __init__(
+        self,
+        header_page: str,
+        formats: Sequence[tuple[str, str]],
+        devices: Sequence[int],
+        epoch_ns: int,
+        job: FioJob | None = None,
+        first_sector: int = 0,
+    ) -> None: ...
+    @staticmethod
+    def tracepoints() -> list[str]:
+        """Those of ``events/block`` whose `formats` are needed, and whose events."""
+
+    def take(self, page: bytes) -> None:
+        """A page of ``trace_pipe_raw`` of any CPU."""
+
+    def advance(self, until_ns: int) -> None:
+        """All events up to this time have been taken, of every CPU."""
+
+    def finish(self) -> tuple[Run, int]:
+        """``overview`` and ``detail``; ``series`` of the queue and ``disk``'s ``in_flight_ns``,
+        ``service_ns`` and ``depth_max``, if no events were missing; how often some were."""

@@ -24,6 +24,10 @@ class RunError(BlklabError):
     """The input was right and the run failed nevertheless."""
 
 
+class StoreError(BlklabError):
+    """The store cannot be used; the line says which and why."""
+
+
 class StoppedError(BlklabError):
     """The user has interrupted something of which a part is kept."""
 

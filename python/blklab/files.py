@@ -19,29 +19,43 @@ def write_whole(path: Path, text: str) -> None:
     write_together({path: text})
 
 
-def write_together(texts: Mapping[Path, str | bytes]) -> None:
+def write_together(texts: Mapping[Path, str | bytes], *, durable: bool = True) -> None:
     """The same for files that belong together: if one cannot be written, all stay as they were.
 
-    Each is on the disk under another name before the first is replaced.
+    Each is there under another name before the first is replaced, and with `durable` on the disk.
     """
     partial: dict[Path, Path] = {}
     path = Path()
     try:
         for path, text in texts.items():
             if not _is_special(path):
-                partial[path] = _beside(path, _bytes(text))
+                partial[path] = _beside(path, _bytes(text), durable)
         for path, text in texts.items():
             if path not in partial:
                 path.write_bytes(_bytes(text))
+        directories = {path.absolute().parent for path in partial}
         for path in list(partial):
             partial[path].replace(path)
             del partial[path]
+        for directory in directories if durable else ():
+            # Some file systems cannot; all is written then.
+            with contextlib.suppress(OSError):
+                sync_directory(directory)
     except OSError as error:
         raise RunError(f"{path}: not written: {error.strerror or error}") from error
     finally:
         for left in partial.values():
             with contextlib.suppress(OSError):
                 left.unlink()
+
+
+def sync_directory(directory: Path) -> None:
+    """What was renamed, made or removed in it is so on the disk. OSError."""
+    handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def _is_special(path: Path) -> bool:
@@ -53,16 +67,17 @@ def _bytes(text: str | bytes) -> bytes:
     return text.encode() if isinstance(text, str) else text
 
 
-def _beside(path: Path, content: bytes) -> Path:
-    """A new file beside `path` that holds `content` and is on the disk."""
+def _beside(path: Path, content: bytes, durable: bool) -> Path:
+    """A new file beside `path` that holds `content`."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     made = Path(name)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
         # mkstemp makes files that nobody else may read.
         made.chmod(0o666 & ~_umask())
     except BaseException:

@@ -11,7 +11,7 @@ from blklab.catalogue import Entry
 from blklab.disks import DISKS
 from blklab.errors import InputError, nearest
 from blklab.rigs import Disk
-from blklab.workloads import WORKLOADS
+from blklab.workloads import WORKLOADS, changes, sweep
 
 
 def disk(spec: str | os.PathLike[str]) -> Disk:
@@ -49,17 +49,39 @@ def host(changes: Iterable[str]) -> dict[str, int]:
 
 
 def workload(spec: str | os.PathLike[str]) -> Entry:
-    """A workload's name, a job file's path, or ``program:parameter=value,...``."""
+    """A workload's name or a job file's path, either with fio's ``:option=value,...`` behind it, or
+    ``program:parameter=value,...``."""
     text = os.fspath(spec)
     if Path(text).is_file():
         return WORKLOADS.read(Path(text))
-    name = text.partition(":")[0]
     paths = WORKLOADS.paths()
-    if name in programs.NAMES and text not in paths:
-        return programs.entry(text)
-    if text in paths or text.endswith(WORKLOADS.suffix) or os.sep in text:
-        return WORKLOADS.find(text)
-    raise InputError(f"no workload '{text}'{nearest(name, [*paths, *programs.NAMES])}")
+    if text not in paths:
+        name, colon, _ = text.partition(":")
+        if colon and len(sweep.expanded(text)) > 1:
+            raise InputError(f"{text}: is several loads; only blklab compare takes them")
+        if name in programs.NAMES:
+            return programs.entry(text)
+        what, changed = sweep.taken_apart(text)
+        if changed and (what in paths or _is_path(what)):
+            return changes.changed(WORKLOADS.find(what), changed)
+        if name in paths:
+            raise InputError(f"{name}: expected option=value behind ':', found '{text}'")
+        if not _is_path(text):
+            raise InputError(f"no workload '{text}'{nearest(name, [*paths, *programs.NAMES])}")
+    return WORKLOADS.find(text)
+
+
+def workloads(specs: Iterable[str]) -> tuple[Entry, ...]:
+    """Those of all `specs`, each of them one or a sweep: see `blklab.workloads.sweep`."""
+    each = (
+        [text] if Path(text).is_file() or text in WORKLOADS.paths() else sweep.expanded(text)
+        for text in specs
+    )
+    return tuple(workload(text) for several in each for text in several)
+
+
+def _is_path(text: str) -> bool:
+    return text.endswith(WORKLOADS.suffix) or os.sep in text
 
 
 def on_kernel(scheduler: str) -> tuple[str, str | None]:

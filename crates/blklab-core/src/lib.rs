@@ -6,6 +6,7 @@ pub mod block;
 pub mod decisions;
 pub mod disk;
 pub mod engine;
+pub mod events;
 pub mod fio;
 pub mod host;
 pub mod pagecache;

@@ -186,7 +186,14 @@ fn fio_accepts_every_job_file_that_we_ship_and_so_do_we() {
             let summary = text.lines().next().and_then(|line| line.strip_prefix("# "));
             assert!(summary.is_some_and(|s| (20..=90).contains(&s.len())), "{}: first line", path.display());
             let file = parse(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-            assert!(file.without_effect.is_empty() && file.ignored.is_empty(), "{}", path.display());
+            // Threads are cheaper than processes where fio runs, and the same to a disk.
+            let idle: Vec<_> = file
+                .without_effect
+                .iter()
+                .chain(&file.ignored)
+                .filter(|idle| idle.name != "thread")
+                .collect();
+            assert!(idle.is_empty(), "{}: {idle:?}", path.display());
             if let Some(accepted) = fio_accepts(&path) {
                 assert!(accepted, "fio refuses {}", path.display());
             }

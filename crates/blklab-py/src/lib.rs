@@ -4,6 +4,7 @@
 //! `ValueError` with one line of text.
 
 mod describe;
+mod events;
 mod files;
 mod live;
 
@@ -40,6 +41,12 @@ fn bad_input(error: impl std::fmt::Display) -> PyErr {
 #[pyfunction]
 fn version() -> &'static str {
     env!("CARGO_PKG_VERSION")
+}
+
+/// Whether a profile guided the compiler (`make pgo`).
+#[pyfunction]
+fn profile_guided() -> bool {
+    cfg!(profile_guided)
 }
 
 /// Every scheduler with its tunables.
@@ -294,8 +301,10 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<CancelToken>()?;
     module.add_class::<Run>()?;
     module.add_class::<live::FioJob>()?;
+    module.add_class::<events::BlockEvents>()?;
     module.add("PanicException", module.py().get_type::<PanicException>())?;
     module.add_function(wrap_pyfunction!(version, module)?)?;
+    module.add_function(wrap_pyfunction!(profile_guided, module)?)?;
     module.add_function(wrap_pyfunction!(schedulers, module)?)?;
     module.add_function(wrap_pyfunction!(decision_kinds, module)?)?;
     module.add_function(wrap_pyfunction!(environment, module)?)?;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use blklab_core::events::Owners;
 use blklab_core::fio::job_file::{self, Place};
 use blklab_core::fio::output;
 use blklab_core::result::RunResult;
@@ -75,5 +76,12 @@ impl FioJob {
     fn read(&self, text: &str, duration_ns: u64) -> PyResult<Run> {
         let jobs = output::read(text, &self.plan).map_err(bad_input)?;
         Ok(Run::new(&RunResult { duration_ns, jobs, overview_stride: 1, ..RunResult::default() }))
+    }
+}
+
+impl FioJob {
+    /// Whose a sector of the room is.
+    pub fn owners(&self) -> Owners {
+        Owners::new(&self.plan, Sector(self.room.sectors()))
     }
 }

@@ -10,17 +10,16 @@ from __future__ import annotations
 import contextlib
 import os
 import shlex
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from blklab.apply import choice, keys, profile, record, rule
 from blklab.apply.keys import Key
 from blklab.apply.programs import Programs, udev_runs
 from blklab.apply.record import Before, Entry
 from blklab.apply.rivals import rivals
+from blklab.as_root import as_root
 from blklab.devices import modules, queue
 from blklab.devices.deciders.influence import Influence
 from blklab.devices.queue import IOSCHED, SCHEDULER, Queue, same
@@ -82,7 +81,9 @@ def plan(target: Queue, settings: Mapping[str, str], of: str, form: str, roots: 
     entry.profile = _new_profile(entries, roots)
     made = Plan(entry, earlier, disks, _rules(entries), entry.profile, module, against)
     if form == "tuned" and not profile.can_hold(entry.part):
-        raise InputError("--as tuned: tuned sets schedulers and read_ahead_kb only")
+        raise InputError(
+            "--as tuned: tuned sets schedulers and read_ahead_kb only, and neither is given"
+        )
     if with_tuned:
         # The profile takes the place of what tuned's other sections say.
         for name, found in against.items():
@@ -90,9 +91,14 @@ def plan(target: Queue, settings: Mapping[str, str], of: str, form: str, roots: 
     return made
 
 
-def carry_out(made: Plan, roots: Roots, programs: Programs) -> list[str]:
-    """Do it; what was not as expected, in lines. After an error everything is as before."""
-    _check_may_write(roots)
+def carry_out(
+    made: Plan, roots: Roots, programs: Programs, under_sudo: Sequence[str] = ()
+) -> list[str]:
+    """Do it; what was not as expected, in lines. After an error everything is as before.
+
+    `under_sudo` is what this command has to be told besides, if root is to type it.
+    """
+    _check_may_write(roots, under_sudo)
     with (
         record.alone(roots),
         record.undisturbed((disk.name for disk in made.disks), roots),
@@ -315,22 +321,14 @@ def _check_all(disk: Queue, settings: Mapping[str, str]) -> None:
             raise queue.DifferentError(disk.name, name, value, found)
 
 
-def _check_may_write(roots: Roots) -> None:
+def _check_may_write(roots: Roots, under_sudo: Sequence[str] = ()) -> None:
     """InputError with what to type, before anything is changed."""
     for path in (rule.place(roots), record.path(roots)):
         there = next(place for place in path.parents if place.exists())
         if not os.access(there, os.W_OK | os.X_OK):
             if os.geteuid() == 0:
                 raise InputError(f"{path}: {there} is not to be written, even by root: read-only?")
-            raise InputError(f"{path}: needs root; type: {shown(_as_root())}")
-
-
-def _as_root() -> str:
-    """This very command, to be typed."""
-    program = Path(sys.argv[0]).absolute()
-    module = program.name == "__main__.py"
-    words = [sys.executable, "-m", "blklab"] if module else [str(program)]
-    return shlex.join(["sudo", *words, *sys.argv[1:]])
+            raise InputError(f"{path}: needs root; type: {as_root(under_sudo)}")
 
 
 def _check_ours(entries: Sequence[Entry], roots: Roots) -> None:

@@ -1,14 +1,11 @@
-"""What is to be set, as attributes of a queue: from words, from a result, or from a preset."""
+"""What is to be set, as attributes of a queue, from words."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 
-from blklab.devices import queue as queues
 from blklab.devices.queue import IOSCHED, SCHEDULER, SETTABLE, Queue, in_order
-from blklab.devices.roots import Roots
 from blklab.devices.text import shown
 from blklab.errors import InputError, nearest
 
@@ -66,55 +63,6 @@ def beside(earlier: Mapping[str, str], new: Mapping[str, str]) -> dict[str, str]
     return together(kept, new)
 
 
-def of_result(path: Path, disk: str | None, objective: str) -> tuple[str, str]:
-    """The recommendation of ``results.json``: the scheduler as on the command line, and the
-    sentence that goes with it. InputError if it names no winner."""
-    from blklab.compare import store
-    from blklab.compare.analyse import OBJECTIVES, analyse
-    from blklab.compare.words import sentence
-    from blklab.specs import on_kernel
-
-    if objective not in OBJECTIVES:
-        raise InputError(f"--objective: no '{shown(objective)}'{nearest(objective, OBJECTIVES)}")
-    kept = store.load(path)
-    answers = analyse(kept.runs, objective, anytime=kept.anytime).recommendations
-    if disk is None and len(answers) > 1:
-        raise InputError(f"--of-disk: say whose recommendation{nearest('', answers)}")
-    of = next(iter(answers)) if disk is None else disk
-    if of not in answers:
-        raise InputError(f"--of-disk: no disk '{shown(of)}' in {path}{nearest(of, answers)}")
-    verdict = answers[of][objective]
-    said = sentence(verdict, objective)
-    if verdict is None or not verdict.winner:
-        raise InputError(f"{path} recommends nothing for {of}, {objective}: {said}")
-    return on_kernel(verdict.winner)[0], f"{of}, {objective}: {said}"
-
-
-def disks_of_result(path: Path, disk: str | None, roots: Roots) -> list[str]:
-    """This machine's disks that a live result was measured on, found by their ids.
-
-    InputError if it was measured on a model, or on disks that are not here.
-    """
-    from blklab.compare import store
-    from blklab.live.danger import full_id
-
-    setup = store.load(path).setup
-    try:
-        rows = [row for row in setup["disks"] if disk in (None, row["label"])]
-        settings = [row for one in rows for row in one["parameters"]]
-        live = setup["rig"] == "live"
-        ids = [str(row["value"]) for row in settings if str(row["key"]).endswith(": id")]
-    except (KeyError, TypeError) as error:
-        raise InputError(f"{path}: not the results of 'blklab compare' ({error})") from error
-    if not live or not ids:
-        raise InputError(f"apply: say which disk; {path} was measured on a model")
-    here = {shown(full_id(name, roots)): name for name in queues.disks(roots)}
-    for one in ids:
-        if one not in here:
-            raise InputError(f"{path} was measured on {shown(one)}, which is not here; name a disk")
-    return [here[one] for one in ids]
-
-
 def check(settings: Mapping[str, str]) -> None:
     """InputError if settings that were read from a file could not have come from here."""
     for name, value in settings.items():
@@ -136,7 +84,7 @@ def text(settings: Mapping[str, str]) -> str:
 
 def _attribute(name: str, queue: Queue) -> str:
     if not _NAME.fullmatch(name):
-        raise InputError(f"'{shown(name)}': not the name of a tunable")
+        raise InputError(f"'{shown(name)}': not the name of a tunable; expected a-z, 0-9 and '_'")
     # Linux 7 has async_depth with the queue, earlier ones with the scheduler.
     if name == "async_depth":
         return name if (queue.disk / "queue" / name).exists() else IOSCHED + name
@@ -145,5 +93,8 @@ def _attribute(name: str, queue: Queue) -> str:
 
 def _value(value: str, name: str) -> str:
     if not _VALUE.fullmatch(value):
-        raise InputError(f"{shown(name)}: '{shown(value)}' is no value of it")
+        raise InputError(
+            f"{shown(name)}: expected at most 64 of A-Z, a-z, 0-9, '.', '_' and '-', found "
+            f"'{shown(value)}'"
+        )
     return value

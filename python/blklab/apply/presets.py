@@ -1,6 +1,6 @@
 """Settings that somebody has recommended, by name, with what we have measured of them.
 
-The figures are of the simulator, by the commands that stand with them; see ``docs/applying.md``.
+The figures are of the simulator; the commands that made them stand in ``docs/applying.md``.
 """
 
 from __future__ import annotations
@@ -21,22 +21,9 @@ class Preset:
     """As on the command line; empty if it is about the queue alone."""
     measured: str
     """What came of it here."""
-    command: str
-    """With which command."""
     queue: dict[str, str] = field(default_factory=dict)
     """Attributes of the queue."""
 
-
-_NVME = (
-    "blklab compare --disk pm983-960gb --workload oltp --workload readers-vs-writer "
-    "--workload randread-qd32 --scheduler none --scheduler mq-deadline "
-    "--scheduler mq-deadline:read_expire=200,write_expire=500"
-)
-_SAS = (
-    "blklab compare --disk sas-10k --workload oltp --workload readers-vs-writer "
-    "--workload streams --scheduler mq-deadline --scheduler cfq:slice_idle=8 "
-    "--scheduler bfq:slice_idle=8"
-)
 
 PRESETS = {
     "hongkong-2025/nvme": Preset(
@@ -44,7 +31,6 @@ PRESETS = {
         "mq-deadline:read_expire=200,write_expire=500",
         "the two deadlines changed nothing in any run: no request waits so long on such a disk; "
         "none moved 1 to 9 % more than mq-deadline under every load tried",
-        _NVME,
     ),
     "hongkong-2025/sas": Preset(
         "for SAS arrays: CFQ with slice_idle 8; Linux has had no CFQ since 5.0, bfq is the "
@@ -53,13 +39,11 @@ PRESETS = {
         "beside a writer, the p99 of readers was 12 ms, under mq-deadline 731 ms, and two thirds "
         "of its bytes were moved; streams moved 64 % more, with a p99 of 0.7 s instead of 68 ms; "
         "a database gained nothing. 8 ms is bfq's default",
-        _SAS,
     ),
     "hongkong-2025/mysql": Preset(
         "for busy MySQL servers: nr_requests 128",
         "",
         "nothing changed under any load tried, on neither disk",
-        f"{_NVME} --scheduler mq-deadline:nr_requests=128",
         {"nr_requests": "128"},
     ),
 }

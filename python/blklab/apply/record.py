@@ -21,7 +21,7 @@ from blklab.apply.rule import Part
 from blklab.devices.roots import HERE, Roots
 from blklab.devices.text import shown
 from blklab.errors import InputError, RunError
-from blklab.files import write_whole
+from blklab.files import sync_directory, write_whole
 from blklab.live.borrowed import KIND
 from blklab.live.journal import Journal, default_directory
 
@@ -114,7 +114,7 @@ def load(roots: Roots) -> list[Entry]:
         return []
     except OSError as error:
         raise InputError(f"{place}: {error.strerror or error}") from error
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise InputError(f"{place}: not what blklab has written ({error})") from error
 
 
@@ -122,7 +122,9 @@ def save(entries: list[Entry], roots: Roots) -> None:
     """Replace the file; remove it with the last entry. RunError if it cannot be written."""
     place = path(roots)
     if not entries:
-        place.unlink(missing_ok=True)
+        with contextlib.suppress(FileNotFoundError):
+            place.unlink()
+            sync_directory(place.parent)
         return
     document = {"format": _FORMAT, "entries": [asdict(entry) for entry in entries]}
     write_whole(place, json.dumps(document, indent=1) + "\n")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from blklab.apply import choice, rule
+from blklab.apply import choice, keys, rule
 from blklab.apply.record import Entry
 from blklab.apply.rivals import rivals
 from blklab.devices import queue
@@ -50,7 +50,7 @@ class Status:
     entries: tuple[Entry, ...]
     disks: tuple[OfDisk, ...]
     missing: tuple[str, ...]
-    """Disks that it was applied to and that are not there now."""
+    """Disks that it was applied to and that are not there now, as they were called then."""
     rule_is_there: bool
     """Whether the rules file is as it was written."""
 
@@ -71,11 +71,14 @@ def status(entries: Sequence[Entry], roots: Roots) -> Status:
     meant = rule.disks(parts, roots)
     place = rule.place(roots)
     there = place.read_text(encoding="utf-8", errors="replace") if place.exists() else ""
-    recorded = {disk.name for entry in entries for disk in entry.disks}
+    here = {keys.of_one(queue.named(name, roots), roots) for name in meant}
+    recorded = (disk for entry in entries for disk in entry.disks if disk.name not in meant)
+    # A disk may be called otherwise since: what it calls itself tells.
+    missing = {one.name for one in recorded if not one.identity or one.identity not in here}
     return Status(
         tuple(entries),
         tuple(_of_disk(name, meant[name], roots) for name in sorted(meant)),
-        tuple(sorted(recorded - set(meant))),
+        tuple(sorted(missing)),
         there == rule.text(parts),
     )
 

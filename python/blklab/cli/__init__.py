@@ -15,7 +15,8 @@ from typing import TextIO
 import typer
 from typer.exceptions import TyperException
 
-from blklab.cli import console, lazy
+from blklab.cli import lazy
+from blklab.devices.text import shown
 from blklab.errors import BlklabError
 
 app = typer.Typer(
@@ -98,6 +99,6 @@ def _fail(message: str, code: int, detail: Sequence[str] = ()) -> None:
         for line in detail:
             os.write(_STDERR, f"    {line}\n".encode(errors="replace"))
         # It may quote a file of somebody else.
-        line = console.safe(" ".join(message.split()))
+        line = shown(" ".join(message.split()))
         os.write(_STDERR, f"blklab: {line}\n".encode(errors="replace"))
     sys.exit(code)

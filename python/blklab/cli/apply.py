@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from blklab.cli import complete
+from blklab.cli.keeping import StoreName
 
 if TYPE_CHECKING:
     from blklab.apply.change import Plan
@@ -29,18 +29,30 @@ def apply(
         ),
     ] = None,
     result: Annotated[
-        Path | None,
-        typer.Option("--from", help="Take the recommendation of this results.json or directory."),
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="ID|PATH",
+            help="Take the recommendation of a comparison: its number, see: blklab results; "
+            "results.json, or the directory it lies in; the directory of a study.",
+            autocompletion=complete.kept,
+        ),
+    ] = None,
+    of_part: Annotated[
+        str | None, typer.Option(help="With --from: which part's, if it is a study of several.")
     ] = None,
     of_disk: Annotated[
         str | None, typer.Option(help="With --from: whose, if it is of several disks.")
     ] = None,
     objective: Annotated[
-        str,
+        str | None,
         typer.Option(
-            help="With --from: throughput, latency or both.", autocompletion=complete.objective
+            help="With --from: throughput, latency or both. [default: as it was asked then; both, "
+            "of a directory of compare]",
+            autocompletion=complete.objective,
         ),
-    ] = "both",
+    ] = None,
+    store: StoreName = None,
     preset: Annotated[str | None, typer.Option(help="Settings with a name; see --presets.")] = None,
     nr_requests: Annotated[
         int | None, typer.Option(min=1, help="Requests that may wait in the queue.")
@@ -59,8 +71,9 @@ def apply(
     presets: Annotated[bool, typer.Option("--presets", help="List the presets and end.")] = False,
 ) -> None:
     """Set a disk's scheduler and settings, now and after every reboot."""
-    from blklab.apply import change, choice, programs
+    from blklab.apply import change, choice, programs, recommended
     from blklab.apply import presets as known
+    from blklab.cli import console
     from blklab.devices import queue
     from blklab.devices.roots import HERE
     from blklab.errors import InputError
@@ -70,17 +83,20 @@ def apply(
         return
     if sum(given is not None for given in (scheduler, result, preset)) > 1:
         raise InputError("apply: give one of a scheduler, --from and --preset")
+    source = None
     if result is not None:
-        scheduler, said = choice.of_result(result, of_disk, objective)
-        print(f"{result}: {said}")
-    if device is None and result is None:
-        raise InputError("apply: say which disk; see: blklab devices")
+        source = recommended.find(result, of_part, store, console.print_note)
+        scheduler, said = recommended.scheduler(source, of_disk, objective)
+        print(f"{source.name}: {said}")
+    else:
+        _check_alone(of_part=of_part, of_disk=of_disk, objective=objective, store=store)
     if device is not None:
         targets = [queue.find(device, HERE)]
-    else:
-        assert result is not None
-        found = choice.disks_of_result(result, of_disk, HERE)
+    elif source is not None:
+        found = recommended.disks(source, of_disk, HERE)
         targets = [queue.named(name, HERE) for name in found]
+    else:
+        raise InputError("apply: say which disk; see: blklab devices")
     parts = [choice.of_queue(settings or [])]
     if nr_requests is not None:
         parts.append({"nr_requests": str(nr_requests)})
@@ -94,9 +110,19 @@ def apply(
         made = change.plan(target, choice.together(*chosen, *parts), which, form, HERE)
         _print_plan(made, dry_run=dry_run)
         if not dry_run:
-            for note in change.carry_out(made, HERE, programs.HERE):
+            under_sudo = source.under_sudo if source and store is None else []
+            for note in change.carry_out(made, HERE, programs.HERE, under_sudo):
                 print(f"note: {note}")
             print("applied, and read back; see: blklab status, blklab undo")
+
+
+def _check_alone(**options: str | None) -> None:
+    """InputError if something is said that only goes with ``--from``."""
+    from blklab.errors import InputError
+
+    for name, value in options.items():
+        if value is not None:
+            raise InputError(f"--{name.replace('_', '-')}: only goes with --from")
 
 
 def status(

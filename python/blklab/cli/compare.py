@@ -17,8 +17,10 @@ from blklab.cli.rigs import (
     HostValues,
     IgnoreUnsupported,
     KernelName,
+    NoPrecondition,
     Overwrite,
     RigName,
+    TraceLatency,
     WriteDevice,
     options,
 )
@@ -49,8 +51,9 @@ def compare(
     workload: Annotated[
         list[str] | None,
         typer.Option(
-            help="Workload: name, any .fio file, or with --rig live a program: "
-            "sqlite[:parameter=value,...]; repeatable. "
+            help="Workload: name or any .fio file, with :option=value,... to change fio's "
+            "options, or with --rig live a program: sqlite[:parameter=value,...]; "
+            "numjobs=4..256 is 4, 8, 16 and so on to 256; repeatable. "
             f"[default: {', '.join(defaults.WORKLOADS)}]",
             autocompletion=complete.workload,
         ),
@@ -91,6 +94,8 @@ def compare(
     cache: CacheState = None,
     write_device: WriteDevice = False,
     overwrite: Overwrite = None,
+    trace_latency: TraceLatency = False,
+    no_precondition: NoPrecondition = False,
     host: HostValues = None,
     ignore_unsupported: IgnoreUnsupported = False,
     as_json: Annotated[
@@ -120,13 +125,15 @@ def compare(
         check_directory(out)
     else:
         check_directory(out)
-        place_told = options(kernel, driver, cache, write_device, overwrite)
+        place_told = options(
+            kernel, driver, cache, write_device, overwrite, trace_latency, no_precondition
+        )
         place = rig_of(rig, place_told)
         usual = defaults.schedulers(rig)
         disks = tuple(place.find_disk(spec) for spec in disk or defaults.disks(rig))
         setup = Setup(
             disks,
-            tuple(specs.workload(spec) for spec in workload or defaults.WORKLOADS),
+            specs.workloads(workload or defaults.WORKLOADS),
             tuple(scheduler or usual),
             1 if budget else repeats,
             seed,

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from blklab.cli.console import console, safe, table
+from blklab.cli.console import console, table
 from blklab.compare.analyse import OBJECTIVE_TEXT, OBJECTIVES, OPERATION_TEXT, Analysis, Cell
 from blklab.compare.words import sentence
+from blklab.devices.text import shown
 from blklab.units import duration_text, number_text
 
 if TYPE_CHECKING:
@@ -20,10 +21,10 @@ def show(analysis: Analysis, setup: Mapping[str, Any], page: Path) -> None:
     out = console()
     repeats = setup["repeats"]
     show_rig(setup, out)
-    show_cells(analysis, out)
+    show_cells(analysis, out, requests=are_told(setup))
     for pair in setup.get("left_out", ()):
         out.print()
-        out.print(safe(f"{pair['scheduler']} was not run on {pair['disk']}: {pair['why']}."))
+        out.print(shown(f"{pair['scheduler']} was not run on {pair['disk']}: {pair['why']}."))
     show_advice(analysis, out)
     out.print()
     out.print(f"Medians of {repeats} repeat{'s' * (repeats > 1)}; ranked by {analysis.objective}:")
@@ -48,26 +49,50 @@ def show_advice(analysis: Analysis, out: Console) -> None:
     out.print(Text("Recommendations, over all loads", style="bold"))
     for disk, verdicts in analysis.recommendations.items():
         for objective in OBJECTIVES:
-            out.print(safe(f"{disk}, {objective}: {sentence(verdicts[objective], objective)}"))
+            out.print(shown(f"{disk}, {objective}: {sentence(verdicts[objective], objective)}"))
 
 
-def show_cells(analysis: Analysis, out: Console) -> None:
-    """Print the rankings, each with its verdict, and what was not as it was asked for."""
+def are_told(setup: Mapping[str, Any]) -> bool:
+    """Whether requests are told of besides: where a real disk's were followed, somebody has asked
+    for it. `--json` and the report have them of every rig."""
+    return bool(setup["rig"] == "live")
+
+
+def show_cells(analysis: Analysis, out: Console, *, requests: bool) -> None:
+    """Print the rankings, each with its verdict and its `requests`, and what was not as it was
+    asked for."""
     from rich.text import Text
 
     for cell in analysis.cells:
         out.print()
         latency = f"latency of {OPERATION_TEXT[cell.operation]}"
-        out.print(Text(safe(f"{cell.disk}, {cell.workload} ({latency})"), style="bold"))
+        out.print(Text(shown(f"{cell.disk}, {cell.workload} ({latency})"), style="bold"))
         out.print(_ranking(cell))
         verdict = cell.verdicts[analysis.objective]
         style = "green" if verdict is not None and verdict.winner else ""
-        said = safe(f"{analysis.objective}: {sentence(verdict, analysis.objective)}")
+        said = shown(f"{analysis.objective}: {sentence(verdict, analysis.objective)}")
         out.print(Text(said, style))
+        if requests and any(row.stages for row in cell.rows):
+            out.print("Requests, from the queue to the disk and from there to their end:")
+            out.print(_requests(cell))
     if analysis.notes:
         out.print()
     for note in analysis.notes:
-        out.print(Text(safe(f"Note: {note}")))
+        out.print(Text(shown(f"Note: {note}")))
+
+
+def _requests(cell: Cell) -> Any:
+    heads = ("scheduler", "of", "queue", "p99", "disk", "p50", "p99", "p99.9", "std dev")
+    rows = table(*heads, right=range(2, len(heads)))
+    for row in cell.rows:
+        for name, of in row.stages.items():
+            p50, p99, p999 = of.disk.percentiles_ns
+            figures = (
+                of.queue.mean_ns, of.queue.percentiles_ns[1],
+                of.disk.mean_ns, p50, p99, p999, of.disk.stddev_ns,
+            )  # fmt: skip
+            rows.add_row(shown(row.scheduler), name, *map(duration_text, figures))
+    return rows
 
 
 def _ranking(cell: Cell) -> Any:
@@ -84,7 +109,7 @@ def _ranking(cell: Cell) -> Any:
     rows = table(*heads, right=range(1, len(heads)))
     for row in cell.rows:
         rows.add_row(
-            safe(row.scheduler),
+            shown(row.scheduler),
             number_text(row.rate.estimate),
             number_text(row.ios_per_s),
             duration_text(row.mean_ns),

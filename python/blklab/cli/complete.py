@@ -100,7 +100,7 @@ def kept(incomplete: str) -> list[str]:
     """Numbers of comparisons in the store, the latest first."""
     from blklab.errors import BlklabError
     from blklab.store import place, read
-    from blklab.store.database import exists, open_store
+    from blklab.store.opening import exists, open_store
 
     try:
         where = place.find()

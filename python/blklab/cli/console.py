@@ -48,14 +48,6 @@ def table(*heads: str, right: Iterable[int] = ()) -> Table:
     return made
 
 
-def safe(text: str) -> str:
-    """What a device or another machine has named, without what a terminal would obey."""
-    return "".join(
-        c if c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode()
-        for c in text
-    )
-
-
 def print_json(value: Any) -> None:
     """Machine-readable output: JSON on stdout, nothing else."""
     print(json.dumps(value, indent=2))

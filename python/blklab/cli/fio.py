@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from blklab.cli import complete
+from blklab.cli.keeping import NoKeep, StoreName
 from blklab.cli.models import TargetName
 from blklab.cli.rigs import (
     CacheState,
@@ -15,8 +16,10 @@ from blklab.cli.rigs import (
     HostValues,
     IgnoreUnsupported,
     KernelName,
+    NoPrecondition,
     Overwrite,
     RigName,
+    TraceLatency,
     WriteDevice,
     options,
 )
@@ -39,6 +42,8 @@ def fio(
     cache: CacheState = None,
     write_device: WriteDevice = False,
     overwrite: Overwrite = None,
+    trace_latency: TraceLatency = False,
+    no_precondition: NoPrecondition = False,
     seed: Annotated[
         int, typer.Option(min=0, max=2**63 - 1, help="The same seed gives the same result.")
     ] = 1,
@@ -48,20 +53,28 @@ def fio(
     output: Annotated[Path | None, typer.Option(help="Write there instead of stdout.")] = None,
     host: HostValues = None,
     ignore_unsupported: IgnoreUnsupported = False,
+    store: StoreName = None,
+    no_keep: NoKeep = False,
 ) -> None:
-    """Run one fio job file once and print what fio prints."""
+    """Run one fio job file once and print what fio prints; the result is kept, see: blklab
+    results."""
+    from datetime import UTC, datetime
+
     from blklab import fio as formats
     from blklab import programs, specs
-    from blklab.cli import console
+    from blklab.cli import console, keeping
     from blklab.cli.progress import watching
+    from blklab.compare.plan import Setup, plan
     from blklab.errors import InputError
     from blklab.files import write_whole
     from blklab.fio.status import report
-    from blklab.rigs import Experiment, sim
     from blklab.rigs import rig as rig_of
+    from blklab.rigs import sim
 
     chosen = formats.formats(output_format)
-    place = rig_of(rig, options(kernel, driver, cache, write_device, overwrite))
+    place = rig_of(
+        rig, options(kernel, driver, cache, write_device, overwrite, trace_latency, no_precondition)
+    )
     model = place.find_disk(disk)
     entry = specs.workload(job)
     if programs.is_program(entry):
@@ -69,16 +82,20 @@ def fio(
             f"{entry.name}: is no job of fio's; to run it once: blklab compare --rig live "
             f"--workload {entry.name} --scheduler NAME --repeats 1 --disk DIRECTORY"
         )
-    experiment = Experiment(
-        entry, model, scheduler, seed, specs.host(host or ()), ignore_unsupported
-    )
+    changed = specs.host(host or ())
+    setup = Setup((model,), (entry,), (scheduler,), 1, seed, changed, ignore_unsupported)
+    [planned] = plan(setup)
     console.print_ignored(sim.ignored_options(entry, ignore_unsupported))
     shared = dict(sim.describe_job(entry, ignore_unsupported)["global"])
-    tell = console.print_note
-    with place.prepared([experiment], tell), watching(place):
-        result = place.run(experiment)
+    single = None if no_keep else keeping.begin_single(store, setup, place)
+    with place.prepared([planned.experiment], console.print_note), watching(place):
+        begun_at = datetime.now(UTC)
+        result = place.run(planned.experiment)
+        ended_at = datetime.now(UTC)
+    if single is not None:
+        keeping.end_single(single, planned, result, begun_at, ended_at)
     console.print_notes(filter(None, [place.describe()["text"], *result.notes]))
-    text = formats.render(report(result, model.file.name, shared), chosen)
+    text = formats.render(report(result, model.file.name, shared, requests=trace_latency), chosen)
     if output is None:
         print(text, end="")
     else:

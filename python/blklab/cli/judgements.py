@@ -39,7 +39,9 @@ def show(
             out.print(f"Left out: {skip.what}: {skip.why}")
         if outcome.results is not None:
             comparison.show_rig(outcome.results.setup, out)
-            comparison.show_cells(analyse(outcome.results.runs, part.objective), out)
+            answers = analyse(outcome.results.runs, part.objective)
+            requests = comparison.are_told(outcome.results.setup)
+            comparison.show_cells(answers, out, requests=requests)
         for statement in statements(row for row in judgements if row.part == part.name):
             out.print()
             out.print(Text(f"Published: {statement.text}", style="bold"))

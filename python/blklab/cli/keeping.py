@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from blklab.errors import BlklabError, InputError, RunError, StoppedError
+from blklab.errors import BlklabError, InputError, RunError, StoppedError, StoreError
 
 if TYPE_CHECKING:
-    from blklab.compare.plan import Setup
+    from blklab.compare.plan import Planned, Setup
+    from blklab.result import Result
     from blklab.rigs import Rig
     from blklab.store.database import Store
     from blklab.store.keep import Keeper
     from blklab.store.request import Request
+    from blklab.store.single import Single
     from blklab.study.model import Study
     from blklab.study.run import Ready
 
@@ -29,6 +32,7 @@ StoreName = Annotated[
         "$BLKLAB_STORE, else blklab/results.db in your data directory]",
     ),
 ]
+NoKeep = Annotated[bool, typer.Option("--no-keep", help="Do not keep the result.")]
 Resume = Annotated[
     bool,
     typer.Option("--resume", help="Go on with what was killed: ID, or what was begun last."),
@@ -68,13 +72,14 @@ def is_told(context: typer.Context, name: str) -> bool:
 def opened(store: str | None, rig: str) -> Store | None:
     """The store to keep in. None, and a line on stderr, if the usual one cannot be used;
     StoreError if the user has chosen it."""
+    from blklab.cli import console
     from blklab.store import place
-    from blklab.store.database import StoreError, open_store
+    from blklab.store.opening import open_store
 
     where = place.find(store)
     try:
         # What took real time on a real disk is to outlive a power cut.
-        return open_store(where, durable=rig != "sim")
+        return open_store(where, durable=rig != "sim", tell=console.print_note)
     except StoreError as error:
         _not_kept(error, where.chosen)
         return None
@@ -86,7 +91,6 @@ def begin(
     """A new comparison in the store, if there is one; tells its number on stderr."""
     from blklab.cli import console
     from blklab.store import keep
-    from blklab.store.database import StoreError
 
     if store is None:
         return keep.Nowhere("there is no store")
@@ -107,7 +111,6 @@ def begin_study(
     """A new study in the store, if there is one; tells its numbers on stderr."""
     from blklab.cli import console
     from blklab.store import studies
-    from blklab.store.database import StoreError
 
     rigs = {part.rig.name for part in parts if part.rig}
     kept = opened(store, "sim" if rigs == {"sim"} else "")
@@ -153,13 +156,14 @@ def new(
 def resumed(store: str | None, number: str | None) -> Work:
     """A comparison that was killed. InputError if there is none, or if what is to run would not
     be like what has."""
+    from blklab.cli import console
     from blklab.compare.describe import describe
     from blklab.rigs import rig as rig_of
     from blklab.store import ids, keep, place, request
-    from blklab.store.database import open_store
     from blklab.store.left import left
+    from blklab.store.opening import open_store
 
-    kept = open_store(place.find(store), durable=True, make=False)
+    kept = open_store(place.find(store), durable=True, make=False, tell=console.print_note)
     found = left(kept, None if number is None else ids.number(number), study=False)
     asked = request.from_bytes(found.request, request.Request)
     if asked.budget:
@@ -171,6 +175,39 @@ def resumed(store: str | None, number: str | None) -> Work:
     now = describe(asked.setup, where)
     request.check_same(f"comparison {found.id}", found.setup, now, asked)
     return Work(asked, found.setup, where, keep.go_on(kept, found.id))
+
+
+def begin_single(store: str | None, setup: Setup, rig: Rig) -> Single | None:
+    """Where a single run will be kept. None, and a line on stderr, if the usual store cannot be
+    used; an error if the user has chosen it. InputError if a disk, a load or a scheduler is
+    wrong."""
+    from blklab.compare.describe import describe
+    from blklab.store import place, waiting
+    from blklab.store.single import Single
+
+    where = place.find(store)
+    described = describe(setup, rig)
+    if where.file is None:
+        server = opened(store, rig.name)
+        return None if server is None else Single(where, described, server)
+    try:
+        waiting.check(where)
+    except BlklabError as error:
+        _not_kept(error, where.chosen)
+        return None
+    return Single(where, described)
+
+
+def end_single(
+    single: Single, planned: Planned, result: Result, begun_at: datetime, ended_at: datetime
+) -> None:
+    """Keep it; a line on stderr if that fails, for its figures are there all the same."""
+    from blklab.cli import console
+
+    try:
+        single.keep(planned, result, begun_at, ended_at)
+    except BlklabError as error:
+        console.print_note(f"this run is not kept: {error}")
 
 
 @contextmanager
@@ -214,7 +251,7 @@ def written(keepers: Keeper | list[Keeper], command: str) -> Iterator[None]:
 
 
 def _the_same_kernel(described: Mapping[str, Any]) -> dict[str, str | None]:
-    """The kernel that runs now, by its key: 'the latest' may be another one tomorrow."""
+    """The kernel that runs now, by its key: the default may be another one tomorrow."""
     kernel = described["rig_setup"].get("kernel")
     return {"kernel": kernel["key"]} if kernel else {}
 

@@ -39,13 +39,19 @@ def report(
 ) -> None:
     """Make the report again from what is kept, without running anything."""
     from blklab.cli.compare import checked_objective
+    from blklab.devices.text import shown
+    from blklab.errors import InputError
     from blklab.study import store as studies
 
     wanted = checked_objective(objective) if objective else None
     path = Path(results)
+    if store is not None and not results.isdigit():
+        raise InputError(f"--store: goes with a number; {shown(results)} is a path")
     if results.isdigit():
         page = _of_number(results, wanted, out, store)
     elif (path / studies.FILE).is_file():
+        if wanted is not None:
+            raise InputError("--objective: each part of a study has its own")
         page = _of_study(path, out or path)
     else:
         page = _of_file(path, wanted or "both", out)

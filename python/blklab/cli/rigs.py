@@ -54,6 +54,22 @@ Overwrite = Annotated[
         "it. All of that is lost.",
     ),
 ]
+TraceLatency = Annotated[
+    bool,
+    typer.Option(
+        "--trace-latency",
+        help="With --rig live: follow each request through the kernel's block events, so that "
+        "time in queue and time in the device are told apart.",
+    ),
+]
+NoPrecondition = Annotated[
+    bool,
+    typer.Option(
+        "--no-precondition",
+        help="With --rig live: do not write over the part of a flash device that the jobs use "
+        "before the first run.",
+    ),
+]
 HostValues = Annotated[
     list[str] | None,
     typer.Option(
@@ -73,6 +89,8 @@ def options(
     cache: str | None = None,
     write_device: bool = False,
     overwrite: str | None = None,
+    trace_latency: bool = False,
+    no_precondition: bool = False,
 ) -> dict[str, str | None]:
     """As `rigs.rig` takes them: what was not given is None."""
     return {
@@ -81,4 +99,6 @@ def options(
         "cache": cache,
         "write-device": "yes" if write_device else None,
         "overwrite": overwrite,
+        "trace-latency": "yes" if trace_latency else None,
+        "no-precondition": "yes" if no_precondition else None,
     }

@@ -10,7 +10,14 @@ import typer
 
 from blklab.cli import complete
 from blklab.cli.keeping import Resume, StoreName
-from blklab.cli.rigs import CacheState, Overwrite, WriteDevice, options
+from blklab.cli.rigs import (
+    CacheState,
+    NoPrecondition,
+    Overwrite,
+    TraceLatency,
+    WriteDevice,
+    options,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -50,6 +57,8 @@ def run(
     cache: CacheState = None,
     write_device: WriteDevice = False,
     overwrite: Overwrite = None,
+    trace_latency: TraceLatency = False,
+    no_precondition: NoPrecondition = False,
     repeats: Annotated[
         int | None,
         typer.Option(min=1, help="Runs of each, with other seeds. [default: the study's]"),
@@ -94,7 +103,7 @@ def run(
         chosen = studies.find(study)
         directory = out or Path("reports") / chosen.name
         check_directory(directory)
-        told = options(None, None, cache, write_device, overwrite)
+        told = options(None, None, cache, write_device, overwrite, trace_latency, no_precondition)
         parts = _ready(chosen, plan(chosen, Asked(rig, repeats, seed, disk, told)))
         keepers = keeping.begin_study(store, chosen, parts, str(directory.absolute()))
     runs = count(part.planned for part in parts) - sum(len(k.kept) for k in keepers.values())
@@ -133,11 +142,12 @@ def _ready(study: Study, planned: list[PlannedPart]) -> list[Ready]:
 def _resumed(
     store: str | None, number: str | None
 ) -> tuple[Study, list[Ready], Mapping[str, Keeper], str]:
+    from blklab.cli import console
     from blklab.store import ids, place, studies
-    from blklab.store.database import open_store
     from blklab.store.left import left
+    from blklab.store.opening import open_store
 
-    kept = open_store(place.find(store), durable=True, make=False)
+    kept = open_store(place.find(store), durable=True, make=False, tell=console.print_note)
     found = left(kept, None if number is None else ids.number(number), study=True)
     asked = studies.kept_study(kept, found.study_id or 0)
     chosen = asked.study()

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from blklab.compare.measurement import PERCENTILES, Measurement
 from blklab.histogram import Histogram
+from blklab.stages import OPERATIONS, Stages, middle
 from blklab.statistics import Interval, Verdict, decide, median_interval, spread
 
 OBJECTIVES = ("throughput", "latency", "both")
@@ -46,6 +47,8 @@ class Row:
     """Of `rate` over the repeats: largest over smallest, less one."""
     histogram: Histogram
     """Of all repeats together."""
+    stages: Mapping[str, Stages] = field(default_factory=dict)
+    """By operation that every run has seen; empty where requests were not followed."""
 
 
 @dataclass(frozen=True)
@@ -196,19 +199,24 @@ def _cell(
 def _row(scheduler: str, runs: Sequence[Measurement], operation: str) -> Row:
     latencies = [run.latencies[operation] for run in runs] if operation else []
 
-    def middle(values: Sequence[float]) -> Interval:
+    def inner(values: Sequence[float]) -> Interval:
         return median_interval(values)[0] if values else Interval(math.nan, math.nan, math.nan)
 
     columns = [[latency.percentiles_ns[i] for latency in latencies] for i in range(3)]
     rates = [rate_of(run) for run in runs]
     return Row(
         scheduler,
-        middle(rates),
-        middle([run.bytes_per_s for run in runs]),
-        middle([run.ios_per_s for run in runs]).estimate,
-        middle([latency.mean_ns for latency in latencies]).estimate,
-        tuple(middle(column).estimate for column in columns),
-        middle(columns[PERCENTILES.index(99.0)]),
+        inner(rates),
+        inner([run.bytes_per_s for run in runs]),
+        inner([run.ios_per_s for run in runs]).estimate,
+        inner([latency.mean_ns for latency in latencies]).estimate,
+        tuple(inner(column).estimate for column in columns),
+        inner(columns[PERCENTILES.index(99.0)]),
         spread(rates),
         Histogram.merged(latency.histogram() for latency in latencies),
+        {
+            name: middle([run.stages[name] for run in runs])
+            for name in OPERATIONS
+            if all(name in run.stages for run in runs)
+        },
     )

@@ -5,7 +5,7 @@ For what a figure of the whole run hides: fairness, and the few that wait beside
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
@@ -114,28 +114,3 @@ def service_of(result: Result) -> Service | None:
         tuple(process[first].tolist()),
         tuple((np.add.reduceat(trace.sectors[order], first) * 512).tolist()),
     )
-
-
-def jobs_from_json(rows: Sequence[Mapping[str, Any]]) -> tuple[JobFigures, ...]:
-    """As `store` has written them."""
-    return tuple(
-        JobFigures(**dict(row) | {"latencies": latencies_from_json(row["latencies"])})
-        for row in rows
-    )
-
-
-def latencies_from_json(rows: Mapping[str, Mapping[str, Any]]) -> dict[str, Latency]:
-    """As `store` has written them."""
-    return {
-        name: Latency(**{key: _tuple(value) for key, value in row.items()})
-        for name, row in rows.items()
-    }
-
-
-def service_from_json(row: Mapping[str, Any] | None) -> Service | None:
-    """As `store` has written it."""
-    return None if row is None else Service(**{key: _tuple(value) for key, value in row.items()})
-
-
-def _tuple(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value

@@ -5,22 +5,17 @@ Kept in `results.json`, so that a report can be made again without running again
 
 from __future__ import annotations
 
-from dataclasses import MISSING, asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
-from blklab.compare.jobs import (
-    JobFigures,
-    Service,
-    figures_of_jobs,
-    jobs_from_json,
-    latencies_from_json,
-    service_from_json,
-    service_of,
-)
+import msgspec
+
+from blklab.compare.jobs import JobFigures, Service, figures_of_jobs, service_of
 from blklab.compare.latencies import PERCENTILES, Latency, io_seconds, latencies, latency_of
 from blklab.compare.plan import Planned
 from blklab.histogram import Ints
 from blklab.result import DIRECTIONS, Figure, Result, Series, Trace
+from blklab.stages import Stages, stages
 from blklab.tables import Table
 
 __all__ = ["PERCENTILES", "Latency", "Measurement", "Story", "from_json", "measure"]
@@ -73,6 +68,8 @@ class Measurement:
     """See :func:`blklab.compare.jobs.service_of`."""
     figure: Figure | None = None
     """Of a program that is not fio: what it is ranked by."""
+    stages: dict[str, Stages] = field(default_factory=dict)
+    """By operation (`blklab.stages.OPERATIONS`); empty where requests were not followed."""
 
 
 def measure(planned: Planned, result: Result) -> Measurement:
@@ -95,6 +92,7 @@ def measure(planned: Planned, result: Result) -> Measurement:
         figures_of_jobs(result),
         service_of(result),
         result.figure,
+        stages(result),
     )
 
 
@@ -111,21 +109,10 @@ def _rates(result: Result) -> tuple[float, float]:
     return (moved / seconds, ios / seconds) if seconds else (0.0, 0.0)
 
 
-def from_json(document: dict[str, Any]) -> Measurement:
-    """A measurement as `store` has written it. KeyError or TypeError if
-    it is none."""
-    # Results of earlier versions have neither notes nor jobs.
-    kept = {field.name: document[field.name] for field in fields(Measurement)
-            if field.name in document or field.default is MISSING}  # fmt: skip
-    kept["notes"] = tuple(kept.get("notes", ()))
-    kept["latencies"] = latencies_from_json(document["latencies"])
-    kept["jobs"] = jobs_from_json(kept.get("jobs", ()))
-    kept["service"] = service_from_json(kept.get("service"))
-    figure = kept.get("figure")
-    kept["figure"] = None if figure is None else Figure(**figure)
-    story = document["story"]
-    kept["story"] = None if story is None else Story(**story | {"jobs": tuple(story["jobs"])})
-    return Measurement(**kept)
+def from_json(document: Any) -> Measurement:
+    """A measurement as `store` has written it, be it before it had all of its fields.
+    msgspec.ValidationError, which says where, if it is none."""
+    return msgspec.convert(document, Measurement)
 
 
 def _story(result: Result) -> Story:
@@ -142,6 +129,6 @@ def _story(result: Result) -> Story:
 
 
 def _lists(table: Table, kind: Any, rows: slice) -> dict[str, list[int]]:
-    names = {field.name for field in fields(kind)}
+    names = {one.name for one in fields(kind)}
     columns: dict[str, Ints] = dict(table.columns())
     return {name: column[rows].tolist() for name, column in columns.items() if name in names}

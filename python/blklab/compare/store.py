@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from blklab.compare.measurement import Measurement, from_json
+import msgspec
+
+from blklab.compare import fitting
+from blklab.compare.measurement import Measurement
+from blklab.compare.setup import SetupDocument
 from blklab.errors import InputError
 from blklab.store.packing import encode
 
@@ -43,12 +47,24 @@ def load(path: Path) -> Results:
         document = json.loads(file.read_text(encoding="utf-8"))
         if document["format"] != _FORMAT:
             raise InputError(f"{file}: results of format {document['format']}, expected {_FORMAT}")
-        return Results(document["setup"], _measurements(document["runs"]))
+        found = msgspec.convert(document, _Document)
+        if wrong := next(_wrong(found), None):
+            raise InputError(f"{file}: {wrong}")
+        return Results(document["setup"], found.runs)
     except OSError as error:
         raise InputError(f"{file}: {error.strerror or error}") from error
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (msgspec.ValidationError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise InputError(f"{file}: not the results of 'blklab compare' ({error})") from error
 
 
-def _measurements(documents: Sequence[dict[str, Any]]) -> tuple[Measurement, ...]:
-    return tuple(from_json(document) for document in documents)
+@dataclass(frozen=True)
+class _Document:
+    setup: SetupDocument
+    runs: tuple[Measurement, ...]
+
+
+def _wrong(found: _Document) -> Iterator[str]:
+    yield from fitting.wrong(found.setup, found.runs)
+    planned = len(fitting.expected(found.setup)) * found.setup.repeats
+    if len(found.runs) != planned or not planned:
+        yield f"$.runs: {len(found.runs)} where the set-up comes to {planned}"

@@ -8,6 +8,8 @@ from typing import Any
 from blklab.compare.analyse import Analysis, Cell, Row
 from blklab.compare.measurement import PERCENTILES
 from blklab.compare.words import sentence
+from blklab.stages import PERCENTILES as STAGE_PERCENTILES
+from blklab.stages import Spread
 from blklab.statistics import Interval, Verdict
 
 
@@ -48,6 +50,26 @@ def _row(row: Row, cell: Cell) -> dict[str, Any]:
         "latency_percentiles_ns": {f"{p:g}": _known(value) for p, value in percentiles},
         "latency_p99_ns": _interval(row.p99),
         "throughput_spread": _known(row.spread),
+        "requests": {
+            name: {
+                "count": of.requests,
+                "one_in": of.one_in,
+                "queue_ns": _spread(of.queue),
+                "disk_ns": _spread(of.disk),
+            }
+            for name, of in row.stages.items()
+        },
+    }
+
+
+def _spread(spread: Spread) -> dict[str, Any]:
+    percentiles = zip(STAGE_PERCENTILES, spread.percentiles_ns, strict=True)
+    return {
+        "min": spread.min_ns,
+        "max": spread.max_ns,
+        "mean": spread.mean_ns,
+        "stddev": spread.stddev_ns,
+        "percentiles": {f"{p:g}": value for p, value in percentiles},
     }
 
 

@@ -225,6 +225,10 @@ class Queue:
         return RefusedError(self.name, attribute, refused)
 
     def _missing_text(self, attribute: str) -> str:
+        see = f"see: blklab devices {self.name}"
+        if attribute == SCHEDULER:
+            # zram, NVMe's multipath heads and others that take bios.
+            return f"this disk has none: its driver takes I/O without a queue; {see}"
         if not attribute.startswith(IOSCHED):
             return (
                 f"this disk has no such setting{nearest(attribute, reading.names(self._path('')))}"
@@ -233,7 +237,7 @@ class Queue:
             scheduler = self.read(SCHEDULER)
             close = nearest(attribute.removeprefix(IOSCHED), reading.names(self._path(IOSCHED)))
             return f"the scheduler {scheduler} has no such tunable{close}"
-        return "this disk has no scheduler"
+        return f"this disk has no scheduler; {see}"
 
     def _denied_text(self, attribute: str, value: str, error: OSError) -> str:
         path = self._path(attribute)
@@ -309,7 +313,9 @@ def device_name(what: str, roots: Roots = HERE) -> str:
     if not exists:
         close = nearest(what, (f"/dev/{shown(one)}" for one in known))
         raise InputError(f"{shown(what)}: no such device{close}")
-    raise InputError(f"{shown(what)}: not a block device")
+    raise InputError(
+        f"{shown(what)}: not a block device; expected sda, /dev/sda or /dev/disk/by-id/..."
+    )
 
 
 def disk_of(name: str, roots: Roots = HERE) -> str:

@@ -7,8 +7,17 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
-from blklab.fio.status import DirectionStatus, GroupStatus, JobStatus, Moments, Report, group_status
+from blklab.fio.status import (
+    DirectionStatus,
+    GroupStatus,
+    JobStatus,
+    Moments,
+    Report,
+    group_status,
+    times_status,
+)
 from blklab.histogram import Histogram
+from blklab.stages import Times
 
 FIO_VERSION = "fio-3.33"
 """Whose schema this is; readers look at it."""
@@ -40,7 +49,20 @@ def document(report: Report, bins: bool) -> dict[str, Any]:
     head["disk_util"] = [
         {"name": report.disk_name} | report.disk_figures() | {"util": report.disk_util_percent}
     ]
+    if report.requests:
+        # Not fio's: from the block layer's events.
+        head["requests"] = {
+            "one_in": report.requests_one_in,
+            **{name: _request(of, report, bins) for name, of in report.requests.items()},
+        }
     return head
+
+
+def _request(of: Times, report: Report, bins: bool) -> dict[str, Any]:
+    return {
+        name: _latency(*times_status(took), report.percentiles, bins)
+        for name, took in (("queue_ns", of.queue_ns), ("disk_ns", of.disk_ns))
+    }
 
 
 def _job(job: JobStatus, report: Report, bins: bool) -> dict[str, Any]:

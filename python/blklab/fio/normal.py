@@ -7,7 +7,15 @@ import time
 from collections.abc import Sequence
 
 from blklab.fio.json_format import FIO_VERSION, share_of_group
-from blklab.fio.status import DirectionStatus, GroupStatus, JobStatus, Moments, Report, group_status
+from blklab.fio.status import (
+    DirectionStatus,
+    GroupStatus,
+    JobStatus,
+    Moments,
+    Report,
+    group_status,
+    times_status,
+)
 from blklab.histogram import Histogram
 
 _KIB = 1024
@@ -49,7 +57,7 @@ def body(report: Report) -> str:
             status = group_status(members, direction)
             if status:
                 parts.append(f"{title}: {_group(status)}\n")
-    return "".join([*parts, _disk(report)])
+    return "".join([*parts, _disk(report), *_requests(report)])
 
 
 def _job(job: JobStatus, members: Sequence[JobStatus], report: Report) -> list[str]:
@@ -194,6 +202,22 @@ def _disk(report: Report) -> str:
         f"ticks={figures['read_ticks']}/{figures['write_ticks']}, "
         f"in_queue={figures['in_queue']}, util={report.disk_util_percent:3.2f}%\n"
     )
+
+
+def _requests(report: Report) -> list[str]:
+    """Not fio's: time in the queue and at the disk, laid out as fio does latencies."""
+    if not report.requests:
+        return []
+    one_in = report.requests_one_in
+    kept = "each" if one_in == 1 else f"one in {one_in}"
+    parts = [f"\nRequests of the disk ({kept}):\n"]
+    for name, of in report.requests.items():
+        parts.append(f"  {name}: requests={len(of.disk_ns)}\n")
+        for label, took in (("queue", of.queue_ns), ("disk", of.disk_ns)):
+            moments, hist = times_status(took)
+            parts.append(_latency(label, moments))
+            parts.append(_percentiles(label, hist, report.percentiles))
+    return parts
 
 
 def _pair(value: int, unit: str) -> tuple[str, str]:

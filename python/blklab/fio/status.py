@@ -11,7 +11,9 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from blklab.histogram import Histogram
+import numpy as np
+
+from blklab.histogram import Histogram, Ints
 from blklab.result import (
     DIRECTIONS,
     Direction,
@@ -21,6 +23,7 @@ from blklab.result import (
     Result,
     SampleSummary,
 )
+from blklab.stages import Times, times
 
 _NS_PER_MS = 1_000_000
 # LATENCY_BOUNDS_NS in result.rs: ten classes below 1 us, ten below 1 ms, the rest.
@@ -208,6 +211,14 @@ class Report:
     duration_ms: int
     global_options: Mapping[str, str] = field(default_factory=dict)
     """What stands in the file's ``[global]``."""
+    requests: Mapping[str, Times] = field(default_factory=dict)
+    """By operation, if they are to be told of; one in `requests_one_in`. Not fio's."""
+    requests_one_in: int = 1
+
+    @property
+    def percentiles(self) -> tuple[float, ...]:
+        """For what is of no job: those of the first one."""
+        return self.jobs[0].percentiles if self.jobs else ()
 
     @property
     def disk_util_percent(self) -> float:
@@ -231,9 +242,13 @@ class Report:
 
 
 def report(
-    result: Result, disk_name: str, global_options: Mapping[str, str] | None = None
+    result: Result,
+    disk_name: str,
+    global_options: Mapping[str, str] | None = None,
+    *,
+    requests: bool = False,
 ) -> Report:
-    """A result in fio's terms."""
+    """A result in fio's terms; with `requests` their times in the queue and at the disk too."""
     printed: list[JobStatus] = []
     grouped: JobStatus | None = None
     for index, job in enumerate(result.jobs):
@@ -250,7 +265,18 @@ def report(
         result.disk,
         _milliseconds(result.duration_ns),
         dict(global_options or {}),
+        times(result) if requests else {},
+        result.overview.stride,
     )
+
+
+def times_status(took_ns: Ints) -> tuple[Moments, Histogram]:
+    """Of at least one time, ns."""
+    value_ns, count = np.unique(took_ns, return_counts=True)
+    mean = float(took_ns.mean())
+    squares = float(((took_ns - mean) ** 2).sum())
+    moments = Moments(len(took_ns), int(took_ns.min()), int(took_ns.max()), mean, squares)
+    return moments, Histogram(value_ns, count.astype(np.int64))
 
 
 def _milliseconds(span_ns: int) -> int:

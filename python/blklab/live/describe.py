@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import subprocess
 from typing import Any
 
 from blklab.devices import device
@@ -14,6 +13,7 @@ from blklab.devices.text import shown
 from blklab.live.danger import full_id
 from blklab.live.surroundings import governors
 from blklab.live.target import Target
+from blklab.machine import cpu_model, fio_version, memory_bytes
 from blklab.units import size_text
 
 
@@ -64,26 +64,18 @@ def _settings(disk: device.Device, roots: Roots) -> list[dict[str, str]]:
 def machine(cache: str, roots: Roots = HERE) -> dict[str, Any]:
     """As ``describe`` of a rig has it."""
     cpus = len(os.sched_getaffinity(0))
-    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    memory = memory_bytes()
     kernel = platform.release()
-    fio = subprocess.run(["fio", "--version"], capture_output=True, text=True, check=False)
-    version = shown(fio.stdout.strip())
+    version = shown(fio_version() or "fio of no known version")
     deciding = governors(roots)
     text = f"Linux {kernel} on {cpus} CPUs, {size_text(memory)} of memory; {version}, cache {cache}"
     return {
         "text": text + (f"; CPU frequency: {', '.join(deciding)}" if deciding else ""),
         "linux": kernel,
         "cpus": cpus,
-        "cpu": _cpu(roots),
+        "cpu": shown(cpu_model(roots.proc) or platform.machine()),
         "memory_bytes": memory,
         "governors": deciding,
         "fio": version,
         "cache": cache,
     }
-
-
-def _cpu(roots: Roots) -> str:
-    for line in (roots.proc / "cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            return shown(line.partition(":")[2].strip())
-    return platform.machine()

@@ -22,6 +22,7 @@ from typing import Any
 
 from blklab.devices.text import shown
 from blklab.errors import InputError, RunError
+from blklab.files import sync_directory
 
 VARIABLE = "BLKLAB_JOURNAL"
 """Environment variable that names the directory."""
@@ -104,7 +105,7 @@ class Journal:
                 file.flush()
                 os.fsync(file.fileno())
             Path(name).replace(self._record(key))
-            self._sync()
+            sync_directory(self.directory)
         except OSError as error:
             raise _unusable(self.directory, error) from error
 
@@ -118,7 +119,7 @@ class Journal:
                 raise ValueError("no boot_id")
         except FileNotFoundError:
             return None
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise RunError(
                 f"{path}: not a record of blklab's ({shown(str(error))}); set the disk by hand "
                 "and remove it"
@@ -129,20 +130,13 @@ class Journal:
         """What it says has been undone. Only with the lock held."""
         with contextlib.suppress(FileNotFoundError):
             self._record(key).unlink()
-            self._sync()
+            sync_directory(self.directory)
 
     def _record(self, key: str) -> Path:
         return self.directory / f"{key}.json"
 
     def _lock(self, key: str) -> Path:
         return self.directory / f"{key}.lock"
-
-    def _sync(self) -> None:
-        handle = os.open(self.directory, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
 
 
 def _unusable(directory: Path, error: OSError) -> InputError:

@@ -6,13 +6,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from blklab.errors import InputError, RunError, nearest
-from blklab.live import borrowed, files
+from blklab.live import borrowed, files, tracefs
 from blklab.live.journal import BusyError, Journal
 
 _KINDS: Mapping[str, Callable[[Journal, str], list[str]]] = {
     borrowed.KIND: borrowed.recover,
     files.KIND: files.recover,
+    tracefs.KIND: tracefs.recover,
 }
+_ONCE = (files.KIND, tracefs.KIND)
 
 
 @dataclass
@@ -34,7 +36,7 @@ def restore(journal: Journal) -> Found:
     for key in keys:
         kind = key.partition("-")[0]
         try:
-            with journal.locked(key, key, once=kind == files.KIND):
+            with journal.locked(key, key, once=kind in _ONCE):
                 lines = _KINDS[kind](journal, key) if kind in _KINDS else []
                 (found.problems if journal.read(key) else found.done).extend(lines)
         except BusyError as error:

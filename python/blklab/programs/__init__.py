@@ -26,6 +26,8 @@ NAMES = (
     "sqlite",
     "startup",
     "sysbench-fileio",
+    "sysbench-oltp",
+    "tpcc",
 )
 """In the order in which they are listed; the module has ``_`` for ``-``."""
 

@@ -10,8 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from blklab.errors import RunError
-from blklab.programs.place import Place, last_line
+from blklab.programs.place import Place, told
 from blklab.programs.program import Outcome, Parameter, Program, Values
 
 _THROUGHPUT = re.compile(r"^Throughput ([0-9.]+) MB/sec", re.MULTILINE)
@@ -26,9 +25,7 @@ def begin(values: Values, place: Place) -> Callable[[], Outcome]:
 
 
 def _outcome(text: str) -> Outcome:
-    found = _THROUGHPUT.search(text)
-    if found is None:
-        raise RunError(f"dbench: {last_line(text, 0)}")
+    found = told("dbench", _THROUGHPUT, text)
     return Outcome(float(found[1]), raw={"dbench.txt": text})
 
 

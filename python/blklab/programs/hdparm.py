@@ -11,8 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from blklab.errors import RunError
-from blklab.programs.place import Place, last_line
+from blklab.programs.place import Place, told
 from blklab.programs.program import Outcome, Program, Values
 
 _BUFFERED = re.compile(r"buffered disk reads:.*=\s*([0-9.]+)\s*(kB|MB|GB)/s")
@@ -25,9 +24,7 @@ def begin(_: Values, place: Place) -> Callable[[], Outcome]:
 
 
 def _outcome(text: str) -> Outcome:
-    found = _BUFFERED.search(text)
-    if found is None:
-        raise RunError(f"hdparm: {last_line(text, 0)}")
+    found = told("hdparm", _BUFFERED, text)
     return Outcome(float(found[1]) * _MIB[found[2]], raw={"hdparm.txt": text})
 
 

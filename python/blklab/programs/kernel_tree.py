@@ -11,16 +11,15 @@ from __future__ import annotations
 import os
 import random
 import subprocess
-import threading
 import time
 from bisect import bisect
 from collections.abc import Callable
-from itertools import chain
 from pathlib import Path
 
 from blklab.errors import RunError
-from blklab.programs.place import Place
+from blklab.programs.place import Place, write_all
 from blklab.programs.program import Outcome, Parameter, Program, Values
+from blklab.programs.side_by_side import side_by_side
 
 # Measured: sizes of the regular files of Linux 7.3, in bytes, at these shares of all files.
 _SHARES = (*(number / 20 for number in range(20)), 0.99, 0.999, 1.0)
@@ -53,30 +52,17 @@ def begin(values: Values, place: Place) -> Callable[[], Outcome]:
 
 
 def _measure(trees: list[list[int]], data: bytes, directory: Path) -> Outcome:
-    took_ns: list[list[int]] = [[] for _ in trees]
-    failed: list[OSError] = []
+    def create(number: int, took_ns: list[int]) -> None:
+        _create(directory / str(number), trees[number], memoryview(data), took_ns)
 
-    def create(number: int) -> None:
-        try:
-            _create(directory / str(number), trees[number], memoryview(data), took_ns[number])
-        except OSError as error:
-            failed.append(error)
-
-    threads = [threading.Thread(target=create, args=[number]) for number in range(len(trees))]
+    seconds, took_ns = side_by_side(create, len(trees))
     start_ns = time.perf_counter_ns()
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
     # Of this file system only; Python has no call for it.
     done = subprocess.run(["sync", "--file-system", directory], check=False, capture_output=True)
-    seconds = (time.perf_counter_ns() - start_ns) / 1e9
-    if failed:
-        raise failed[0]
+    seconds += (time.perf_counter_ns() - start_ns) / 1e9
     if done.returncode != 0:
         raise RunError("sync: not everything has reached the disk")
-    written = sum(map(sum, trees))
-    return Outcome(written / seconds / 1e6, tuple(chain.from_iterable(took_ns)))
+    return Outcome(sum(map(sum, trees)) / seconds / 1e6, took_ns)
 
 
 def _create(tree: Path, files: list[int], data: memoryview, took_ns: list[int]) -> None:
@@ -88,9 +74,7 @@ def _create(tree: Path, files: list[int], data: memoryview, took_ns: list[int]) 
         start_ns = time.perf_counter_ns()
         handle = os.open(directory / str(number), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         try:
-            left = data[:size]
-            while left:
-                left = left[os.write(handle, left) :]
+            write_all(handle, data[:size])
         finally:
             os.close(handle)
         took_ns.append(time.perf_counter_ns() - start_ns)

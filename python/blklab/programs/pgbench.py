@@ -12,24 +12,18 @@ from __future__ import annotations
 
 import contextlib
 import os
-import pwd
 import re
 import shutil
 import signal
-import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 from blklab.errors import RunError
-from blklab.programs.place import Place, last_line
+from blklab.programs.place import Place, told
 from blklab.programs.program import Outcome, Parameter, Program, Values
+from blklab.programs.server import HERE, Site, user_of
 
 _TPS = re.compile(r"^tps = ([0-9.]+) ", re.MULTILINE)
-_HERE = "/proc/self/cwd"
-"""The path of a socket has 107 bytes at most, that of a directory any number."""
-_START_S = 60.0
-_POLL_S = 0.02
 _US = 1000
 _ROLE = "blklab"
 # 100 000 accounts are some 13 MB, and their index 2 MB; updates leave old rows behind.
@@ -72,9 +66,7 @@ def _measure(server: _Server, values: Values, seed: int) -> Outcome:
         *("-c", str(values["clients"]), "-j", str(threads), "-T", str(values["duration_s"])),
         *("-l", f"--random-seed={seed % 2**31}"),
     )
-    found = _TPS.search(text)
-    if found is None:
-        raise RunError(f"pgbench: {last_line(text, 0)}")
+    found = told("pgbench", _TPS, text)
     took_ns: list[int] = []
     for log in sorted(server.data.glob("pgbench_log.*")):
         # client_id transaction_no time script_no ...: times in us; else what has failed.
@@ -87,29 +79,20 @@ class _Server:
     """A cluster of one run."""
 
     def __init__(self, place: Place, values: Values) -> None:
-        self._place = place
         self._values = values
-        self.data = place.directory / "data"
-        self._log = place.directory / "server.log"
-        self._user = _user()
+        self._site = Site(place, "PostgreSQL", user_of("postgres"))
+
+    @property
+    def data(self) -> Path:
+        return self._site.data
 
     def make(self) -> None:
         """Lay it out. RunError if its user cannot get there."""
-        self.data.mkdir(mode=0o700)
-        if self._user:
-            shutil.chown(self.data, self._user)
-            try:
-                self._place.run(["test", "-w", str(self.data)], self._user)
-            except RunError:
-                raise RunError(
-                    f"the user {self._user}, who runs PostgreSQL, has no way into the directory: "
-                    "name one that others may pass through to (chmod o+x)"
-                ) from None
+        self._site.make()
         words = ("-U", _ROLE, "--auth=trust", "--no-locale", "--encoding=UTF8", "--no-sync")
-        self._run("initdb", "-D", str(self.data), *words)
+        self._site.run([_program("initdb"), "-D", str(self.data), *words])
 
-    @contextlib.contextmanager
-    def running(self) -> Iterator[None]:
+    def running(self) -> contextlib.AbstractContextManager[None]:
         """Started, and stopped in order at the end."""
         settings = {
             "listen_addresses": "",
@@ -120,33 +103,18 @@ class _Server:
         }
         words = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
         command = [_program("postgres"), "-D", str(self.data), *words]
-        process = self._place.start(command, self._log, self._user, self.data)
-        try:
-            self._wait(process)
-            yield
-        finally:
-            # "Fast shutdown": who is connected is sent away.
-            process.send_signal(signal.SIGINT)
-            process.wait()
+        # "Fast shutdown": who is connected is sent away.
+        return self._site.running(command, self._is_up, signal.SIGINT)
 
     def call(self, name: str, *words: str) -> str:
         """A client's output."""
-        return self._run(name, "-h", _HERE, "-U", _ROLE, *words, "postgres")
+        return self._site.run([_program(name), "-h", HERE, "-U", _ROLE, *words, "postgres"])
 
-    def _run(self, name: str, *words: str) -> str:
-        return self._place.run([_program(name), *words], self._user, self.data)
-
-    def _wait(self, process: subprocess.Popen[bytes]) -> None:
-        """Until it takes connections."""
-        end_s = time.monotonic() + _START_S
-        while True:
-            with contextlib.suppress(RunError):
-                self._run("pg_isready", "-q", "-h", _HERE)
-                return
-            if process.poll() is not None or time.monotonic() > end_s:
-                text = self._log.read_text(errors="replace")
-                raise RunError(f"postgres: {last_line(text, process.returncode or 0)}")
-            time.sleep(_POLL_S)
+    def _is_up(self) -> bool:
+        with contextlib.suppress(RunError):
+            self._site.run([_program("pg_isready"), "-q", "-h", HERE])
+            return True
+        return False
 
 
 def _program(name: str) -> str:
@@ -154,13 +122,6 @@ def _program(name: str) -> str:
     if found is None:
         raise RunError(f"{name}: has gone")
     return found
-
-
-def _user() -> str | None:
-    if os.geteuid() != 0:
-        return None
-    names = {entry.pw_name for entry in pwd.getpwall()}
-    return "postgres" if "postgres" in names else "nobody"
 
 
 PROGRAM = Program(

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import pwd
+import re
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,6 +15,8 @@ from blklab.errors import RunError
 
 _DEADLY = ("setpriv", "--pdeathsig", "KILL")
 """What is started ends with us, also where there is no PID namespace."""
+_ERRORS = ("[ERROR]", "panic: ")
+"""Of MariaDB, which says at last only that it gives up, and of Go, which tells where it was."""
 
 
 @dataclass(frozen=True)
@@ -57,12 +62,34 @@ class Place:
             )
 
 
-def last_line(text: str, code: int) -> str:
-    """What a program said at last, fit for a terminal."""
+def told(name: str, what: re.Pattern[str], text: str) -> re.Match[str]:
+    """What a program tells in its output. RunError with its last words if it does not."""
+    found = what.search(text)
+    if found is None:
+        raise RunError(f"{name}: told no figure: {last_line(text)}")
+    return found
+
+
+def write_all(handle: int, data: memoryview) -> None:
+    """A file system without room takes a part before it says so. OSError."""
+    while data:
+        data = data[os.write(handle, data) :]
+
+
+def last_line(text: str, code: int = 0) -> str:
+    """What a program that ended with `code` said at last, or marked as its first error, fit for a
+    terminal."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return shown(lines[-1]) if lines else f"failed with exit code {code}"
+    errors = [line for line in lines if any(mark in line for mark in _ERRORS)]
+    if said := errors[0] if errors else lines[-1] if lines else "":
+        return shown(said)
+    return f"failed with exit code {code}" if code else "it wrote nothing"
 
 
 def _words(user: str | None) -> list[str]:
-    as_user = [f"--reuid={user}", f"--regid={user}", "--init-groups"] if user else []
+    as_user = []
+    if user:
+        # Not every user's group has his name.
+        group = pwd.getpwnam(user).pw_gid
+        as_user = [f"--reuid={user}", f"--regid={group}", "--init-groups"]
     return [*_DEADLY, *as_user, "--"]

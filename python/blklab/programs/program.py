@@ -37,7 +37,7 @@ class Outcome:
     value: float
     """In the program's unit."""
     took_ns: tuple[int, ...] = ()
-    """How long each operation took, where the program tells of each."""
+    """How long each operation took, where the program tells of each, or counts them finely."""
     raw: Mapping[str, str] = field(default_factory=dict)
     """What programs have written, by a file's name."""
 
@@ -54,7 +54,7 @@ class Program:
     operation: str
     """Of what latencies are known: ``an insertion``; empty if of nothing."""
     needs: Mapping[str, str]
-    """Programs, and Debian's packages that have them."""
+    """Programs, and Debian's packages that have them, or what to type where there is none."""
     parameters: tuple[Parameter, ...]
     begin: Callable[[Values, Place], Callable[[], Outcome]]
     """Make ready what is to be there; what it returns is what is measured."""
@@ -74,8 +74,13 @@ class Program:
         absent = [name for name in self.needs if self.find(name) is None]
         if not absent:
             return ""
-        packages = " ".join(dict.fromkeys(self.needs[name] for name in absent))
-        return f"needs {', '.join(absent)}: apt-get install {packages}"
+        sources = list(dict.fromkeys(self.needs[name] for name in absent))
+        # A package's name has no blank, a command has.
+        commands = [source for source in sources if " " in source]
+        packages = " ".join(source for source in sources if " " not in source)
+        if packages:
+            commands.insert(0, f"apt-get install {packages}")
+        return f"needs {', '.join(absent)}: {'; '.join(commands)}"
 
     def check(self, given: Mapping[str, str]) -> dict[str, int]:
         """All parameters, with those `given`. InputError if one is wrong."""

@@ -12,7 +12,7 @@ import random
 import time
 from collections.abc import Callable
 
-from blklab.programs.place import Place
+from blklab.programs.place import Place, write_all
 from blklab.programs.program import Outcome, Parameter, Program, Values
 from blklab.programs.side_by_side import side_by_side
 
@@ -46,10 +46,7 @@ def _write(path: os.PathLike[str], blocks: list[bytes], count: int, took_ns: lis
         for number in range(count):
             block = blocks[number % len(blocks)]
             start_ns = time.perf_counter_ns()
-            # A file system without room takes a part before it says so.
-            left = memoryview(block)
-            while left:
-                left = left[os.write(handle, left) :]
+            write_all(handle, memoryview(block))
             took_ns.append(time.perf_counter_ns() - start_ns)
         os.fsync(handle)
     finally:

@@ -18,6 +18,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from blklab.errors import RunError
@@ -70,28 +71,17 @@ def _measure(
 def _streaming(streams: Sequence[Path], readers: int) -> Iterator[None]:
     """The first of them are read meanwhile, the others written. OSError if one could not be."""
     ended = threading.Event()
-    failed: list[OSError] = []
-
-    def stream(path: Path, *, writes: bool) -> None:
+    with ThreadPoolExecutor(len(streams) or 1) as threads:
+        running = [
+            threads.submit(_stream, path, ended, writes=number >= readers)
+            for number, path in enumerate(streams)
+        ]
         try:
-            _stream(path, ended, writes=writes)
-        except OSError as error:
-            failed.append(error)
-
-    threads = [
-        threading.Thread(target=stream, args=[path], kwargs={"writes": number >= readers})
-        for number, path in enumerate(streams)
-    ]
-    for thread in threads:
-        thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        for thread in threads:
-            thread.join()
-    if failed:
-        raise failed[0]
+            yield
+        finally:
+            ended.set()
+    for stream in running:
+        stream.result()
 
 
 def _stream(path: Path, ended: threading.Event, *, writes: bool) -> None:

@@ -10,8 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from blklab.errors import RunError
-from blklab.programs.place import Place, last_line
+from blklab.programs.place import Place, told
 from blklab.programs.program import Outcome, Parameter, Program, Values
 
 _RATES = tuple(
@@ -24,21 +23,18 @@ def begin(values: Values, place: Place) -> Callable[[], Outcome]:
     """Its files are written out."""
     files = [f"--file-num={values['files']}", f"--file-total-size={values['size_mib']}M"]
     place.run(["sysbench", "fileio", *files, "prepare"])
-    told = [
+    options = [
         "--file-test-mode=rndrw",
         f"--threads={values['threads']}",
         f"--time={values['duration_s']}",
         # Of 32 bits; 0 would be the time of day.
         f"--rand-seed={place.seed % (2**31 - 1) + 1}",
     ]
-    return lambda: _outcome(place.run(["sysbench", "fileio", *files, *told, "run"]))
+    return lambda: _outcome(place.run(["sysbench", "fileio", *files, *options, "run"]))
 
 
 def _outcome(text: str) -> Outcome:
-    found = [rate.search(text) for rate in _RATES]
-    if None in found:
-        raise RunError(f"sysbench: {last_line(text, 0)}")
-    value = sum(float(rate[1]) for rate in found if rate)
+    value = sum(float(told("sysbench", rate, text)[1]) for rate in _RATES)
     return Outcome(value, raw={"sysbench.txt": text})
 
 

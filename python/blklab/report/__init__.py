@@ -50,7 +50,8 @@ def render(
             thinning=payload.thinning(results),
             data=script_json(data),
             css=css(),
-            script=script("report.js"),
+            sweeps=data["sweeps"],
+            script=script("report.js", "sweep.js"),
             plotly=plotly(),
         )
     )

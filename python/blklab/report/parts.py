@@ -30,9 +30,9 @@ def css(*more: str) -> Markup:
     return Markup("".join(map(_text, ("report.css", *more))))
 
 
-def script(name: str) -> Markup:
-    """A page's script, behind what all of them use."""
-    return Markup(_text("common.js") + _text(name))
+def script(*names: str) -> Markup:
+    """A page's scripts, behind what all of them use."""
+    return Markup("".join(map(_text, ("common.js", *names))))
 
 
 def plotly() -> Markup:

@@ -18,6 +18,8 @@ from blklab.compare.jobs import Service
 from blklab.compare.measurement import Measurement, Story
 from blklab.compare.store import Results
 from blklab.compare.words import sentence
+from blklab.report.numbers import digits, unit_of
+from blklab.report.sweeps import curves
 from blklab.units import duration_text, number_text
 
 Floats: TypeAlias = npt.NDArray[np.float64]
@@ -25,7 +27,6 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 SERIES_POINTS = 150
 TRACE_POINTS = 900
 _SECTOR_BYTES = 512
-_UNITS = (("s", 1e9), ("ms", 1e6), ("µs", 1e3), ("ns", 1.0))
 # From the median out to one in ten thousand, evenly on the axis of nines.
 _NINES = np.concatenate([np.linspace(0.0, 0.5, 20)[1:], 1.0 - np.logspace(-0.33, -4.0, 80)])
 
@@ -44,6 +45,7 @@ def build(results: Results, analysis: Analysis) -> dict[str, Any]:
     return {
         "schedulers": schedulers,
         "first": _most_telling(analysis),
+        "sweeps": curves(analysis),
         "cells": [
             _cell(cell, analysis.objective, stories, rotational[cell.disk])
             for cell in analysis.cells
@@ -71,7 +73,7 @@ def _cell(
     rotational: bool,
 ) -> dict[str, Any]:
     p99s_ns = [row.p99.estimate for row in cell.rows]
-    unit, unit_ns = _unit(float(np.nanmedian(p99s_ns)) if cell.operation else 1e6)
+    unit, unit_ns = unit_of(float(np.nanmedian(p99s_ns)) if cell.operation else 1e6)
     found = {
         row.scheduler: stories[cell.disk, cell.workload, row.scheduler]
         for row in cell.rows
@@ -167,15 +169,15 @@ def _row(row: Row, unit_ns: float) -> dict[str, Any]:
     rate = row.rate
     return {
         "scheduler": row.scheduler,
-        "rate": _digits([rate.estimate, rate.low, rate.high]),
-        "p99": _digits([v / unit_ns for v in (row.p99.estimate, row.p99.low, row.p99.high)]),
+        "rate": digits([rate.estimate, rate.low, rate.high]),
+        "p99": digits([v / unit_ns for v in (row.p99.estimate, row.p99.low, row.p99.high)]),
     }
 
 
 def _cdf(row: Row, unit_ns: float) -> dict[str, Any]:
     """Latency at evenly spaced nines; `tail` is the share that took longer."""
     latency = row.histogram.percentiles(_NINES * 100.0) / unit_ns
-    return {"latency": _digits(latency), "tail": _digits(1.0 - _NINES)}
+    return {"latency": digits(latency), "tail": digits(1.0 - _NINES)}
 
 
 def _story(story: Story, duration_ns: int, unit_ns: float) -> dict[str, Any]:
@@ -198,13 +200,13 @@ def _story(story: Story, duration_ns: int, unit_ns: float) -> dict[str, Any]:
     latency = total("read_clat_sum_ns") + total("write_clat_sum_ns")
     counts = np.minimum(group, intervals - starts)
     return {
-        "t": _digits(starts * story.interval_ns / 1e9),
-        "rate": _digits((total("read_bytes") + total("write_bytes")) / widths_ns * 1e3),
-        "latency": _digits(
+        "t": digits(starts * story.interval_ns / 1e9),
+        "rate": digits((total("read_bytes") + total("write_bytes")) / widths_ns * 1e3),
+        "latency": digits(
             np.divide(latency, ios, where=ios > 0, out=np.full(len(ios), np.nan)) / unit_ns
         ),
-        "waiting": _digits(total("waiting_milli") / counts / 1000.0),
-        "inFlight": _digits(total("in_flight_milli") / counts / 1000.0),
+        "waiting": digits(total("waiting_milli") / counts / 1000.0),
+        "inFlight": digits(total("in_flight_milli") / counts / 1000.0),
         "overview": _trace(story.overview, 1e9, unit_ns, spread=True),
         "detail": _trace(story.detail, 1e6, unit_ns, spread=False),
     }
@@ -220,7 +222,7 @@ def _service(served: Service) -> list[dict[str, Any]]:
         t = np.append(start_ns, end_ns[mine]) / 1e9
         received = np.append(0, count[mine].cumsum()) / 1e6
         kept = np.unique(np.linspace(0, len(t) - 1, SERIES_POINTS).astype(int))
-        lines.append({"t": _digits(t[kept], 6), "mb": _digits(received[kept])})
+        lines.append({"t": digits(t[kept], 6), "mb": digits(received[kept])})
     return lines
 
 
@@ -238,27 +240,10 @@ def _trace(
     issued = columns["issued_ns"][rows]
     start_ns = 0 if spread or not len(issued) else int(issued[0])
     return {
-        "t": _digits((issued - start_ns) / time_ns),
-        "took": _digits((columns["completed_ns"] - columns["queued_ns"])[rows] / unit_ns),
-        "gb": _digits(columns["sector"][rows] * (_SECTOR_BYTES / 1e9), 7),
+        "t": digits((issued - start_ns) / time_ns),
+        "took": digits((columns["completed_ns"] - columns["queued_ns"])[rows] / unit_ns),
+        "gb": digits(columns["sector"][rows] * (_SECTOR_BYTES / 1e9), 7),
         "op": columns["op"][rows].tolist(),
         "process": columns["process"][rows].tolist(),
         "start": float(start_ns / 1e9),
     }
-
-
-def _unit(typical_ns: float) -> tuple[str, float]:
-    for name, unit_ns in _UNITS:
-        if typical_ns >= unit_ns:
-            return name, unit_ns
-    return _UNITS[-1]
-
-
-def _digits(values: Any, digits: int = 4) -> list[float | None]:
-    """Rounded to significant digits; what is no number becomes a gap."""
-    array = np.asarray(values, dtype=np.float64)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        power = digits - 1 - np.floor(np.log10(np.abs(array)))
-    scale = 10.0 ** np.where(np.isfinite(power), power, 0.0)
-    rounded = np.where(np.isfinite(array), np.round(array * scale) / scale, np.nan)
-    return [None if value != value else value for value in rounded.tolist()]  # noqa: PLR0124

@@ -27,13 +27,13 @@ function without(name, title, why) {
 const brief = (name) => (name.length > 22 ? `${name.slice(0, 21)}\u2026` : name);
 
 // Names at the right ends of lines, pushed apart so that none hides another.
-function endLabels(lines, range, height) {
+function endLabels(lines, range, height, yref = "y", x = 1) {
   const [low, high] = range, step = (high - low) * 17 / (height - 60);
   const ends = lines.map((line) => ({ ...line, at: line.y })).sort((a, b) => a.at - b.at);
   for (let i = 1; i < ends.length; i++) ends[i].at = Math.max(ends[i].at, ends[i - 1].at + step);
   const over = ends.length ? Math.max(0, ends[ends.length - 1].at - high) : 0;
   return ends.map((line) => ({
-    xref: "paper", x: 1, xanchor: "left", y: line.at - over, yref: "y", text: plain(brief(line.name)), showarrow: false,
+    xref: "paper", x, xanchor: "left", y: line.at - over, yref, text: plain(brief(line.name)), showarrow: false,
     font: { color: ofScheduler(line.name), size: 12 },
   }));
 }
@@ -293,6 +293,14 @@ function show(number) {
   depth(cell);
 }
 
+// The pictures wait until they are about to be seen.
+function whenSeen(element, then) {
+  const observer = new IntersectionObserver((entries) => {
+    if (entries.some((entry) => entry.isIntersecting)) { observer.disconnect(); then(); }
+  }, { rootMargin: "400px" });
+  observer.observe(element);
+}
+
 function fill(select, values) {
   for (const value of values) {
     const option = document.createElement("option");
@@ -307,17 +315,15 @@ function fill(select, values) {
 
 fill(byId("disk"), new Set(data.cells.map((cell) => cell.disk)));
 fill(byId("workload"), new Set(data.cells.map((cell) => cell.workload)));
-for (const name of data.schedulers) {
-  const item = document.createElement("li"), chip = document.createElement("i");
-  chip.className = `chip s${slot(name) % 8}`;
-  item.append(chip, name);
-  byId("legend").append(item);
+for (const legend of document.querySelectorAll(".legend")) {
+  for (const name of data.schedulers) {
+    const item = document.createElement("li"), chip = document.createElement("i");
+    chip.className = `chip s${slot(name) % 8}`;
+    item.append(chip, name);
+    legend.append(item);
+  }
 }
 document.querySelectorAll("[data-cell]").forEach((link) => link.addEventListener("click", () => show(Number(link.dataset.cell))));
 dark.addEventListener("change", () => show(shown));
 narrow.addEventListener("change", () => show(shown));
-// The pictures wait until they are about to be seen.
-const observer = new IntersectionObserver((entries) => {
-  if (entries.some((entry) => entry.isIntersecting)) { observer.disconnect(); show(shown); }
-}, { rootMargin: "400px" });
-observer.observe(byId("panel"));
+whenSeen(byId("panel"), () => show(shown));

@@ -119,7 +119,7 @@ RIGS = {
     "live": Known(
         "a real disk of this machine",
         "blklab.rigs.live:LiveRig",
-        options=("cache", "write-device", "overwrite"),
+        options=("cache", "write-device", "overwrite", "trace-latency", "no-precondition"),
         programs=True,
     ),
 }

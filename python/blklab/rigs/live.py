@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shlex
-import sys
 import tempfile
 import threading
 import time
@@ -20,26 +18,35 @@ from pathlib import Path
 from typing import Any
 
 from blklab import programs
+from blklab.as_root import as_root
 from blklab.catalogue import Entry
 from blklab.devices import queue
 from blklab.devices.text import shown
 from blklab.errors import InputError
 from blklab.kernel import scheduler
 from blklab.live import cache as page_cache
-from blklab.live import danger, describe, files, left, steady, surroundings, target
+from blklab.live import (
+    danger,
+    describe,
+    files,
+    left,
+    outlook,
+    precondition,
+    requests,
+    steady,
+    surroundings,
+    target,
+)
 from blklab.live.borrowed import Borrowed, borrowing
 from blklab.live.counters import Sampler
+from blklab.live.frequency import Frequency
 from blklab.live.journal import Journal, default_directory
 from blklab.live.load import Files, Load, room_of
-from blklab.live.program import Program, check_there, confined
+from blklab.live.program import Program, check_there
 from blklab.live.program_load import ProgramLoad
 from blklab.live.signals import Signals
 from blklab.result import DIRECTIONS, Result
 from blklab.rigs import Disk, Experiment
-from blklab.units import duration_text, size_text
-
-_BETWEEN_S = 1.0
-"""What a run costs beside fio's runtime: settings, cache, fio's own start."""
 
 
 @dataclass(frozen=True)
@@ -59,19 +66,29 @@ class LiveRig:
     """See :class:`blklab.rigs.Rig`.
 
     `cache` is ``cold`` or ``warm``; a device is written to only with `write_device` or, whatever
-    is on it, if `overwrite` is its full id (:func:`blklab.live.danger.full_id`).
+    is on it, if `overwrite` is its full id (:func:`blklab.live.danger.full_id`). With
+    `trace_latency` each request is followed (:mod:`blklab.live.requests`); with `no_precondition`
+    flash is not written over before the first run (:mod:`blklab.live.precondition`).
     """
 
     name = "live"
     at_once = 1
 
     def __init__(
-        self, cache: str = "cold", write_device: str | None = None, overwrite: str | None = None
+        self,
+        cache: str = "cold",
+        write_device: str | None = None,
+        overwrite: str | None = None,
+        trace_latency: str | None = None,
+        no_precondition: str | None = None,
     ) -> None:
         page_cache.check(cache)
         check_there()
         self._cache = cache
         self._write_device, self._overwrite = write_device is not None, overwrite
+        self._trace_latency = trace_latency is not None
+        self._precondition = no_precondition is None
+        self._following = requests.Following()
         self._places: dict[str, Place] = {}
         # Of loads that write, run by run: the disk may tire.
         self._rates: dict[tuple[str, str, str], list[float]] = {}
@@ -139,15 +156,22 @@ class LiveRig:
                     self._check_writes(found, loads[path], stack)
                 wanted = [(targets[path], several) for path, several in by_path.items()]
                 borrowed = _borrow(wanted, journal, signals, told, stack)
+                if self._trace_latency:
+                    disks = sorted({disk for found in targets.values() for disk in found.disks})
+                    self._following = stack.enter_context(
+                        requests.following(disks, journal, signals, told)
+                    )
                 for path, found in targets.items():
-                    _announce(found, loads[path], tell)
+                    worn = self._written_over(found, loads[path])
+                    outlook.announce(found, loads[path], worn, tell)
+                    precondition.write_over(found.path, worn, tell)
                     ours = borrowed and borrowed.part(found.disks)
                     laid = None
                     if found.device is None:
                         laid = stack.enter_context(
                             files.laid_in(found.path, journal, signals, told)
                         )
-                        laid.lay_out(_sizes(loads[path]), lambda _: None)
+                        laid.lay_out(outlook.sizes(loads[path]), lambda _: None)
                     self._places[path] = Place(found, ours, laid, rooms[path])
                 for line in told:
                     tell(line)
@@ -155,6 +179,7 @@ class LiveRig:
                 yield
         finally:
             self._places.clear()
+            self._following = requests.Following()
             for line in told:
                 tell(line)
 
@@ -174,7 +199,10 @@ class LiveRig:
             chosen = _parsed(experiment.scheduler)
             notes = place.borrowed.use(chosen.name, _texts(chosen))
         set_to = _settings(place.target)
-        watch = _Watch(place.target)
+        job = load.job if isinstance(load, Load) else None
+        follower, not_followed = self._following.follower(place.target, job)
+        notes += not_followed
+        watch = _Watch(place.target, follower)
         with tempfile.TemporaryDirectory(prefix="blklab-run-") as name, watch:
 
             def begin(places: Files) -> None:
@@ -195,16 +223,20 @@ class LiveRig:
         notes += surroundings.notes(
             place.target, before, after, result.jobs, direct=load.is_direct, own_cpu_s=cpu_s
         )
+        notes += watch.frequency.notes()
         if load.writes and (unsteady := self._unsteady(experiment, result)):
             notes.append(unsteady)
-        return replace(
+        whole = replace(
             result,
             disk=after.disks.since(before.disks).of_disk(),
             series=watch.sampler.series(direct=load.is_direct),
-            notes=tuple(notes),
             device_before=before.to_json(set_to),
-            device_after=after.to_json(now),
+            device_after=after.to_json(now) | watch.frequency.to_json(),
         )
+        if follower is not None:
+            whole, missing = follower.added_to(whole)
+            notes += missing
+        return replace(whole, notes=tuple(notes))
 
     def _unsteady(self, experiment: Experiment, result: Result) -> str | None:
         """Whether the runs of this load under this scheduler have not come to rest yet."""
@@ -224,6 +256,19 @@ class LiveRig:
         alone = writes and self._overwrite is None
         stack.enter_context(danger.kept(found.device, alone=alone))
 
+    def _written_over(
+        self, found: target.Target, loads: Sequence[Load | ProgramLoad]
+    ) -> precondition.Extents:
+        """What of a device is written over before the first run."""
+        fio = [load for load in loads if isinstance(load, Load)]
+        if not (self._precondition and any(load.writes for load in fio)):
+            return []
+        if not precondition.is_flash(found):
+            return []
+        return precondition.joined(
+            (start, size) for load in fio for _, start, size in load.places(None)
+        )
+
     def _fix_cache(self, places: Files) -> None:
         if self._cache == "warm":
             page_cache.make_warm(places)
@@ -236,15 +281,20 @@ class _Watch:
 
     before: surroundings.Snapshot
 
-    def __init__(self, found: target.Target) -> None:
+    def __init__(self, found: target.Target, follower: requests.Follower | None) -> None:
         self._target = found
+        self._follower = follower
         self._stack = contextlib.ExitStack()
         self.sampler = Sampler(found.disks)
+        self.frequency = Frequency()
 
     def begin(self) -> None:
         """The run begins."""
         self.before = surroundings.snapshot(self._target)
         self._stack.enter_context(self.sampler)
+        self._stack.enter_context(self.frequency)
+        if self._follower is not None:
+            self._stack.enter_context(self._follower)
 
     def __enter__(self) -> _Watch:
         return self
@@ -312,38 +362,11 @@ def _check_as_it_is(
     queues: Sequence[queue.Queue], chosen: Mapping[str, scheduler.Scheduler]
 ) -> None:
     """InputError unless each is what the disks have anyway."""
-    command = shlex.join(["sudo", *sys.argv])
     for spec, one in chosen.items():
         for disk in queues:
             active = disk.schedulers().active
             if one.changed or one.name != active:
                 raise InputError(
-                    f"{shown(disk.name)}: setting '{spec}' needs root; type: {command} (or "
+                    f"{shown(disk.name)}: setting '{spec}' needs root; type: {as_root()} (or "
                     f"measure what is set: --scheduler {active})"
                 )
-
-
-def _sizes(loads: Sequence[Load | ProgramLoad]) -> list[int]:
-    count = max(len(load.sizes) for load in loads)
-    return [
-        max(load.sizes[number] for load in loads if number < len(load.sizes))
-        for number in range(count)
-    ]
-
-
-def _announce(
-    found: target.Target, loads: Sequence[Load | ProgramLoad], tell: Callable[[str], None]
-) -> None:
-    """How long it will take, as far as that can be known beforehand."""
-    known = [load.ends_s for load in loads if load.ends_s is not None]
-    total_s = sum(known) + _BETWEEN_S * len(loads)
-    runs = f"{len(loads)} run{'s' * (len(loads) != 1)} on {shown(str(found.path))}"
-    lasts = f"about {duration_text(total_s * 1e9)}"
-    if len(known) < len(loads):
-        lasts = f"{lasts} and what {len(loads) - len(known)} of them need that have no runtime"
-    first = ""
-    if sum(_sizes(loads)):
-        first = f", after {size_text(sum(_sizes(loads)))} of test files have been written"
-    tell(f"{runs}: {lasts}{first}")
-    if not confined():
-        tell("a killed blklab may leave a program running: no PID namespaces for this user")

@@ -11,7 +11,7 @@ from urllib.parse import quote
 from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, select, text
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
-from blklab.errors import BlklabError
+from blklab.errors import StoreError
 from blklab.store import schema
 from blklab.store.packing import DamagedError
 from blklab.store.place import Place
@@ -33,10 +33,6 @@ _REASONS = {
 
 _ERRORS = (SQLAlchemyError, DamagedError, UnicodeError, OSError)
 """What comes of a database that cannot be used."""
-
-
-class StoreError(BlklabError):
-    """The store cannot be used; the line says which and why."""
 
 
 class Store:
@@ -84,12 +80,7 @@ def wrong(place: Place, error: Exception) -> StoreError:
     return StoreError(f"{place.text}: {reason}")
 
 
-def exists(place: Place) -> bool:
-    """Whether there is anything; of a server that is not asked."""
-    return place.file is None or place.file.exists()
-
-
-def open_store(place: Place, *, durable: bool = False, make: bool = True) -> Store:
+def open_database(place: Place, *, durable: bool = False, make: bool = True) -> Store:
     """Open it, make it if need be unless `make` is false, and bring it up to date.
 
     With `durable`, what is written is on the disk when the call returns; without, a power cut

@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from blklab.compare.measurement import Measurement
+from blklab.compare.setup import INT_MAX, Label, SetupDocument, Value
 from blklab.errors import InputError
 from blklab.store import packing
 from blklab.store.read import Comparison
@@ -21,109 +22,8 @@ from blklab.store.read import Comparison
 FORMAT = "blklab results"
 VERSION = 1
 _BYTES_MAX = 1 << 30
-_LABEL_MAX = 1000
-_INT_MAX = 2**53
-"""What all who read JSON can hold; also of nanoseconds a hundred days."""
 
-Label = Annotated[str, msgspec.Meta(min_length=1, max_length=_LABEL_MAX)]
-Count = Annotated[int, msgspec.Meta(ge=0, le=_INT_MAX)]
-Value = str | int | float | bool | None
-
-
-@dataclass(frozen=True)
-class Parameter:
-    """A key of a disk."""
-
-    key: str
-    value: Value
-    unit: str
-    help: str
-    source: str | None
-
-
-@dataclass(frozen=True)
-class DiskSetup:
-    """A disk of a set-up, as far as it is looked at."""
-
-    label: Label
-    text: str
-    summary: str
-    parameters: tuple[Parameter, ...]
-    limits: dict[str, Value]
-    overrides: tuple[tuple[str, str], ...] = ()
-    name: str = ""
-
-
-@dataclass(frozen=True)
-class LoadSetup:
-    """A load of a set-up."""
-
-    name: Label
-    summary: str
-    text: str
-    ignored: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Tunable:
-    """A tunable of a scheduler."""
-
-    name: str
-    value: Value
-    unit: str
-    changed: bool
-    help: str
-
-
-@dataclass(frozen=True)
-class SchedulerSetup:
-    """A scheduler of a set-up."""
-
-    label: Label
-    name: str
-    summary: str
-    follows: str
-    tunables: tuple[Tunable, ...]
-
-
-@dataclass(frozen=True)
-class LeftOutSetup:
-    """What was not run."""
-
-    disk: str
-    scheduler: str
-    why: str
-
-
-@dataclass(frozen=True)
-class VersionsSetup:
-    """Of the programs."""
-
-    blklab: str
-    python: str
-
-
-@dataclass(frozen=True)
-class RigSetup:
-    """What a rig says of itself."""
-
-    text: str
-
-
-@dataclass(frozen=True)
-class SetupDocument:
-    """What `blklab.compare.describe` tells, as far as it is looked at."""
-
-    rig: str
-    rig_setup: RigSetup
-    seed: Annotated[int, msgspec.Meta(ge=0)]
-    repeats: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)]
-    host: dict[str, int]
-    versions: VersionsSetup
-    disks: Annotated[tuple[DiskSetup, ...], msgspec.Meta(min_length=1)]
-    workloads: Annotated[tuple[LoadSetup, ...], msgspec.Meta(min_length=1)]
-    schedulers: Annotated[tuple[SchedulerSetup, ...], msgspec.Meta(min_length=1)]
-    left_out: tuple[LeftOutSetup, ...] = ()
+Count = Annotated[int, msgspec.Meta(ge=0, le=INT_MAX)]
 
 
 @dataclass(frozen=True)

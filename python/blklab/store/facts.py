@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import os
 import platform
-import shutil
-import subprocess
-from pathlib import Path
 from typing import Any
 
+from blklab.machine import cpu_model, fio_version, memory_bytes
 from blklab.rigs import sim
 from blklab.store import owner
-
-_FIO_TIMEOUT_S = 5.0
 
 
 def facts(rig: str) -> dict[str, Any]:
@@ -23,35 +19,18 @@ def facts(rig: str) -> dict[str, Any]:
             "python": platform.python_version(),
             "kernel": f"{platform.system()} {platform.release()}",
             # The simulator has no fio.
-            "fio": None if rig == "sim" else _fio(),
+            "fio": None if rig == "sim" else fio_version(),
         },
         "machine": {
             "name": owner.machine(),
             "system": _system(),
             "kernel": platform.version(),
             "architecture": platform.machine(),
-            "cpu": _cpu(),
+            "cpu": cpu_model(),
             "cpus": os.cpu_count(),
-            "memory_bytes": os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
+            "memory_bytes": memory_bytes(),
         },
     }
-
-
-def _fio() -> str | None:
-    program = shutil.which("fio")
-    if program is None:
-        return None
-    try:
-        done = subprocess.run(
-            [program, "--version"],
-            capture_output=True,
-            text=True,
-            timeout=_FIO_TIMEOUT_S,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return done.stdout.strip() or None
 
 
 def _system() -> str | None:
@@ -59,13 +38,3 @@ def _system() -> str | None:
         return platform.freedesktop_os_release().get("PRETTY_NAME")
     except OSError:
         return None
-
-
-def _cpu() -> str | None:
-    try:
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    except OSError:
-        return None
-    return None

@@ -1,4 +1,4 @@
-"""Put comparisons of another machine into the store, all or none."""
+"""Put comparisons that are documents into the store, all or none."""
 
 from __future__ import annotations
 
@@ -14,8 +14,13 @@ from blklab.store.read import Run
 from blklab.store.schema import COMPARISON
 
 
-def put(store: Store, several: Sequence[ComparisonDocument]) -> tuple[list[int], list[int]]:
-    """Numbers of those that were put there, and of those that were there already."""
+def put(
+    store: Store, several: Sequence[ComparisonDocument], *, elsewhere: bool = True
+) -> tuple[list[int], list[int]]:
+    """Numbers of those that were put there, and of those that were there already.
+
+    They were run `elsewhere`, or are this machine's own.
+    """
     new, old = [], []
     with store.writing() as connection:
         for one in several:
@@ -30,7 +35,7 @@ def put(store: Store, several: Sequence[ComparisonDocument]) -> tuple[list[int],
                     uid=one.uid,
                     begun_at=_utc(one.begun_at),
                     ended_at=None if one.ended_at is None else _utc(one.ended_at),
-                    imported_at=keep.now(),
+                    imported_at=keep.now() if elsewhere else None,
                     rig=packing.text(one.rig),
                     machine=packing.text(one.machine),
                     objective=one.objective,

@@ -16,9 +16,9 @@ from sqlalchemy import Connection, select, update
 
 from blklab.compare.execute import Finished
 from blklab.compare.measurement import Measurement
-from blklab.errors import InputError
+from blklab.errors import InputError, StoreError
 from blklab.store import owner, packing, read, request, schema
-from blklab.store.database import Store, StoreError
+from blklab.store.database import Store
 from blklab.store.facts import facts
 from blklab.store.read import Run
 from blklab.store.request import Request
@@ -77,6 +77,8 @@ class InStore:
     kept: Mapping[int, Measurement] = field(default_factory=dict)
     lost: str = ""
     _waiting: dict[int, Finished] = field(default_factory=dict)
+    _revised: dict[str, Any] = field(default_factory=dict)
+    """Columns of the comparison that are not written yet."""
 
     @property
     def name(self) -> str:
@@ -90,42 +92,33 @@ class InStore:
 
     def revise(self, described: Mapping[str, Any], planned: int) -> None:
         """See `Keeper`."""
-        try:
-            with self.store.writing() as connection:
-                connection.execute(
-                    update(schema.COMPARISON)
-                    .where(schema.COMPARISON.c.id == self.id)
-                    .values(setup=packing.pack_json(described), planned=planned)
-                )
-        except StoreError as error:
-            self.lost = str(error)
+        self._revised = {"setup": packing.pack_json(described), "planned": planned}
+        self._write()
 
     def finish(self) -> None:
         """See `Keeper`."""
+        self._revised |= {"ended_at": now(), "owner": None}
         self._write()
-        if self._waiting:
-            return
-        try:
-            with self.store.writing() as connection:
-                connection.execute(
-                    update(schema.COMPARISON)
-                    .where(schema.COMPARISON.c.id == self.id)
-                    .values(ended_at=now(), owner=None)
-                )
-        except StoreError as error:
-            self.lost = str(error)
 
     def _write(self) -> None:
-        if not self._waiting:
-            return
+        """All that is not written yet, or nothing of it."""
         try:
             with self.store.writing() as connection:
+                if self._revised:
+                    connection.execute(
+                        update(schema.COMPARISON)
+                        .where(schema.COMPARISON.c.id == self.id)
+                        .values(**self._revised)
+                    )
                 for number, finished in self._waiting.items():
                     insert_run(connection, self.id, _run(number, finished))
         except StoreError as error:
-            self.lost = f"{len(self._waiting)} runs are not kept: {error}"
+            count = len(self._waiting)
+            what = f"{count} run{'s are' if count > 1 else ' is'} not kept: " if count else ""
+            self.lost = f"{what}{error}"
         else:
             self._waiting.clear()
+            self._revised.clear()
             self.lost = ""
 
 

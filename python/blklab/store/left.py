@@ -33,6 +33,7 @@ def left(store: Store, number: int | None, *, study: bool) -> Left:
         COMPARISON.c.id,
         COMPARISON.c.setup,
         COMPARISON.c.request,
+        COMPARISON.c.imported_at,
         COMPARISON.c.study_id,
         COMPARISON.c.study,
         COMPARISON.c.owner,
@@ -53,8 +54,10 @@ def left(store: Store, number: int | None, *, study: bool) -> Left:
         what = f"no comparison {number}" if number else "nothing was left unfinished"
         raise InputError(f"--resume: {what}; see: blklab results")
     row = rows[0]
-    if row.request is None:
+    if row.request is None and row.imported_at is not None:
         raise InputError(f"{row.id} was imported: it can only go on where it began")
+    if row.request is None:
+        raise InputError(f"{row.id} is a single run, which has ended; to run it again: blklab fio")
     if (row.study is None) == study:
         command = "compare" if row.study is None else "run"
         raise InputError(f"{row.id} goes on with: blklab {command} --resume {row.id}")

@@ -20,13 +20,21 @@ _KINDS = ("sqlite", "postgresql+psycopg")
 class Place:
     """A store that need not exist yet."""
 
-    url: URL
     text: str
     """For a person: the file, or the URL without its password."""
     file: Path | None
     """None if it is no file of ours."""
     chosen: bool
     """Whether the user named it."""
+    server: URL | None = None
+    """None of a file."""
+
+    @property
+    def url(self) -> URL:
+        """As SQLAlchemy wants it, which takes longer to load than a short run lasts."""
+        from sqlalchemy.engine import URL
+
+        return self.server or URL.create("sqlite", database=str(self.file))
 
 
 def find(given: str | None = None) -> Place:
@@ -45,15 +53,13 @@ def _default() -> Path:
 
 
 def _file(path: Path, *, chosen: bool) -> Place:
-    from sqlalchemy.engine import URL
-
     try:
         path = path.expanduser()
     except RuntimeError as error:
         raise InputError(f"{path}: {error}; say where with --store or {VARIABLE}") from error
     if path.is_dir():
         raise InputError(f"{path}: is a directory; a store is a file in it: {path / 'results.db'}")
-    return Place(URL.create("sqlite", database=str(path)), str(path), path, chosen)
+    return Place(str(path), path, chosen)
 
 
 def _url(text: str, option: str) -> Place:
@@ -64,7 +70,10 @@ def _url(text: str, option: str) -> Place:
         url = make_url(text)
     except (ArgumentError, ValueError) as error:
         # Not the text itself: it may hold a password.
-        raise InputError(f"{option}: not the URL of a database") from error
+        raise InputError(
+            f"{option}: not the URL of a database; expected postgresql+psycopg://USER@HOST/NAME, "
+            "or a file"
+        ) from error
     if url.drivername == "postgresql":
         url = url.set(drivername="postgresql+psycopg")
     if url.drivername not in _KINDS:
@@ -75,4 +84,4 @@ def _url(text: str, option: str) -> Place:
         if url.query or not url.database or url.database.startswith(("file:", ":memory:")):
             raise InputError(f"{option}: of sqlite a file is expected: sqlite:////path/results.db")
         return _file(Path(url.database), chosen=True)
-    return Place(url, url.render_as_string(hide_password=True), None, chosen=True)
+    return Place(url.render_as_string(hide_password=True), None, chosen=True, server=url)

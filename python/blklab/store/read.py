@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 from sqlalchemy import ColumnElement, Connection, and_, func, select
 
 from blklab.compare.measurement import Measurement, from_json
@@ -165,9 +166,13 @@ def measurements(connection: Connection, number: int) -> dict[int, Measurement]:
 def _listed(connection: Connection, wanted: Filter) -> list[Listed]:
     count = func.count().label("kept")
     counted = select(RUN.c.comparison_id, count).group_by(RUN.c.comparison_id)
+    named = select(AXIS).order_by(AXIS.c.place)
+    if wanted.ids:
+        counted = counted.where(RUN.c.comparison_id.in_(wanted.ids))
+        named = named.where(AXIS.c.comparison_id.in_(wanted.ids))
     counts = {row.comparison_id: row.kept for row in connection.execute(counted)}
     labels: dict[tuple[int, str], list[str]] = {}
-    for row in connection.execute(select(AXIS).order_by(AXIS.c.place)):
+    for row in connection.execute(named):
         labels.setdefault((row.comparison_id, row.kind), []).append(row.label)
     rows = connection.execute(
         select(COMPARISON).where(*_conditions(wanted)).order_by(COMPARISON.c.id.desc())
@@ -235,7 +240,7 @@ def _raws(connection: Connection, number: int) -> dict[int, dict[str, bytes]]:
 def _measurement(kept: bytes) -> Measurement:
     try:
         return from_json(packing.unpack_json(kept))
-    except (KeyError, TypeError, AttributeError) as error:
+    except msgspec.ValidationError as error:
         raise DamagedError(f"a run is none ({error})") from error
 
 

@@ -7,11 +7,15 @@ import io
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from blklab.compare.fitting import OPERATIONS
 from blklab.compare.measurement import PERCENTILES
 from blklab.errors import InputError
+from blklab.stages import OPERATIONS as REQUESTS
+from blklab.stages import PERCENTILES as STAGE_PERCENTILES
+from blklab.stages import Stages
+from blklab.store import packing
 from blklab.store.read import Comparison
 
-OPERATIONS = ("read", "write", "sync", "trim", "operation")
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """What a spreadsheet would take for something to compute."""
 
@@ -52,7 +56,22 @@ def rows(several: Sequence[Comparison], *, histograms: bool) -> Iterator[dict[st
                 if histograms:
                     row[f"{operation}_value_ns"] = list(latency.value_ns) if latency else []
                     row[f"{operation}_count"] = list(latency.count) if latency else []
+            for operation in REQUESTS:
+                row |= _requests(operation, measured.stages.get(operation))
             yield row
+
+
+def _requests(operation: str, of: Stages | None) -> dict[str, Any]:
+    """Time in the queue and at the disk."""
+    row: dict[str, Any] = {f"{operation}_requests_kept": of.requests if of else 0}
+    for stage in ("queue", "disk"):
+        spread = getattr(of, stage) if of else None
+        name = f"{operation}_in_{stage}"
+        row[f"{name}_mean_ns"] = spread.mean_ns if spread else None
+        row[f"{name}_stddev_ns"] = spread.stddev_ns if spread else None
+        for place, percent in enumerate(STAGE_PERCENTILES):
+            row[f"{name}_p{percent:g}_ns"] = spread.percentiles_ns[place] if spread else None
+    return row
 
 
 def csv_text(several: Sequence[Comparison]) -> str:
@@ -77,7 +96,10 @@ def parquet(several: Sequence[Comparison]) -> bytes:
             "--format parquet: pyarrow is not installed: pip install 'blklab[arrow]'"
         ) from error
     table = [
-        {name: _text(value) for name, value in row.items()}
+        {
+            name: packing.text(value) if isinstance(value, str) else value
+            for name, value in row.items()
+        }
         for row in rows(several, histograms=True)
     ]
     sink = pyarrow.BufferOutputStream()
@@ -99,14 +121,13 @@ def _schema(arrow: Any) -> Any:
         fields += [(f"{operation}_ios", whole), (f"{operation}_mean_ns", arrow.float64())]
         fields += [(f"{operation}_p{percent:g}_ns", whole) for percent in PERCENTILES]
         fields += [(f"{operation}_{name}", arrow.list_(whole)) for name in ("value_ns", "count")]
+    for operation in REQUESTS:
+        fields += [(f"{operation}_requests_kept", whole)]
+        for name in (f"{operation}_in_queue", f"{operation}_in_disk"):
+            fields += [(f"{name}_{what}_ns", arrow.float64()) for what in ("mean", "stddev")]
+            fields += [(f"{name}_p{percent:g}_ns", whole) for percent in STAGE_PERCENTILES]
     return arrow.schema(fields)
 
 
 def _harmless(value: Any) -> Any:
     return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
-
-
-def _text(value: Any) -> Any:
-    if isinstance(value, str):
-        return value.encode("utf-8", "backslashreplace").decode()
-    return value

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import shlex
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from blklab.as_root import as_root
 from blklab.devices import modules, queue
 from blklab.devices.roots import HERE
 from blklab.devices.text import shown
@@ -45,8 +44,7 @@ def real_disk(spec: str, options: Mapping[str, str | None]) -> RealDisk:
     queues = [queue.named(name) for name in target.find(spec).disks]
     for one in queues:
         if not os.access(one.disk / "queue/scheduler", os.W_OK):
-            command = shlex.join(["sudo", *sys.argv])
-            raise InputError(f"{shown(one.name)}: setting schedulers needs root; type: {command}")
+            raise InputError(f"{shown(one.name)}: setting schedulers needs root; type: {as_root()}")
     loadable = frozenset(modules.loadable(HERE))
     there = [frozenset(one.schedulers().available) | loadable for one in queues]
     return RealDisk(disk, frozenset.intersection(*there), options)

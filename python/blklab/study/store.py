@@ -16,7 +16,8 @@ from blklab.compare import store
 from blklab.compare.analyse import analyse
 from blklab.errors import InputError
 from blklab.study.judge import Judgement
-from blklab.study.model import Study
+from blklab.study.live import RIG as LIVE
+from blklab.study.model import Part, Study
 from blklab.study.outcome import Outcome, Skipped
 from blklab.study.parse import parse
 
@@ -51,10 +52,10 @@ def load(directory: Path) -> tuple[Study, list[Outcome]]:
             raise InputError(f"{file}: a study of format {document['format']}, expected {_FORMAT}")
         study = parse(Entry(str(document["name"]), file, str(document["text"])))
         rows = {row["part"]: row for row in document["parts"]}
-        outcomes = [_outcome(directory, rows[part.name]) for part in study.parts]
+        outcomes = [_outcome(directory, part, rows[part.name]) for part in study.parts]
     except OSError as error:
         raise InputError(f"{file}: {error.strerror or error}") from error
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise InputError(f"{file}: not a study that 'blklab run' kept ({error})") from error
     return study, outcomes
 
@@ -83,6 +84,14 @@ def _to_text(
     return json.dumps(head | summary(outcomes, judgements), indent=1) + "\n"
 
 
-def _outcome(directory: Path, row: dict[str, Any]) -> Outcome:
-    results = store.load(directory / row["part"]) if row["ran"] else None
+def _outcome(directory: Path, part: Part, row: dict[str, Any]) -> Outcome:
+    results = store.load(directory / part.name) if row["ran"] else None
+    if results is not None:
+        disks = 1 if row["rig"] == LIVE else len(part.disks)
+        there = tuple(len(results.setup[kind]) for kind in ("disks", "workloads"))
+        if there != (disks, len(part.workloads)):
+            raise InputError(
+                f"{directory / part.name}: not the results of this part: {there[0]} disks and "
+                f"{there[1]} loads, expected {disks} and {len(part.workloads)}"
+            )
     return Outcome(row["part"], row["rig"], results, tuple(Skipped(**s) for s in row["skipped"]))

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from blklab.devices import reading
 from blklab.devices.roots import Roots
+from blklab.devices.shell import ECHOED
 from blklab.udev import node
 from blklab.udev.event import Event
 from blklab.udev.files import ordered
@@ -19,7 +20,6 @@ ACTIONS = ("add", "change")
 ``udevadm trigger``."""
 
 _IN_SHELL = re.compile(r"queue/(?P<attribute>[a-z_]+(?:/[a-z_]+)?)")
-_ECHOED = re.compile(r"\becho\s+(?:-n\s+)?[\"']?(?P<value>[A-Za-z0-9_-]+)[\"']?\s*>")
 _QUEUE = "queue/"
 
 
@@ -113,7 +113,7 @@ def _of_program(
     text = event.substituted(token.value) or token.value
     found = _IN_SHELL.search(text)
     if found:
-        value = _ECHOED.search(text)
+        value = ECHOED.search(text)
         said = value["value"] if value else None
         plain = sure and text.count(_QUEUE) == 1 and said is not None
         unknown = "" if plain or why else "what its command writes is not known"

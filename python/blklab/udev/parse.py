@@ -37,7 +37,11 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
-_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v", "s": " "}
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v", "s": " ",
+            "\\": "\\", '"': '"', "'": "'"}  # fmt: skip
+_ESCAPE = re.compile(
+    r"\\(x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[0-3][0-7]{2}|.)", re.DOTALL
+)
 
 
 @dataclass(frozen=True)
@@ -107,7 +111,10 @@ def _line(file: Path, number: int, text: str) -> Line:
         found = _TOKEN.match(text, place)
         if not found:
             return Line(file, number, (), f"expected KEY==\"value\", found '{rest[:40]}'")
-        token = _token(found)
+        try:
+            token = _token(found)
+        except ValueError as error:
+            return Line(file, number, (), str(error))
         allowed = LOOKED_AT if token.operator in MATCHES else SET | ALWAYS_LOOKED_AT
         if token.key not in allowed:
             return Line(file, number, (), f"no key {token.key} with {token.operator}")
@@ -117,9 +124,10 @@ def _line(file: Path, number: int, text: str) -> Line:
 
 
 def _token(found: re.Match[str]) -> Token:
+    """ValueError, which says why, if its value is none."""
     prefix, value = found["prefix"], found["value"]
     if "e" in prefix:
-        value = re.sub(r"\\(x[0-9a-fA-F]{2}|[0-7]{3}|.)", _unescaped, value, flags=re.DOTALL)
+        value = _ESCAPE.sub(_unescaped, value)
     else:
         value = value.replace('\\"', '"')
     return Token(found["key"], found["name"] or "", found["operator"], value, "i" in prefix)
@@ -127,6 +135,12 @@ def _token(found: re.Match[str]) -> Token:
 
 def _unescaped(found: re.Match[str]) -> str:
     text = found[1]
-    if text[0] == "x" and len(text) > 1:
-        return chr(int(text[1:], 16))
-    return chr(int(text, 8)) if text.isdigit() else _ESCAPES.get(text, text)
+    if text in _ESCAPES:
+        return _ESCAPES[text]
+    try:
+        # One sign alone would be the beginning of a number.
+        if len(text) > 1:
+            return chr(int(text.lstrip("xuU"), 8 if text.isdigit() else 16))
+    except OverflowError:
+        pass
+    raise ValueError(f"'{found[0]}' is no escape")

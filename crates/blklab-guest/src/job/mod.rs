@@ -9,6 +9,7 @@ mod watch;
 use std::fs;
 use std::path::Path;
 
+use blklab_core::events::Owners;
 use blklab_core::fio::job_file::{self, Place};
 use blklab_core::fio::output;
 use blklab_core::recorder::{TraceRecorder, Window};
@@ -23,7 +24,7 @@ use serde_json::json;
 use crate::block::Counters;
 use crate::program;
 use crate::trace::relay::{Ready, Relay};
-use watch::{Owners, Watch};
+use watch::Follower;
 
 /// A job file to run.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -121,7 +122,7 @@ impl Job {
     pub fn run(&mut self, directory: &Path, epoch: Nanos) -> Result<(), String> {
         let owners = Owners::new(&self.plan, self.capacity);
         let trace = self.window.map_or_else(TraceRecorder::default, TraceRecorder::of);
-        let watch = Watch::new(epoch, owners, trace, self.driver == Driver::Fio && self.is_direct());
+        let watch = Follower::new(epoch, owners, trace, self.driver == Driver::Fio && self.is_direct());
         let relay = self.ready.take().ok_or("a job runs once")?.start(watch)?;
         self.result = match self.driver {
             Driver::Fio => self.run_fio(directory)?,
@@ -136,7 +137,7 @@ impl Job {
     }
 
     /// What the block layer's events tell that the driver cannot.
-    fn add_events(&mut self, relay: Relay<Watch>) -> Result<(), String> {
+    fn add_events(&mut self, relay: Relay<Follower>) -> Result<(), String> {
         let (watch, lost) = relay.end()?;
         // A queue that was followed with gaps would be a wrong one: none.
         if lost > 0 {

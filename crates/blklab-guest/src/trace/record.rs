@@ -1,32 +1,14 @@
 //! Records of blktrace: `struct blk_io_trace` of `include/uapi/linux/blktrace_api.h`, version 7,
 //! which every kernel writes that is asked by `BLKTRACESETUP`.
 
+use blklab_core::events::{Act, Event};
+use blklab_core::request::Op;
+
 /// `BLK_IO_TRACE_MAGIC`, with the version in the last byte.
 const MAGIC: u32 = 0x6561_7407;
 
 /// A record without what follows it.
 const BYTES: usize = 48;
-
-/// What happened: `enum blktrace_act`, the lower half of `action`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Act {
-    /// Q: a bio has come.
-    Queue,
-    /// M: it was appended to a request, or a request was joined with the one before it.
-    BackMerge,
-    /// F: it was put in front of a request.
-    FrontMerge,
-    /// I: a request waits in the scheduler.
-    Insert,
-    /// D: it was handed to the disk.
-    Issue,
-    /// R: the disk could not take it.
-    Requeue,
-    /// C: it has ended.
-    Complete,
-    /// Another, or a note.
-    Other,
-}
 
 /// What a record says of the request: bits of `enum blktrace_cat`.
 mod category {
@@ -45,8 +27,9 @@ pub struct Record {
     pub sector: u64,
     /// Length in bytes.
     pub bytes: u32,
-    /// What happened.
-    pub act: Act,
+    /// What happened: `enum blktrace_act`, the lower half of `action`. None if it is a note, or
+    /// nothing that is followed.
+    pub act: Option<Act>,
     category: u32,
 }
 
@@ -57,15 +40,15 @@ impl Record {
         let action = word(28);
         let category = action >> 16;
         let act = match action & 0xff {
-            _ if category & category::NOTIFY != 0 => Act::Other,
-            1 => Act::Queue,
-            2 => Act::BackMerge,
-            3 => Act::FrontMerge,
-            6 => Act::Requeue,
-            7 => Act::Issue,
-            8 => Act::Complete,
-            12 => Act::Insert,
-            _ => Act::Other,
+            _ if category & category::NOTIFY != 0 => None,
+            1 => Some(Act::Queue),
+            2 => Some(Act::BackMerge),
+            3 => Some(Act::FrontMerge),
+            6 => Some(Act::Requeue),
+            7 => Some(Act::Issue),
+            8 => Some(Act::Complete),
+            12 => Some(Act::Insert),
+            _ => None,
         };
         Record { time: long(8), sector: long(16), bytes: word(24), act, category }
     }
@@ -75,19 +58,24 @@ impl Record {
         self.category & category::NOTIFY != 0
     }
 
-    /// It has no data and asks for what was written to be made durable.
-    pub fn is_flush(&self) -> bool {
-        self.bytes == 0 && self.category & category::FLUSH != 0
+    /// What it says, if it is followed.
+    pub fn event(&self) -> Option<Event> {
+        let Record { time, sector, bytes, .. } = *self;
+        Some(Event { time, sector, bytes, act: self.act?, op: self.op() })
     }
 
-    /// It tells the disk that data are no longer wanted.
-    pub fn is_discard(&self) -> bool {
-        self.category & category::DISCARD != 0
-    }
-
-    /// It goes to the disk.
-    pub fn is_write(&self) -> bool {
-        self.category & category::WRITE != 0
+    fn op(&self) -> Op {
+        let is = |category| self.category & category != 0;
+        // Without data it asks for what was written to be made durable.
+        if self.bytes == 0 && is(category::FLUSH) {
+            Op::Flush
+        } else if is(category::DISCARD) {
+            Op::Discard
+        } else if is(category::WRITE) {
+            Op::Write
+        } else {
+            Op::Read
+        }
     }
 }
 
@@ -181,11 +169,10 @@ mod tests {
             for piece in stream.chunks(length) {
                 records.take(piece, |record| found.push(*record)).expect("good");
             }
-            let seen: Vec<_> =
-                found.iter().map(|r| (r.time, r.act, r.sector, r.bytes, r.is_write())).collect();
-            assert_eq!(seen[0], (5, Act::Queue, 800, 4096, false), "pieces of {length}");
-            assert_eq!((seen[1].1, found[1].is_note()), (Act::Other, true));
-            assert_eq!(seen[2..], [(7, Act::Complete, 1600, 8192, true)]);
+            let seen: Vec<_> = found.iter().map(|r| (r.time, r.act, r.sector, r.bytes, r.op())).collect();
+            assert_eq!(seen[0], (5, Some(Act::Queue), 800, 4096, Op::Read), "pieces of {length}");
+            assert_eq!((seen[1].1, found[1].is_note()), (None, true));
+            assert_eq!(seen[2..], [(7, Some(Act::Complete), 1600, 8192, Op::Write)]);
             assert!(records.rest.is_empty());
         }
     }

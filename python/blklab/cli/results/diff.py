@@ -55,6 +55,7 @@ def _print(found: Difference) -> None:
 
     from blklab.cli import console
     from blklab.compare.analyse import OPERATION_TEXT
+    from blklab.devices.text import shown
     from blklab.units import duration_text, number_text
 
     out = console.console()
@@ -63,7 +64,7 @@ def _print(found: Difference) -> None:
         pairs = [pair for pair in found.pairs if (pair.disk, pair.workload) == (disk, workload)]
         latency = f"latency of {OPERATION_TEXT.get(pairs[0].operation, '-')}"
         out.print()
-        out.print(Text(console.safe(f"{disk}, {workload} ({latency})"), style="bold"))
+        out.print(Text(shown(f"{disk}, {workload} ({latency})"), style="bold"))
         program_unit = pairs[0].figure_unit
         unit = program_unit or "MB/s"
         table = console.table(
@@ -73,7 +74,7 @@ def _print(found: Difference) -> None:
         table.columns[0].min_width = min(_NAME, max(len(pair.scheduler) for pair in pairs))
         for pair in pairs:
             table.add_row(
-                Text(console.safe(pair.scheduler)),
+                Text(shown(pair.scheduler)),
                 *(
                     _cells(pair.figure, number_text)
                     if program_unit
@@ -85,11 +86,11 @@ def _print(found: Difference) -> None:
     out.print("B/A: how many times A's figure B's is (95 % interval); * if they differ.")
     for side, missing in (("A", found.only_first), ("B", found.only_second)):
         if missing:
-            out.print(Text(console.safe(f"Only in {side}: {'; '.join(missing)}.")))
+            out.print(Text(shown(f"Only in {side}: {'; '.join(missing)}.")))
     if not all(pair.paired for pair in found.pairs):
         out.print("Runs have other seeds: compared as independent samples.")
     for note in found.notes:
-        out.print(Text(console.safe(f"Note: {note}.")))
+        out.print(Text(shown(f"Note: {note}.")))
 
 
 def _cells(gap: Gap | None, text: Callable[[float], str]) -> list[str]:

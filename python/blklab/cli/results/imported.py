@@ -18,10 +18,11 @@ def imported(
     """Import what another machine has exported, all of it or nothing."""
     from blklab.cli import console
     from blklab.store import exchange, importing, place
-    from blklab.store.database import open_store
+    from blklab.store.opening import open_store
 
     several = exchange.read(file)
-    new, old = importing.put(open_store(place.find(store), durable=True), several)
+    kept = open_store(place.find(store), durable=True, tell=console.print_note)
+    new, old = importing.put(kept, several)
     if as_json:
         console.print_json({"imported": new, "there_already": old})
         return

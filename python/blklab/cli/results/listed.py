@@ -53,7 +53,7 @@ def listed(
     from blklab.cli.results.opening import opened
     from blklab.rigs import check
     from blklab.store import place, read
-    from blklab.store.database import exists
+    from blklab.store.opening import exists
     from blklab.store.since import since as since_of
 
     for name in rig or ():
@@ -82,6 +82,7 @@ def _print(rows: Sequence[Listed]) -> None:
     from rich.text import Text
 
     from blklab.cli import console
+    from blklab.devices.text import shown
     from blklab.store.read import COMPLETE
     from blklab.store.since import local
 
@@ -98,7 +99,7 @@ def _print(rows: Sequence[Listed]) -> None:
         table.add_row(
             str(row.id),
             local(row.begun_at),
-            Text(console.safe(row.rig)),
+            Text(shown(row.rig)),
             "\n".join([runs, *ended]),
             Text("\n".join(lines)),
         )
@@ -107,13 +108,13 @@ def _print(rows: Sequence[Listed]) -> None:
 
 def _short(names: Sequence[str]) -> str:
     """As many of them as a line has room for, each not too long."""
-    from blklab.cli.console import safe
+    from blklab.devices.text import shown
 
-    shown: list[str] = []
-    for name in map(safe, names):
+    kept: list[str] = []
+    for name in map(shown, names):
         cut = name if len(name) <= _NAME else f"{name[: _NAME - 1]}…"
-        if shown and len(", ".join([*shown, cut, f"+{len(names)}"])) > _LINE:
+        if kept and len(", ".join([*kept, cut, f"+{len(names)}"])) > _LINE:
             break
-        shown.append(cut)
-    more = len(names) - len(shown)
-    return ", ".join(shown) + (f" +{more}" if more else "")
+        kept.append(cut)
+    more = len(names) - len(kept)
+    return ", ".join(kept) + (f" +{more}" if more else "")

@@ -10,7 +10,8 @@ if TYPE_CHECKING:
 
 def opened(store: str | None) -> Store:
     """StoreError, one line, if there is none or if it cannot be used."""
+    from blklab.cli import console
     from blklab.store import place
-    from blklab.store.database import open_store
+    from blklab.store.opening import open_store
 
-    return open_store(place.find(store), make=False)
+    return open_store(place.find(store), make=False, tell=console.print_note)

@@ -22,7 +22,7 @@ def remove(
     from blklab.cli.results.opening import opened
     from blklab.store import change, ids
 
-    wanted = [number for text in numbers for number in ids.numbers(text)]
+    wanted = list(dict.fromkeys(number for text in numbers for number in ids.numbers(text)))
     change.remove(opened(store), wanted)
     if as_json:
         console.print_json({"removed": wanted})

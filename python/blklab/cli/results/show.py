@@ -48,14 +48,14 @@ def show(
     _head(found)
     if answers.cells:
         out = console.console()
-        comparison.show_cells(answers, out)
+        comparison.show_cells(answers, out, requests=comparison.are_told(found.setup))
         comparison.show_advice(answers, out)
     else:
         print("\nno repeat has run to its end yet, nothing can be compared")
 
 
 def _head(found: Comparison) -> None:
-    from blklab.cli.console import safe
+    from blklab.devices.text import shown
     from blklab.store.since import local
 
     row, machine = found.listed, found.facts.get("machine") or {}
@@ -77,4 +77,4 @@ def _head(found: Comparison) -> None:
     if row.imported_at:
         lines.insert(2, f"imported {local(row.imported_at)}")
     for line in lines:
-        print(safe(line))
+        print(shown(line))

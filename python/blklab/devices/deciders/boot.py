@@ -71,12 +71,10 @@ def tlp(queue: Queue, roots: Roots) -> Iterator[Influence]:
     # TLP's own default.
     devices = said["DISK_DEVICES"][2] if "DISK_DEVICES" in said else ["nvme0n1", "sda"]
     for device, scheduler in zip(devices, schedulers, strict=False):
-        if device == queue.name and scheduler not in ("keep", "_"):
+        by_id = device.startswith(("ata-", "nvme-", "usb-", "wwn-"))
+        name = (roots.dev / "disk/by-id" / device).resolve().name if by_id else device
+        if name == queue.name and scheduler not in ("keep", "_"):
             yield Influence("TLP setting", str(path), number, "scheduler", scheduler, sure=True)
-        elif device.startswith(("ata-", "nvme-", "usb-", "wwn-")) and scheduler != "keep":
-            node = (roots.dev / "disk/by-id" / device).resolve()
-            if node.name == queue.name:
-                yield Influence("TLP setting", str(path), number, "scheduler", scheduler, sure=True)
 
 
 def _words(text: str) -> list[str]:

@@ -9,12 +9,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from blklab.devices import reading
+from blklab.devices.shell import ECHOED, TARGET
 
-# What a shell's line writes to, and what it writes; of a pattern or a variable only the end.
-_TARGET = re.compile(
-    r"/sys/(?:block|class/block)/(?P<disk>[^/\s\"']+)/queue/(?P<attribute>[a-z_]+(?:/[a-z_]+)?)"
-)
-_ECHOED = re.compile(r"\becho\s+(?:-n\s+)?[\"']?(?P<value>[A-Za-z0-9_-]+)[\"']?\s*>")
 _QUEUE = re.compile(r"queue/(?P<attribute>scheduler|nr_requests|read_ahead_kb|iosched/[a-z_]+)")
 
 
@@ -45,8 +41,8 @@ class Influence:
 
 def in_shell(by: str, file: Path, number: int, text: str, disk: str) -> Iterator[Influence]:
     """What a shell's command line does to the queue of `disk`."""
-    targets = list(_TARGET.finditer(text))
-    echoed = _ECHOED.findall(text)
+    targets = list(TARGET.finditer(text))
+    echoed = ECHOED.findall(text)
     for place, target in enumerate(targets):
         named = target["disk"]
         known = not re.search(r"[$%`{]", named)

@@ -19,13 +19,11 @@ from blklab.devices import reading
 from blklab.devices.deciders.influence import Influence
 from blklab.devices.queue import Queue
 from blklab.devices.roots import Roots
+from blklab.devices.shell import TARGET
 from blklab.udev import node
 
 _BY = "tuned profile"
 _OF_DISK = {"elevator": "scheduler", "readahead": "read_ahead_kb"}
-_TARGET = re.compile(
-    r"/sys/(?:block|class/block)/(?P<disk>[^/]+)/queue/(?P<attribute>[a-z_]+(?:/[a-z_]+)?)"
-)
 _INCLUDES_MAX = 20
 
 
@@ -83,8 +81,9 @@ def profiles(names: Iterable[str], roots: Roots) -> dict[str, Section]:
 
 def influences(queue: Queue, roots: Roots) -> Iterator[Influence]:
     """What the active profiles set of this disk."""
-    running = is_running(roots)
     sections = profiles(active(roots), roots)
+    # The daemon is looked for among all processes.
+    running = bool(sections) and is_running(roots)
     for section, fits in of_disk(queue, sections, roots):
         why = "" if fits else "whether its devices_udev_regex fits is not known"
         for name, attribute in _OF_DISK.items():
@@ -142,7 +141,7 @@ def _fits(section: Section, queue: Queue, roots: Roots) -> bool | None:
 
 def _of_sysfs(section: Section, queue: Queue, running: bool) -> Iterator[Influence]:
     for path, option in section.options.items():
-        found = _TARGET.fullmatch(path)
+        found = TARGET.fullmatch(path)
         if found and fnmatchcase(queue.name, found["disk"]):
             yield _made(option, found["attribute"], running, "")
 

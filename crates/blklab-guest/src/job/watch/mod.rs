@@ -1,130 +1,49 @@
 //! What happened between the processes and the disk while a job ran, from the block layer's
 //! events: the queue over time, what the disk did, and the processes' own direct I/O.
 
-mod bios;
 mod joined;
-mod owners;
-mod requests;
 
-use blklab_core::recorder::{SeriesRecorder, TraceRecorder};
-use blklab_core::result::{DiskTrace, Series};
+use blklab_core::events::{Owners, Watch, Watched};
+use blklab_core::recorder::TraceRecorder;
 use blklab_core::units::Nanos;
 
-use crate::trace::record::{Act, Record, Records};
+use crate::trace::record::Records;
 use crate::trace::relay::Sink;
 
-use bios::{Bios, Done};
 pub use joined::{joined, queue_alone};
-pub use owners::Owners;
-use requests::Requests;
 
-/// Follows the events of one job.
-pub struct Watch {
-    epoch: Nanos,
-    owners: Owners,
+/// Follows the records of one job.
+pub struct Follower {
     records: Records,
-    requests: Requests,
-    /// None where a process's I/O is not the disk's.
-    bios: Option<Bios>,
-    /// Until when the queue has been laid over time.
-    changed: Nanos,
-    series: SeriesRecorder,
-    trace: TraceRecorder,
-    depth: Depth,
+    watch: Watch,
 }
 
-/// The queue over the whole run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Depth {
-    /// Integral over time of the commands that the disk had, ns.
-    pub in_flight_ns: u64,
-    /// Sum over commands of the time from issue to completion, ns.
-    pub service_ns: u64,
-    /// Most requests waiting or with the disk at once.
-    pub max: u64,
-}
-
-/// What was seen.
-pub struct Watched {
-    /// Over time: the queue, and the processes' I/O if it was followed.
-    pub series: Series,
-    /// Width of its intervals.
-    pub interval: Nanos,
-    /// What the disk did, thinned out; every how many-th; every command of one stretch.
-    pub commands: (DiskTrace, u64, DiskTrace),
-    /// Commands that were to be kept and did not fit.
-    pub left_out: u64,
-    /// The queue over the whole run.
-    pub depth: Depth,
-}
-
-impl Watch {
-    /// Times count from `epoch` of the clock; `trace` keeps what the disk did. With `direct`
-    /// every bio is a process's I/O.
-    pub fn new(epoch: Nanos, owners: Owners, trace: TraceRecorder, direct: bool) -> Watch {
-        Watch {
-            epoch,
-            owners,
-            records: Records::default(),
-            requests: Requests::default(),
-            bios: direct.then(Bios::default),
-            changed: Nanos::ZERO,
-            series: SeriesRecorder::default(),
-            trace,
-            depth: Depth::default(),
-        }
-    }
-
-    fn event(&mut self, record: &Record) {
-        if record.act == Act::Other || record.time < self.epoch.0 {
-            return;
-        }
-        let now = Nanos(record.time) - self.epoch;
-        self.lay_over_time(now);
-        if let Some(mut request) = self.requests.take(now, record) {
-            request.process = self.owners.of(request.sector.0);
-            self.depth.service_ns += (now - request.issued).0;
-            self.trace.completed(&request, None, now);
-        }
-        if let Some(bios) = &mut self.bios {
-            let series = &mut self.series;
-            bios.take(now, record, |Done { write, bytes, latency }| {
-                series.completed(now, write, bytes, latency)
-            });
-        }
-    }
-
-    /// The queue was as it is up to `now`.
-    fn lay_over_time(&mut self, now: Nanos) {
-        let (waiting, in_flight) = (self.requests.waiting(), self.requests.at_disk());
-        let depth = u64::from(waiting + in_flight);
-        if depth > 0 && now > self.changed {
-            self.series.depth(self.changed, now, waiting, in_flight);
-            self.depth.in_flight_ns += (now - self.changed).0 * u64::from(in_flight);
-            self.depth.max = self.depth.max.max(depth);
-        }
-        self.changed = now;
+impl Follower {
+    /// See [`Watch::new`].
+    pub fn new(epoch: Nanos, owners: Owners, trace: TraceRecorder, direct: bool) -> Follower {
+        Follower { records: Records::default(), watch: Watch::new(epoch, owners, trace, direct) }
     }
 
     /// Everything seen.
     pub fn finish(self) -> Watched {
-        let (series, interval) = self.series.finish();
-        let left_out = self.trace.left_out();
-        Watched { series, interval, left_out, commands: self.trace.finish(), depth: self.depth }
+        self.watch.finish()
     }
 }
 
-impl Sink for Watch {
+impl Sink for Follower {
     fn take(&mut self, bytes: &[u8]) -> Result<(), String> {
-        let mut records = std::mem::take(&mut self.records);
-        records.take(bytes, |record| self.event(record))?;
-        self.records = records;
-        Ok(())
+        let watch = &mut self.watch;
+        self.records.take(bytes, |record| {
+            if let Some(event) = record.event() {
+                watch.take(&event);
+            }
+        })
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use blklab_core::events::Depth;
     use blklab_core::units::Sector;
 
     use super::*;
@@ -136,7 +55,7 @@ mod tests {
     /// Events in ms, letters as of blkparse, of requests of a direct job on the whole disk.
     fn watched(events: &[(u64, char, char, u64, u32)]) -> Watched {
         let owners = Owners::new(&plan("[a]\nsize=1m\n[b]\nsize=1m\n"), Sector(1 << 21));
-        let mut watch = Watch::new(Nanos(100), owners, TraceRecorder::default(), true);
+        let mut watch = Follower::new(Nanos(100), owners, TraceRecorder::default(), true);
         for &(at, letter, op, sector, sectors) in events {
             watch.take(&written(100 + at * MS, letter, op, sector, sectors)).expect("records");
         }

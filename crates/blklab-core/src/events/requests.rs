@@ -5,10 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use blklab_core::request::{Op, Request};
-use blklab_core::units::{Nanos, SECTOR_BYTES, Sector};
-
-use crate::trace::record::{Act, Record};
+use super::{Act, Event};
+use crate::request::Request;
+use crate::units::{Nanos, SECTOR_BYTES, Sector};
 
 /// First sector, operation, order of coming.
 type Key = (u64, u8, u64);
@@ -39,23 +38,29 @@ impl Requests {
         self.at_disk.len() as u32
     }
 
+    /// Whatever is under way is not followed any further.
+    pub fn forget(&mut self) {
+        self.waiting.clear();
+        self.at_disk.clear();
+    }
+
     /// An event at `now`. The request, if it has ended with that.
-    pub fn take(&mut self, now: Nanos, record: &Record) -> Option<Request> {
-        let op = op(record);
+    pub fn take(&mut self, now: Nanos, event: &Event) -> Option<Request> {
+        let op = event.op;
         self.seen += 1;
-        let key = (record.sector, op as u8, self.seen);
-        match record.act {
+        let key = (event.sector, op as u8, self.seen);
+        match event.act {
             Act::Insert => self.insert(key, now),
             // The request that began here is part of the one before it. (Or a bio was appended,
             // and none begins here.)
             Act::BackMerge => drop(remove(&mut self.waiting, key)),
-            Act::FrontMerge => self.grow_to_the_front(key, record),
+            Act::FrontMerge => self.grow_to_the_front(key, event),
             Act::Issue => {
                 let waited = remove(&mut self.waiting, key);
                 let request = Request {
                     op,
-                    sector: Sector(record.sector),
-                    sectors: record.bytes / SECTOR_BYTES as u32,
+                    sector: Sector(event.sector),
+                    sectors: event.bytes / SECTOR_BYTES as u32,
                     inserted: waited.map_or(now, |waiting| waiting.since),
                     issued: now,
                     ..Request::default()
@@ -69,7 +74,7 @@ impl Requests {
             }
             // What was never issued is a bio that asked for a flush: that is a request of its own.
             Act::Complete => return remove(&mut self.at_disk, key),
-            Act::Queue | Act::Other => {}
+            Act::Queue => {}
         }
         None
     }
@@ -82,23 +87,11 @@ impl Requests {
         }
     }
 
-    fn grow_to_the_front(&mut self, key: Key, record: &Record) {
-        let behind = record.sector + u64::from(record.bytes) / SECTOR_BYTES;
+    fn grow_to_the_front(&mut self, key: Key, event: &Event) {
+        let behind = event.sector + u64::from(event.bytes) / SECTOR_BYTES;
         if let Some(waiting) = remove(&mut self.waiting, (behind, key.1, key.2)) {
             self.waiting.insert(key, waiting);
         }
-    }
-}
-
-fn op(record: &Record) -> Op {
-    if record.is_flush() {
-        Op::Flush
-    } else if record.is_discard() {
-        Op::Discard
-    } else if record.is_write() {
-        Op::Write
-    } else {
-        Op::Read
     }
 }
 

@@ -2,12 +2,12 @@
 
 use std::ops::Range;
 
-use blklab_core::request::ProcessId;
-use blklab_core::units::Sector;
-use blklab_core::workload::plan::Plan;
+use crate::request::ProcessId;
+use crate::units::Sector;
+use crate::workload::plan::Plan;
 
 /// The sectors that each process uses, in the order of processes.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Owners(Vec<(Range<u64>, ProcessId)>);
 
 impl Owners {
@@ -27,6 +27,12 @@ impl Owners {
         )
     }
 
+    /// The same where the disk that was meant begins at `first` of another one: a partition.
+    pub fn shifted(self, first: Sector) -> Owners {
+        let by = |range: Range<u64>| range.start.saturating_add(first.0)..range.end.saturating_add(first.0);
+        Owners(self.0.into_iter().map(|(range, process)| (by(range), process)).collect())
+    }
+
     /// The process that uses this sector, of several the first; the kernel where there is none.
     pub fn of(&self, sector: u64) -> ProcessId {
         let found = self.0.iter().find(|(range, _)| range.contains(&sector));
@@ -37,12 +43,18 @@ impl Owners {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::job::testing::plan;
+    use crate::workload::{jobfile, plan};
 
     #[test]
     fn a_request_belongs_to_the_process_whose_file_it_lies_in() {
-        let owners = Owners::new(&plan("[a]\nsize=1m\n[b]\nsize=1m\n"), Sector(1 << 21));
+        let mut nothing = jobfile::Bare { memory_mib: 0, cpus: 0 };
+        let text = "[a]\nsize=1m\n[b]\nsize=1m\n";
+        let file = jobfile::parse(text, "job.fio", &mut nothing, Default::default()).expect("a good job");
+        let plan = plan::plan(&file, Sector(1 << 21).to_bytes(), 1).expect("it fits");
+        let owners = Owners::new(&plan, Sector(1 << 21));
         let found = [0, 2047, 2048, 1 << 20].map(|sector| owners.of(sector));
         assert_eq!(found, [ProcessId(0), ProcessId(0), ProcessId(1), ProcessId::KERNEL]);
+        let shifted = owners.shifted(Sector(2048));
+        assert_eq!([2047, 2048].map(|sector| shifted.of(sector)), [ProcessId::KERNEL, ProcessId(0)]);
     }
 }

@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use blklab_core::units::{Nanos, SECTOR_BYTES};
-
-use crate::trace::record::{Act, Record};
+use super::{Act, Event};
+use crate::units::{Nanos, SECTOR_BYTES};
 
 /// Bios by their first sector, then in order of coming.
 #[derive(Debug, Default)]
@@ -37,20 +36,20 @@ pub struct Done {
 
 impl Bios {
     /// An event at `now`. `done` is called with each bio that has ended with that.
-    pub fn take(&mut self, now: Nanos, record: &Record, done: impl FnMut(Done)) {
-        let (start, sectors) = (record.sector, u64::from(record.bytes) / SECTOR_BYTES);
+    pub fn take(&mut self, now: Nanos, event: &Event, done: impl FnMut(Done)) {
+        let (start, sectors) = (event.sector, u64::from(event.bytes) / SECTOR_BYTES);
         // A flush moves nothing.
         if sectors == 0 {
             return;
         }
-        match record.act {
+        match event.act {
             Act::Queue => {
                 self.seen += 1;
                 self.longest = self.longest.max(sectors);
-                let bio = Bio { end: start + sectors, left: sectors, since: now, write: record.is_write() };
+                let bio = Bio { end: start + sectors, left: sectors, since: now, write: event.op.is_write() };
                 self.under_way.insert((start, self.seen), bio);
             }
-            Act::Complete => self.end(now, start, start + sectors, record.is_write(), done),
+            Act::Complete => self.end(now, start, start + sectors, event.op.is_write(), done),
             _ => {}
         }
     }

@@ -1,0 +1,211 @@
+"""What the live rig adds to fio, and what following each request does.
+
+``python benches/live_rig.py [--rounds N] [--out FILE.json]``, as root. On the fastest device that
+can be had anywhere: a loop device over a file in memory. Each round runs the same job by fio alone
+(twice: how far apart two of the same are), under the rig, and under the rig with
+``--trace-latency``; every other round in the opposite order. What fio counts is compared within a
+round. ``docs/data/live-rig.json`` is what ``--out`` wrote last.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import math
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import figures
+from blklab.catalogue import Entry
+from blklab.live import cache
+from blklab.live.program import Ended, Program
+from blklab.rigs import Experiment
+from blklab.rigs.live import LiveRig
+from blklab.statistics import median_interval
+from figures import Figure
+
+_ROUNDS = 20
+_MEMORY = Path("/dev/shm")
+_SIZE_BYTES = 256 << 20
+_JOB = (
+    "[a]\nrw=randread\nbs=4k\ndirect=1\nioengine=libaio\niodepth=32\nsize=256m\n"
+    "runtime=1\ntime_based\n"
+)
+_RUNTIME_S = 1.0
+_WHAT = "random reads of 4 KiB at depth 32 from a loop device over memory"
+_NICE = -20
+"""Before everything else that this machine does: much of what else runs is kept out."""
+
+
+@contextlib.contextmanager
+def _loop_device() -> Iterator[str]:
+    """The node of a loop device over a file in memory, written in full."""
+    with tempfile.NamedTemporaryFile(dir=_MEMORY, prefix="blklab-bench-") as file:
+        file.write(os.urandom(_SIZE_BYTES))
+        file.flush()
+        words = ["losetup", "--find", "--show", file.name]
+        node = subprocess.run(words, check=True, capture_output=True, text=True).stdout.strip()
+        try:
+            yield node
+        finally:
+            subprocess.run(["losetup", "--detach", node], check=True)
+
+
+@dataclass(frozen=True)
+class Rate:
+    """What fio counts of one run."""
+
+    ios_per_s: float
+    cpu_ns_per_io: float
+    """Of fio itself; what other programs do meanwhile is hardly in it."""
+
+
+def between(one: Rate, other: Rate) -> Rate:
+    """The geometric means."""
+    return Rate(
+        math.sqrt(one.ios_per_s * other.ios_per_s),
+        math.sqrt(one.cpu_ns_per_io * other.cpu_ns_per_io),
+    )
+
+
+class _Bench:
+    """Runs on one device."""
+
+    def __init__(self, node: str) -> None:
+        self._node = node
+        self.between_s: list[float] = []
+        self.cpu_percent: dict[str, list[float]] = {"rig": [], "traced": []}
+        self.own_start_s: list[float] = []
+
+    def plain(self) -> Rate:
+        """fio alone, after the same cache protocol."""
+        with tempfile.TemporaryDirectory() as directory:
+            job = Path(directory) / "job.fio"
+            job.write_text(f"{_JOB}filename={self._node}\nrandseed=1\nrandrepeat=0\n")
+            cache.make_cold([])
+            start_s = time.monotonic()
+            done = subprocess.run(
+                ["fio", "--eta=never", "--output-format=json+", str(job)],
+                check=True,
+                capture_output=True,
+                text=True,
+            )
+            self.own_start_s.append(time.monotonic() - start_s - _RUNTIME_S)
+        [job] = json.loads(done.stdout)["jobs"]
+        busy_ns = (job["usr_cpu"] + job["sys_cpu"]) / 100 * job["job_runtime"] * 1e6
+        return Rate(job["read"]["iops"], busy_ns / job["read"]["total_ios"])
+
+    def of_rig(self, rig: LiveRig, cpu_percent: list[float]) -> Rate:
+        """The same under the rig; `cpu_percent` gets how much of one we use."""
+        one = Experiment(Entry("job", Path("job.fio"), _JOB), rig.find_disk(self._node), "none", 1)
+        in_cache_s = own_cpu_s = 0.0
+        make_cold, run = cache.make_cold, Program.run
+
+        def timed_cold(files: Sequence[Path]) -> None:
+            nonlocal in_cache_s
+            start_s = time.monotonic()
+            make_cold(files)
+            in_cache_s += time.monotonic() - start_s
+
+        def timed_run(*arguments: Any) -> Ended:
+            nonlocal own_cpu_s
+            start_s = time.process_time()
+            ended = run(*arguments)
+            own_cpu_s += time.process_time() - start_s
+            return ended
+
+        with (
+            rig.prepared([one], lambda _: None),
+            mock.patch.object(cache, "make_cold", timed_cold),
+            mock.patch.object(Program, "run", timed_run),
+        ):
+            start_s = time.monotonic()
+            result = rig.run(one)
+            wall_s = time.monotonic() - start_s
+        cpu_percent.append(100 * own_cpu_s / (result.duration_ns / 1e9))
+        self.between_s.append(wall_s - in_cache_s - result.duration_ns / 1e9)
+        [job] = result.jobs
+        busy_ns = job.user_ns + job.system_ns
+        return Rate(job.read.ios * 1e9 / job.read.runtime_ns, busy_ns / job.read.ios)
+
+
+_COMPARED = (
+    ("fio alone beside itself", "plain", "first", None),
+    ("the rig beside fio alone", "rig", "alone", 1.0),
+    ("--trace-latency beside the rig without", "traced", "rig", None),
+)
+"""What, which run, beside which, and by how many per cent it may be worse."""
+
+
+def measured(rounds: int) -> list[Figure]:
+    """All figures, a value for each round."""
+    rigs = {"rig": LiveRig(), "traced": LiveRig(trace_latency="yes")}
+    chance = random.Random(1)
+    seen: list[dict[str, Rate]] = []
+    with _loop_device() as node:
+        bench = _Bench(node)
+        runs: dict[str, Callable[[], Rate]] = {
+            "first": bench.plain,
+            "plain": bench.plain,
+            "rig": lambda: bench.of_rig(rigs["rig"], bench.cpu_percent["rig"]),
+            "traced": lambda: bench.of_rig(rigs["traced"], bench.cpu_percent["traced"]),
+        }
+        order = list(runs)
+        for number in range(rounds):
+            order = order[::-1] if number % 2 else chance.sample(list(runs), len(runs))
+            rates = {name: runs[name]() for name in order}
+            seen.append(rates | {"alone": between(rates["first"], rates["plain"])})
+            print(f"round {number + 1} of {rounds}", file=sys.stderr)
+    found = []
+    for what, name, beside, goal in _COMPARED:
+        less = [100 * (1 - one[name].ios_per_s / one[beside].ios_per_s) for one in seen]
+        more = [100 * (one[name].cpu_ns_per_io / one[beside].cpu_ns_per_io - 1) for one in seen]
+        found.append(Figure(f"{what}: I/Os a second", "% less", goal, False, tuple(less)))
+        found.append(Figure(f"{what}: CPU of an I/O", "% more", goal, False, tuple(more)))
+    used = bench.cpu_percent
+    between_runs = "between two runs, beyond emptying the cache, fio's own start and end included"
+    rate = [one["plain"].ios_per_s for one in seen]
+    return [
+        Figure(f"fio alone, {_WHAT}", "I/O/s", None, True, tuple(rate)),
+        *found,
+        Figure("the rig itself while fio runs", "% of a CPU", 1.0, False, tuple(used["rig"])),
+        Figure("the same with --trace-latency", "% of a CPU", None, False, tuple(used["traced"])),
+        Figure(between_runs, "s", 1.0, False, tuple(bench.between_s)),
+        Figure("start and end of fio alone", "s", None, False, tuple(bench.own_start_s)),
+    ]
+
+
+def main() -> None:
+    """Measure, print, keep."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=_ROUNDS)
+    parser.add_argument("--out", type=Path, help="also write the figures there, as JSON")
+    options = parser.parse_args()
+    if os.geteuid() != 0:
+        sys.exit("benches/live_rig.py: needs root, for a loop device and to set its scheduler")
+    machine = figures.machine() | {"nice": os.nice(_NICE)}
+    found = measured(options.rounds)
+    intervals = {}
+    for one in found:
+        interval, coverage = median_interval(one.values)
+        intervals[one.what] = {"low": interval.low, "high": interval.high, "coverage": coverage}
+        goal = "" if one.goal is None else f" (at most {one.goal:g})"
+        print(f"{one.median:8.4g} {interval.low:8.4g} to {interval.high:.4g} {one.unit}{goal}: "
+              f"{one.what}")  # fmt: skip
+    if options.out:
+        where = machine | {"load_after": round(os.getloadavg()[0], 1)}
+        figures.keep(options.out, options.rounds, where, found, {"intervals": intervals})
+
+
+if __name__ == "__main__":
+    main()

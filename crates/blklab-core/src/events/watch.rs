@@ -1,0 +1,119 @@
+//! One run, followed from event to event.
+
+use super::bios::{Bios, Done};
+use super::requests::Requests;
+use super::{Event, Owners};
+use crate::recorder::{SeriesRecorder, TraceRecorder};
+use crate::result::{DiskTrace, Series};
+use crate::units::Nanos;
+
+/// Follows the events of one job.
+pub struct Watch {
+    epoch: Nanos,
+    owners: Owners,
+    requests: Requests,
+    /// None where a process's I/O is not the disk's.
+    bios: Option<Bios>,
+    /// Until when the queue has been laid over time.
+    changed: Nanos,
+    series: SeriesRecorder,
+    trace: TraceRecorder,
+    depth: Depth,
+}
+
+/// The queue over the whole run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Depth {
+    /// Integral over time of the commands that the disk had, ns.
+    pub in_flight_ns: u64,
+    /// Sum over commands of the time from issue to completion, ns.
+    pub service_ns: u64,
+    /// Most requests waiting or with the disk at once.
+    pub max: u64,
+}
+
+/// What was seen.
+pub struct Watched {
+    /// Over time: the queue, and the processes' I/O if it was followed.
+    pub series: Series,
+    /// Width of its intervals.
+    pub interval: Nanos,
+    /// What the disk did, thinned out; every how many-th; every command of one stretch.
+    pub commands: (DiskTrace, u64, DiskTrace),
+    /// Commands that were to be kept and did not fit.
+    pub left_out: u64,
+    /// The queue over the whole run.
+    pub depth: Depth,
+}
+
+impl Watch {
+    /// Times count from `epoch` of the clock; `trace` keeps what the disk did. With `direct`
+    /// every bio is a process's I/O.
+    pub fn new(epoch: Nanos, owners: Owners, trace: TraceRecorder, direct: bool) -> Watch {
+        Watch {
+            epoch,
+            owners,
+            requests: Requests::default(),
+            bios: direct.then(Bios::default),
+            changed: Nanos::ZERO,
+            series: SeriesRecorder::default(),
+            trace,
+            depth: Depth::default(),
+        }
+    }
+
+    /// The next event; they come in order of time.
+    pub fn take(&mut self, event: &Event) {
+        if event.time < self.epoch.0 {
+            return;
+        }
+        let now = Nanos(event.time) - self.epoch;
+        self.lay_over_time(now);
+        if let Some(mut request) = self.requests.take(now, event) {
+            request.process = self.owners.of(request.sector.0);
+            self.depth.service_ns += (now - request.issued).0;
+            self.trace.completed(&request, None, now);
+        }
+        if let Some(bios) = &mut self.bios {
+            let series = &mut self.series;
+            bios.take(now, event, |Done { write, bytes, latency }| {
+                series.completed(now, write, bytes, latency)
+            });
+        }
+    }
+
+    /// Events are missing up to `time`: what is under way is not followed any further.
+    pub fn forget(&mut self, time: Nanos) {
+        if time >= self.epoch {
+            self.lay_over_time(time - self.epoch);
+        }
+        self.requests.forget();
+        if let Some(bios) = &mut self.bios {
+            *bios = Bios::default();
+        }
+    }
+
+    /// How many requests are under way.
+    pub fn under_way(&self) -> u32 {
+        self.requests.waiting() + self.requests.at_disk()
+    }
+
+    /// The queue was as it is up to `now`.
+    fn lay_over_time(&mut self, now: Nanos) {
+        let (waiting, in_flight) = (self.requests.waiting(), self.requests.at_disk());
+        let depth = u64::from(waiting + in_flight);
+        if depth > 0 && now > self.changed {
+            self.series.depth(self.changed, now, waiting, in_flight);
+            self.depth.in_flight_ns += (now - self.changed).0 * u64::from(in_flight);
+            self.depth.max = self.depth.max.max(depth);
+        }
+        self.changed = now;
+    }
+
+    /// Everything seen.
+    pub fn finish(self) -> Watched {
+        let (series, interval) = self.series.finish();
+        let left_out = self.trace.left_out();
+        Watched { series, interval, left_out, commands: self.trace.finish(), depth: self.depth }
+    }
+}

@@ -1,0 +1,138 @@
+"""What measurements recommend: those of a comparison, of a study's part, or kept in the store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from blklab.compare import store as files
+from blklab.compare.analyse import OBJECTIVES, analyse
+from blklab.compare.store import Results
+from blklab.compare.words import sentence
+from blklab.devices import queue as queues
+from blklab.devices.roots import Roots
+from blklab.devices.text import shown
+from blklab.errors import InputError, nearest
+from blklab.live.danger import full_id
+from blklab.specs import on_kernel
+from blklab.store import ids, place, read
+from blklab.store.opening import open_store
+from blklab.store.place import Place
+from blklab.study import store as studies
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a recommendation comes from."""
+
+    name: str
+    """For a person."""
+    results: Results
+    objective: str
+    """As it was asked when it ran, as far as that is known."""
+    store: Place | None = None
+    """The store that the number is of."""
+
+    @property
+    def under_sudo(self) -> list[str]:
+        """What names it to root, whose usual store is another one."""
+        if self.store is None:
+            return []
+        file = self.store.file
+        return ["--store", str(file.absolute()) if file else self.store.text]
+
+
+def find(
+    text: str, part: str | None, store: str | None, tell: Callable[[str], None] = lambda _: None
+) -> Source:
+    """The number of a comparison in the store; the directory of a study, with the name of one of
+    its parts unless it has one only; ``results.json`` or the directory that it lies in.
+
+    `tell` is given a line for what the store could not take in. InputError or StoreError if there
+    is none of them, or no such part.
+    """
+    is_study = not text.isdigit() and (Path(text) / studies.FILE).is_file()
+    if part is not None and not is_study:
+        raise InputError(f"--of-part: {shown(text)} is not the directory of a study")
+    if text.isdigit():
+        return _of_number(text, place.find(store), tell)
+    if store is not None:
+        raise InputError(f"--store: goes with a number; {shown(text)} is a path")
+    if is_study:
+        return _of_study(Path(text), part)
+    return Source(text, files.load(Path(text)), "both")
+
+
+def _of_number(text: str, where: Place, tell: Callable[[str], None]) -> Source:
+    number = ids.number(text)
+    found = read.comparison(open_store(where, make=False, tell=tell), number)
+    results = found.results()
+    if not results.runs:
+        raise InputError(
+            f"comparison {number}: no repeat has run to its end yet, nothing is recommended"
+        )
+    return Source(f"comparison {number}", results, found.listed.objective, where)
+
+
+def _of_study(directory: Path, name: str | None) -> Source:
+    study, outcomes = studies.load(directory)
+    ran = {
+        outcome.part: (outcome.results, part.objective)
+        for part, outcome in zip(study.parts, outcomes, strict=True)
+        if outcome.results is not None
+    }
+    if not ran:
+        raise InputError(f"{directory}: no part of this study has run")
+    if name is None and len(ran) > 1:
+        raise InputError(f"--of-part: say which part's recommendation; there is: {', '.join(ran)}")
+    chosen = next(iter(ran)) if name is None else name
+    if chosen not in ran:
+        known = chosen in {part.name for part in study.parts}
+        what = f"part '{chosen}' was left out" if known else f"no part '{shown(chosen)}'"
+        raise InputError(f"--of-part: {what} in {directory}{nearest(chosen, ran)}")
+    results, objective = ran[chosen]
+    return Source(f"{directory}, {chosen}", results, objective)
+
+
+def scheduler(source: Source, disk: str | None, objective: str | None) -> tuple[str, str]:
+    """The recommended one as on the command line, and the sentence that goes with it.
+
+    InputError if it names no winner.
+    """
+    if objective is not None and objective not in OBJECTIVES:
+        raise InputError(f"--objective: no '{shown(objective)}'{nearest(objective, OBJECTIVES)}")
+    by = objective or source.objective
+    results = source.results
+    answers = analyse(results.runs, by, anytime=results.anytime).recommendations
+    if disk is None and len(answers) > 1:
+        raise InputError(f"--of-disk: say whose recommendation{nearest('', answers)}")
+    of = next(iter(answers)) if disk is None else disk
+    if of not in answers:
+        raise InputError(f"--of-disk: no disk '{shown(of)}' in {source.name}{nearest(of, answers)}")
+    verdict = answers[of][by]
+    said = sentence(verdict, by)
+    # Of one alone, as of a run of blklab fio, nothing is known.
+    if verdict is None or not verdict.winner or not verdict.behind:
+        raise InputError(f"{source.name} recommends nothing for {of}, {by}: {said}")
+    return on_kernel(verdict.winner)[0], f"{of}, {by}: {said}"
+
+
+def disks(source: Source, disk: str | None, roots: Roots) -> list[str]:
+    """This machine's disks that a live result was measured on, found by their ids.
+
+    InputError if it was measured on a model, or on disks that are not here.
+    """
+    setup = source.results.setup
+    rows = [row for row in setup["disks"] if disk in (None, row["label"])]
+    settings = [row for one in rows for row in one["parameters"]]
+    ids_then = [str(row["value"]) for row in settings if row["key"].endswith(": id")]
+    if setup["rig"] != "live" or not ids_then:
+        raise InputError(f"apply: say which disk; {source.name} was measured on a model")
+    here = {shown(full_id(name, roots)): name for name in queues.disks(roots)}
+    for one in ids_then:
+        if one not in here:
+            raise InputError(
+                f"{source.name} was measured on {shown(one)}, which is not here; name a disk"
+            )
+    return [here[one] for one in ids_then]

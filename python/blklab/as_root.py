@@ -1,0 +1,21 @@
+"""What to type where only root may go on."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from blklab.devices.text import shown
+
+
+def as_root(more: Sequence[str] = ()) -> str:
+    """This very command under sudo, with `more` words behind it: to be typed in a shell.
+
+    The program stands there with its path, for sudo looks for programs in its own places only.
+    """
+    program = Path(sys.argv[0]).absolute()
+    module = program.name == "__main__.py"
+    words = [sys.executable, "-m", "blklab"] if module else [str(program)]
+    return shown(shlex.join(["sudo", *words, *sys.argv[1:], *more]))

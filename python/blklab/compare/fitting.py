@@ -1,0 +1,169 @@
+"""Do runs that somebody else has written fit their set-up, so that they can be judged and drawn?
+
+Types are checked before (`blklab.compare.setup`). Here: columns of one length, figures that are
+finite, every run of the set-up and none twice.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from blklab.compare.jobs import Service
+from blklab.compare.latencies import PERCENTILES, Latency
+from blklab.compare.measurement import Measurement, Story
+from blklab.compare.setup import INT_MAX, SetupDocument
+from blklab.stages import OPERATIONS as REQUESTS
+from blklab.stages import PERCENTILES as STAGE_PERCENTILES
+from blklab.stages import Spread, Stages
+
+OPERATIONS = ("read", "write", "sync", "trim", "operation")
+"""Whose latencies a run may have."""
+_RATE_MAX = 1e18
+_TRACE = ("queued_ns", "issued_ns", "completed_ns", "sector", "sectors", "op", "process")
+_UNIT_CHARACTERS_MAX = 40
+_COUNTERS = ("read_ios", "write_ios")
+
+
+def wrong(setup: SetupDocument, runs: Sequence[Measurement], behind: str = "") -> Iterator[str]:
+    """What is wrong; where, with `behind` behind each run's place: ``$.runs[3]``."""
+    for kind, names in labels(setup).items():
+        if len(set(names)) < len(names):
+            yield f"$.setup.{kind}: one is there twice"
+    there = expected(setup)
+    seen: set[tuple[str, str, str, int]] = set()
+    for place, run in enumerate(runs):
+        where = f"$.runs[{place}]{behind}"
+        what = (run.disk, run.workload, run.scheduler)
+        if what not in there:
+            yield f"$.runs[{place}]: of a disk, load or scheduler that is not of the set-up"
+        if not 0 <= run.repeat < setup.repeats or (*what, run.repeat) in seen:
+            yield f"{where}.repeat: {run.repeat} is there twice or beyond"
+        seen.add((*what, run.repeat))
+        for one in _measured(run):
+            yield f"{where}.{one}"
+
+
+def labels(setup: SetupDocument) -> dict[str, list[str]]:
+    """Names of what is compared, by where in the set-up they stand."""
+    return {
+        "disks": [disk.label for disk in setup.disks],
+        "workloads": [load.name for load in setup.workloads],
+        "schedulers": [scheduler.label for scheduler in setup.schedulers],
+    }
+
+
+def expected(setup: SetupDocument) -> set[tuple[str, str, str]]:
+    """What is run in every repeat: disk, workload, scheduler."""
+    left_out = {(pair.disk, pair.scheduler) for pair in setup.left_out}
+    return {
+        (disk.label, load.name, scheduler.label)
+        for disk in setup.disks
+        for load in setup.workloads
+        for scheduler in setup.schedulers
+        if (disk.label, scheduler.label) not in left_out
+    }
+
+
+def _measured(run: Measurement) -> Iterator[str]:
+    if not _are_counts([run.duration_ns]):
+        yield "duration_ns: beyond what is possible"
+    if not 0 <= run.seed < 2**64:
+        yield "seed: not of 64 bits"
+    for name in ("bytes_per_s", "ios_per_s"):
+        if not 0 <= getattr(run, name) <= _RATE_MAX:
+            yield f"{name}: beyond what is possible"
+    if run.figure is not None:
+        if not (math.isfinite(run.figure.value) and 0 <= run.figure.value <= _RATE_MAX):
+            yield "figure.value: beyond what is possible"
+        if (
+            not 0 < len(run.figure.unit) <= _UNIT_CHARACTERS_MAX
+            or not run.figure.unit.isprintable()
+        ):
+            yield "figure.unit: no unit"
+    yield from _latencies("latencies", run.latencies)
+    if not _are_counts(run.disk_counters.values()) or any(
+        name not in run.disk_counters for name in _COUNTERS
+    ):
+        yield "disk_counters: not what a disk counts"
+    for place, job in enumerate(run.jobs):
+        yield from _latencies(f"jobs[{place}].latencies", job.latencies)
+    yield from _stages(run.stages)
+    if run.story is not None:
+        yield from _story(run.story)
+    if run.service is not None:
+        yield from _service(run.service)
+
+
+def _latencies(where: str, several: Mapping[str, Latency]) -> Iterator[str]:
+    for name, latency in several.items():
+        if name not in OPERATIONS:
+            yield f"{where}: no operation of that name"
+        columns = (latency.value_ns, latency.count)
+        if len(latency.percentiles_ns) != len(PERCENTILES) or _differ(columns) or not columns[0]:
+            yield f"{where}.{name}: columns of other lengths"
+        counts = (*latency.percentiles_ns, *columns[0], *columns[1], latency.ios)
+        total = sum(latency.count)
+        if not _are_counts(counts) or not 0 < total <= INT_MAX:
+            yield f"{where}.{name}: beyond what is possible"
+        if list(latency.value_ns) != sorted(set(latency.value_ns)):
+            yield f"{where}.{name}.value_ns: does not rise"
+        if not (math.isfinite(latency.mean_ns) and 0 <= latency.mean_ns <= INT_MAX):
+            yield f"{where}.{name}.mean_ns: beyond what is possible"
+
+
+def _stages(several: Mapping[str, Stages]) -> Iterator[str]:
+    for name, of in several.items():
+        if name not in REQUESTS:
+            yield "stages: no operation of that name"
+        if not (0 < of.requests <= INT_MAX and 0 < of.one_in <= INT_MAX):
+            yield f"stages.{name}: beyond what is possible"
+        for stage in (of.queue, of.disk):
+            yield from _spread(f"stages.{name}", stage)
+
+
+def _spread(where: str, spread: Spread) -> Iterator[str]:
+    if len(spread.percentiles_ns) != len(STAGE_PERCENTILES):
+        yield f"{where}: columns of other lengths"
+    figures = (spread.min_ns, spread.max_ns, *spread.percentiles_ns)
+    moments = (spread.mean_ns, spread.stddev_ns)
+    if not _are_counts(figures) or not all(0 <= value <= INT_MAX for value in moments):
+        yield f"{where}: beyond what is possible"
+
+
+def _story(story: Story) -> Iterator[str]:
+    if not (0 < story.interval_ns <= INT_MAX and 0 < story.overview_stride <= INT_MAX):
+        yield "story: beyond what is possible"
+    for name, columns in (("series", story.series), ("overview", story.overview),
+                          ("detail", story.detail)):  # fmt: skip
+        if not all(_are_numbers(column) for column in columns.values()):
+            yield f"story.{name}: beyond what is possible"
+        if name == "series":
+            lengths = {len(column) for column in columns.values()} - {0}
+        else:
+            lengths = {len(columns.get(key, ())) for key in _TRACE}
+            lengths |= {len(column) for column in columns.values()}
+        if len(lengths) > 1 or (name != "series" and not set(_TRACE) <= columns.keys()):
+            yield f"story.{name}: columns are missing or of other lengths"
+
+
+def _service(service: Service) -> Iterator[str]:
+    if _differ((service.end_ns, service.process, service.bytes)) or _differ(
+        (service.names, service.start_ns)
+    ):
+        yield "service: columns of other lengths"
+    numbers = (*service.start_ns, *service.end_ns, *service.process, *service.bytes)
+    if not _are_numbers(numbers) or sum(map(abs, service.bytes)) > INT_MAX:
+        yield "service: beyond what is possible"
+
+
+def _differ(columns: Sequence[Sequence[object]]) -> bool:
+    return len(set(map(len, columns))) > 1
+
+
+def _are_numbers(values: Iterable[int]) -> bool:
+    return all(-INT_MAX <= value <= INT_MAX for value in values)
+
+
+def _are_counts(values: Iterable[int]) -> bool:
+    return all(0 <= value <= INT_MAX for value in values)

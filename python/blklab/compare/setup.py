@@ -1,0 +1,120 @@
+"""What `blklab.compare.describe` tells, as types, against which a file is checked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import msgspec
+
+_LABEL_MAX = 8192
+"""A disk may be a directory, whose path Linux lets have 4096 bytes."""
+INT_MAX = 2**53
+"""What all who read JSON can hold; also of nanoseconds a hundred days."""
+
+Label = Annotated[str, msgspec.Meta(min_length=1, max_length=_LABEL_MAX)]
+Value = str | int | float | bool | None
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A key of a disk."""
+
+    key: str
+    value: Value
+    unit: str
+    help: str
+    source: str | None
+
+
+@dataclass(frozen=True)
+class DiskSetup:
+    """A disk of a set-up, as far as it is looked at."""
+
+    label: Label
+    text: str
+    summary: str
+    parameters: tuple[Parameter, ...]
+    limits: dict[str, Value]
+    overrides: tuple[tuple[str, str], ...] = ()
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class LoadSetup:
+    """A load of a set-up."""
+
+    name: Label
+    summary: str
+    text: str
+    ignored: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Tunable:
+    """A tunable of a scheduler."""
+
+    name: str
+    value: Value
+    unit: str
+    changed: bool
+    help: str
+
+
+@dataclass(frozen=True)
+class SchedulerSetup:
+    """A scheduler of a set-up."""
+
+    label: Label
+    name: str
+    summary: str
+    follows: str
+    tunables: tuple[Tunable, ...]
+
+
+@dataclass(frozen=True)
+class LeftOutSetup:
+    """What was not run."""
+
+    disk: str
+    scheduler: str
+    why: str
+
+
+@dataclass(frozen=True)
+class VersionsSetup:
+    """Of the programs."""
+
+    blklab: str
+    python: str
+
+
+@dataclass(frozen=True)
+class RigSetup:
+    """What a rig says of itself."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class StoppingSetup:
+    """When a comparison with a budget stopped."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class SetupDocument:
+    """The whole, as far as it is looked at."""
+
+    rig: str
+    rig_setup: RigSetup
+    seed: Annotated[int, msgspec.Meta(ge=0)]
+    repeats: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)]
+    host: dict[str, int]
+    versions: VersionsSetup
+    disks: Annotated[tuple[DiskSetup, ...], msgspec.Meta(min_length=1)]
+    workloads: Annotated[tuple[LoadSetup, ...], msgspec.Meta(min_length=1)]
+    schedulers: Annotated[tuple[SchedulerSetup, ...], msgspec.Meta(min_length=1)]
+    left_out: tuple[LeftOutSetup, ...] = ()
+    stopping: StoppingSetup | None = None

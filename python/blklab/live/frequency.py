@@ -1,0 +1,76 @@
+"""How fast the CPUs run while a run is measured, where the kernel tells (``cpufreq``).
+
+A CPU that slows down (heat, a power limit, a governor that saves) makes every I/O take longer. An
+idle one is slow anyway, so only the fastest counts.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from blklab.devices.roots import HERE, Roots
+
+_INTERVAL_S = 1.0
+_CPUS_MAX = 64
+"""That are asked, from the first on: the kernel may have to wake each."""
+# Steps, so that many runs have few lines to say.
+_STEPS = (0.1, 0.25, 0.5)
+
+
+class Frequency:
+    """Looks at it all along the ``with``, in a thread of its own."""
+
+    def __init__(self, roots: Roots = HERE, interval_s: float = _INTERVAL_S) -> None:
+        files = (roots.sys / "devices/system/cpu").glob("cpu[0-9]*/cpufreq/scaling_cur_freq")
+        self._files = sorted(files)[:_CPUS_MAX]
+        self._interval_s = interval_s
+        self._seen_khz: list[int] = []
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._look, name="blklab-frequency", daemon=True)
+
+    def __enter__(self) -> Frequency:
+        if self._files:
+            self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        if self._files:
+            self._thread.join()
+
+    def _look(self) -> None:
+        while True:
+            if (khz := _fastest_khz(self._files)) is not None:
+                self._seen_khz.append(khz)
+            if self._ended.wait(self._interval_s):
+                return
+
+    def to_json(self) -> dict[str, Any]:
+        """As results keep it: slowest and fastest moment of the fastest CPU; empty where it is not
+        told."""
+        seen = self._seen_khz
+        return {"cpu_khz": {"min": min(seen), "max": max(seen)}} if seen else {}
+
+    def notes(self) -> list[str]:
+        """A line if it has changed."""
+        seen = self._seen_khz
+        slower = 1 - min(seen) / max(seen) if seen else 0.0
+        if passed := [step for step in _STEPS if slower >= step]:
+            return [f"the CPUs' frequency fell or rose by over {max(passed):.0%} meanwhile"]
+        return []
+
+
+def _fastest_khz(files: Sequence[Path]) -> int | None:
+    """Of the CPUs that tell; one that is taken away does not."""
+    found = []
+    for file in files:
+        try:
+            khz = int(file.read_text())
+        except (OSError, ValueError):
+            continue
+        if khz > 0:
+            found.append(khz)
+    return max(found, default=None)

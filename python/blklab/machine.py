@@ -1,0 +1,46 @@
+"""The machine and its fio, as results name them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+_FIO_TIMEOUT_S = 5.0
+
+
+def cpu_model(proc: Path = Path("/proc")) -> str | None:
+    """As the kernel calls it; None where it does not."""
+    try:
+        # Of many CPUs the whole file takes the kernel long to make.
+        with (proc / "cpuinfo").open() as lines:
+            for line in lines:
+                if line.startswith("model name"):
+                    return line.partition(":")[2].strip()
+    except OSError:
+        return None
+    return None
+
+
+def memory_bytes() -> int:
+    """Physical memory."""
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def fio_version() -> str | None:
+    """``fio-3.33``; None if there is none that runs."""
+    program = shutil.which("fio")
+    if program is None:
+        return None
+    try:
+        done = subprocess.run(
+            [program, "--version"],
+            capture_output=True,
+            text=True,
+            timeout=_FIO_TIMEOUT_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() or None

@@ -1,0 +1,111 @@
+"""TPC-C's transactions, as go-tpc issues them, on a MariaDB server of our own.
+
+Warehouses are filled, the server is stopped and started again, so that nothing is in its memory;
+then each of go-tpc's threads runs one transaction after the other, without TPC-C's times to key
+and to think. The figure is its tpmC, new orders in a minute. It is no result by the rules of the
+TPC, and not comparable with one. go-tpc tells latencies to one digit only; they are kept in its
+output. It draws its own seed each time.
+
+go-tpc knows TCP only: the server listens on a port of 127.0.0.1, for an account of one
+database and no files. go-tpc runs as you, the server as its user.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+from blklab.errors import RunError
+from blklab.programs import mariadb
+from blklab.programs.place import Place, last_line, told
+from blklab.programs.program import Outcome, Parameter, Program, Values
+
+INSTALL = "go install github.com/pingcap/go-tpc/cmd/go-tpc@v1.0.12"
+# What it cannot insert it leaves out and goes on; only with a second try it says so.
+_TELL_FAILURES = ("--retry-count=1", "--retry-interval=0s")
+_FAILURE = re.compile(r"^exec statement error: (.*?)(?:, try again later\.*)?$", re.MULTILINE)
+_TPMC = re.compile(r"^tpmC: ([0-9.]+), tpmTotal: ", re.MULTILINE)
+# 100 MB as they are filled, and the halves of pages that transactions split.
+_WAREHOUSE_BYTES = 200 << 20
+_GROWTH_BYTES_PER_S = 2 << 20
+"""Orders of 50 000 tpmC, some 2 KB each."""
+
+
+def find(name: str) -> str | None:
+    """`go install` puts it where only some users' PATH goes."""
+    return mariadb.find(name) or shutil.which(name, path=str(Path("~/go/bin").expanduser()))
+
+
+def begin(values: Values, place: Place) -> Callable[[], Outcome]:
+    """Make the server and fill the warehouses; start it with nothing in its memory."""
+    server = mariadb.Server(place, values["buffer_pool_mib"], values["threads"], tcp=True)
+    server.make()
+    options = [_go_tpc(), "tpcc", *_login(server), f"--warehouses={values['warehouses']}"]
+    with server.running():
+        server.make_database()
+        # Its check of what it has filled takes minutes of MariaDB.
+        fill = ("--no-check", f"--threads={min(values['threads'], 8)}", *_TELL_FAILURES)
+        _check_filled(place.run([*options, "prepare", *fill]))
+    stack = contextlib.ExitStack()
+    stack.enter_context(server.running())
+    # Transactions that meet in a deadlock are rolled back, which TPC-C allows, and not counted.
+    run = ("--ignore-error", f"--threads={values['threads']}", f"--time={values['duration_s']}s")
+
+    def measure() -> Outcome:
+        with stack:
+            return _outcome(place.run([*options, "run", *run]))
+
+    return measure
+
+
+def _check_filled(text: str) -> None:
+    if found := _FAILURE.search(text):
+        raise RunError(f"go-tpc: {last_line(found[1], 0)}")
+
+
+def _outcome(text: str) -> Outcome:
+    return Outcome(float(told("go-tpc", _TPMC, text)[1]), raw={"go-tpc.txt": text})
+
+
+def _login(server: mariadb.Server) -> list[str]:
+    account = server.account
+    assert account is not None
+    return [
+        *("--host=127.0.0.1", f"--port={account.port}", f"--db={mariadb.DATABASE}"),
+        *(f"--user={account.user}", f"--password={account.password}"),
+    ]
+
+
+def _go_tpc() -> str:
+    found = find("go-tpc")
+    if found is None:
+        raise RunError("go-tpc: has gone")
+    return found
+
+
+PROGRAM = Program(
+    name="tpcc",
+    summary="TPC-C's transactions (go-tpc) on a MariaDB server of its own",
+    unit="tpmC",
+    higher_is_better=True,
+    operation="",
+    needs={"go-tpc": INSTALL} | mariadb.NEEDS,
+    parameters=(
+        Parameter("warehouses", 2, 1, 10_000, "", "of about 100 MB each"),
+        Parameter("threads", 8, 1, 1000, "", "connections, a transaction after the other each"),
+        Parameter("duration_s", 60, 1, 86_400, "s", "of transactions"),
+        mariadb.BUFFER_POOL,
+    ),
+    begin=begin,
+    room_bytes=lambda values: (
+        values["warehouses"] * _WAREHOUSE_BYTES
+        + values["duration_s"] * _GROWTH_BYTES_PER_S
+        + mariadb.ROOM_BYTES
+    ),
+    duration_s=lambda values: float(values["duration_s"]),
+    other_user=True,
+    find=find,
+)

@@ -1,0 +1,117 @@
+"""Single runs beside the store, until it is opened the next time.
+
+To load what speaks to a database takes longer than many a run of ``blklab fio``. So a single run
+is written as one file in a directory beside the store's, and whoever opens the store takes in
+what waits there. It is an export of one comparison, as `blklab.store.exchange` has it; its `uid`
+keeps it from being taken in twice.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from blklab.errors import BlklabError, StoreError
+from blklab.files import check_directory, write_together
+from blklab.store import packing
+from blklab.store.packing import DamagedError
+
+if TYPE_CHECKING:
+    from blklab.store.database import Store
+    from blklab.store.exchange import ComparisonDocument
+    from blklab.store.place import Place
+
+MANY = 100
+"""So many are taken in by who has written the last: the next to open the store need not wait."""
+_ENDING = ".run"
+_SQLITE = b"SQLite format 3\0"
+
+
+def check(place: Place) -> None:
+    """BlklabError, one line, if nothing can wait there, or if there is something else in the place
+    of the store."""
+    assert place.file is not None, "what a server keeps does not wait"
+    check_directory(directory(place))
+    try:
+        with place.file.open("rb") as file:
+            head = file.read(len(_SQLITE))
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise StoreError(f"{place.text}: {error.strerror or error}") from error
+    if head and head != _SQLITE:
+        raise StoreError(f"{place.text}: not a store of blklab, or damaged")
+
+
+def directory(place: Place) -> Path:
+    """Where single runs of that store wait."""
+    assert place.file is not None, "what a server keeps does not wait"
+    return place.file.with_name(f"{place.file.name}-waiting")
+
+
+def files(place: Place) -> list[Path]:
+    """What waits there."""
+    return [] if place.file is None else sorted(directory(place).glob(f"*{_ENDING}"))
+
+
+def put(place: Place, document: Mapping[str, Any], *, durable: bool) -> None:
+    """One run; see `blklab.store.database.open_database` for `durable`. RunError."""
+    file = directory(place) / f"{document['uid']}{_ENDING}"
+    write_together({file: packing.pack_json(document)}, durable=durable)
+
+
+def parsed(content: bytes) -> ComparisonDocument:
+    """What `put` has written. DamagedError."""
+    import msgspec
+
+    from blklab.store.exchange import ComparisonDocument
+
+    try:
+        return msgspec.convert(packing.unpack_json(content), ComparisonDocument)
+    except msgspec.ValidationError as error:
+        raise DamagedError(str(error)) from error
+
+
+def take_in(store: Store, waiting: Sequence[Path]) -> list[str]:
+    """Put these into the store, and a line for each thing that keeps one from it: that one stays
+    where it is."""
+    from blklab.store import importing
+
+    told: list[str] = []
+    runs: dict[Path, ComparisonDocument] = {}
+    for file in waiting:
+        try:
+            content = file.read_bytes()
+            # Cut off by a power cut: of a run that was not to be durable.
+            if content:
+                runs[file] = parsed(content)
+        except FileNotFoundError:
+            # Another process has taken it in meanwhile.
+            continue
+        except OSError as error:
+            told.append(f"{file}: {error.strerror or error}")
+        except (DamagedError, UnicodeError) as error:
+            told.append(f"{file}: no run that waits for the store, or damaged: {error}")
+        else:
+            if not content:
+                _remove(file)
+    if not runs:
+        return told
+    in_order = sorted(runs, key=lambda file: runs[file].begun_at)
+    try:
+        importing.put(store, [runs[file] for file in in_order], elsewhere=False)
+    except BlklabError as error:
+        what = "1 run of 'blklab fio' is" if len(runs) == 1 else f"{len(runs)} runs are"
+        told.append(f"{what} not taken in yet: {error}")
+    else:
+        for file in in_order:
+            _remove(file)
+    return told
+
+
+def _remove(file: Path) -> None:
+    """If it stays, it is found to be there already the next time."""
+    with contextlib.suppress(OSError):
+        file.unlink()

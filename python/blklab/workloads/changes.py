@@ -1,0 +1,132 @@
+"""A job file with some of fio's options changed: ``name:option=value,...``.
+
+What is set in one section is changed there, under whichever of its names; what no section sets is
+set in ``[global]``, for all jobs. The text that comes of it is a job file like any other: it is
+what is run, shown, kept and compared.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+from dataclasses import dataclass, replace
+
+from blklab.catalogue import Entry
+from blklab.errors import InputError
+
+_BETWEEN = re.compile(r",(?=\s*\w+\s*=)")
+"""Values may have commas: ``bs=4k,8k``."""
+_OPTION = re.compile(r"\s*(\w+)\s*=\s*(\S.*?)\s*", re.DOTALL)
+_COMMENT = re.compile("[;#]")
+_GLOBAL = "global"
+
+
+@dataclass(frozen=True)
+class _Line:
+    number: int
+    section: str
+    """With its number among all sections: names come twice."""
+
+
+def changed(entry: Entry, changes: str) -> Entry:
+    """`entry` with these options. InputError if one cannot be changed, or not to that."""
+    name = f"{entry.name}:{changes}"
+    pairs = _pairs(entry.name, changes)
+    _check(entry)
+    text = entry.text
+    for option, value in pairs:
+        text = _with(text, entry, option, value)
+    made = replace(entry, name=name, text=text)
+    try:
+        _check(made)
+    except InputError as error:
+        # Its lines are not those of the file.
+        told = re.sub(rf"^{re.escape(str(entry.path))}:\d+: ", "", str(error))
+        raise InputError(f"{name}: {told}") from error
+    return made
+
+
+def _pairs(name: str, changes: str) -> list[tuple[str, str]]:
+    pairs: dict[str, str] = {}
+    for change in _BETWEEN.split(changes):
+        found = _OPTION.fullmatch(change)
+        if found is None:
+            raise InputError(f"{name}: expected option=value behind ':', found '{change}'")
+        option, value = found.groups()
+        if not value.isprintable() or _COMMENT.search(value):
+            raise InputError(f"{name}: {option}: {value!r} cannot stand in a job file's line")
+        if any(other in pairs for other in _names(option)):
+            raise InputError(f"{name}: '{option}' is given twice")
+        pairs[option] = value
+    return list(pairs.items())
+
+
+def _with(text: str, entry: Entry, option: str, value: str) -> str:
+    """The text with that option where it stands already, else in [global]."""
+    lines = text.split("\n")
+    set_there = _places(lines, _names(option))
+    if len({line.section for line in set_there}) > 1:
+        raise InputError(
+            f"{entry.name}: '{option}' is set in several sections of {entry.path}; change a copy"
+        )
+    if set_there:
+        lines[set_there[-1].number] = f"{option}={value}"
+    elif _is_included(entry, option):
+        raise InputError(
+            f"{entry.name}: '{option}' is set in a file that {entry.path} includes; change a copy"
+        )
+    else:
+        _into_global(lines, f"{option}={value}")
+    return "\n".join(lines)
+
+
+def _places(lines: list[str], names: frozenset[str]) -> list[_Line]:
+    """Where one of these is set."""
+    found, section, count = [], "", 0
+    for number, line in enumerate(lines):
+        said = _COMMENT.split(line, maxsplit=1)[0].strip()
+        if said.startswith("["):
+            count += 1
+            section = f"{count} {said}"
+        elif said.partition("=")[0].strip() in names:
+            found.append(_Line(number, section))
+    return found
+
+
+def _into_global(lines: list[str], setting: str) -> None:
+    """Before all jobs, in a section of its own if the file begins with none of that name."""
+    first = next(number for number, line in enumerate(lines) if line.strip().startswith("["))
+    if lines[first].strip().startswith(f"[{_GLOBAL}"):
+        lines.insert(first + 1, setting)
+    else:
+        lines[first:first] = [f"[{_GLOBAL}]", setting, ""]
+
+
+def _is_included(entry: Entry, option: str) -> bool:
+    """Of an option that is in none of the file's own lines."""
+    given = [name for job in _check(entry)["jobs"] for name, _ in job["options"]]
+    return not _names(option).isdisjoint(given)
+
+
+def _check(entry: Entry) -> dict[str, list[dict[str, list[tuple[str, str]]]]]:
+    from blklab.rigs import sim
+
+    # Whether an option that is not simulated may be there, the rig says.
+    return sim.describe_job(entry, ignore_unsupported=True)
+
+
+def _names(option: str) -> frozenset[str]:
+    """All names of that option."""
+    return _known().get(option, frozenset({option}))
+
+
+@functools.cache
+def _known() -> dict[str, frozenset[str]]:
+    from blklab import _core
+
+    known = {}
+    for row in json.loads(_core.workload_options()):
+        names = frozenset({row["name"], *row["aliases"]})
+        known.update(dict.fromkeys(names, names))
+    return known

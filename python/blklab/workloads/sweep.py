@@ -1,0 +1,84 @@
+"""One load at several sizes: ``name:number=4..256`` is 4, 8, 16 and so on up to 256.
+
+For fio's options and the parameters of programs alike. What is written is replaced before anything
+reads it, so that each size is a load of its own, with a name that says which.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from blklab.errors import InputError
+
+_RANGE = re.compile(r"(?<=[:,])(\s*\w+\s*)=\s*(\d{1,18})\.\.(\d{1,18})\s*(?=,|$)")
+_SPEC = re.compile(r"(.+?):(\s*\w+\s*=.*)", re.DOTALL)
+_PAIR = re.compile(r"\s*(\w+)\s*=([^=]*?)\s*(?:,(?=\s*\w+\s*=)|$)")
+_NUMBER = re.compile(r"\d{1,18}")
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """Loads that differ in one number."""
+
+    load: str
+    """What is the same in all of them."""
+    parameter: str
+    """What that number is."""
+    members: tuple[tuple[int, str], ...]
+    """The number and the name of each load, the smallest first."""
+
+
+def expanded(spec: str) -> list[str]:
+    """Each load that `spec` stands for, itself if it has no range. InputError if there are two
+    ranges in it, or one that does not go up."""
+    ranges = list(_RANGE.finditer(spec))
+    if not ranges:
+        return [spec]
+    if len(ranges) > 1:
+        raise InputError(f"--workload {spec}: expected one range, found {len(ranges)}")
+    [found] = ranges
+    name, low, high = found[1], int(found[2]), int(found[3])
+    if not 0 < low < high:
+        raise InputError(
+            f"--workload {spec}: {name.strip()}: expected a range that goes up, from 1 or more, "
+            f"found {low}..{high}"
+        )
+    head, tail = spec[: found.start()], spec[found.end() :]
+    return [f"{head}{name}={number}{tail}" for number in _doubled(low, high)]
+
+
+def taken_apart(spec: str) -> tuple[str, str]:
+    """A load's name or path, and what is to be changed of it; empty if nothing."""
+    found = _SPEC.fullmatch(spec)
+    return (found[1], found[2]) if found else (spec, "")
+
+
+def sweeps(names: Sequence[str]) -> list[Sweep]:
+    """Those among loads of these names; a load may be in several, at two sizes at least."""
+    groups: dict[tuple[str, str], dict[int, str]] = {}
+    for name in names:
+        load, changes = taken_apart(name)
+        values = {found[1]: found[2].strip() for found in _PAIR.finditer(changes)}
+        for parameter, value in values.items():
+            if _NUMBER.fullmatch(value):
+                rest = ",".join(
+                    f"{key}={values[key]}" for key in sorted(values) if key != parameter
+                )
+                group = groups.setdefault((f"{load}:{rest}" if rest else load, parameter), {})
+                group.setdefault(int(value), name)
+    return [
+        Sweep(load, parameter, tuple(sorted(members.items())))
+        for (load, parameter), members in groups.items()
+        if len(members) > 1
+    ]
+
+
+def _doubled(low: int, high: int) -> list[int]:
+    """Up to `high`, which is the last whatever comes before."""
+    numbers = []
+    while low < high:
+        numbers.append(low)
+        low *= 2
+    return [*numbers, high]

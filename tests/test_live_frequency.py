@@ -1,0 +1,57 @@
+"""The CPUs' frequency during a run, on a made-up /sys."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from blklab.devices.roots import Roots
+from blklab.live.frequency import Frequency
+
+
+def set_to(top: Path, *khz: object) -> Roots:
+    for number, value in enumerate(khz):
+        place = top / f"sys/devices/system/cpu/cpu{number}/cpufreq"
+        place.mkdir(parents=True, exist_ok=True)
+        (place / "scaling_cur_freq").write_text(f"{value}\n")
+    return Roots(sys=top / "sys")
+
+
+def watched(top: Path, before: tuple[int, ...], after: tuple[int, ...]) -> Frequency:
+    """The frequencies change in the middle of what is watched."""
+    watch = Frequency(set_to(top, *before), interval_s=0.001)
+    with watch:
+        deadline = time.monotonic() + 60
+        while not watch.to_json():
+            assert time.monotonic() < deadline
+        set_to(top, *after)
+        seen = {max(before), max(after)}
+        while set(watch.to_json()["cpu_khz"].values()) != seen:
+            assert time.monotonic() < deadline
+    return watch
+
+
+@pytest.mark.parametrize(
+    ("after", "note"),
+    [
+        ((800_000, 3_100_000), []),
+        ((2_600_000, 800_000), ["the CPUs' frequency fell or rose by over 10% meanwhile"]),
+        ((1_500_000, 800_000), ["the CPUs' frequency fell or rose by over 50% meanwhile"]),
+    ],
+)
+def test_a_change_of_the_fastest_cpu_is_noted(
+    tmp_path: Path, after: tuple[int, int], note: list[str]
+) -> None:
+    found = watched(tmp_path, (800_000, 3_000_000), after)
+    low, high = sorted((3_000_000, max(after)))
+    assert found.to_json() == {"cpu_khz": {"min": low, "max": high}}
+    assert found.notes() == note
+
+
+@pytest.mark.parametrize("texts", [(), ("<unknown>",), (0,)])
+def test_where_it_is_not_told_there_is_nothing(tmp_path: Path, texts: tuple[object, ...]) -> None:
+    with Frequency(set_to(tmp_path, *texts), interval_s=0.001) as found:
+        time.sleep(0.01)
+    assert (found.to_json(), found.notes()) == ({}, [])
