@@ -8,9 +8,9 @@ RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml
 # Programs that run as processes of their own, beside the Python package.
 PROGRAMS := blklab-disk blklab-guest
 PROGRAM_DIR := python/blklab/bin
-# Real fio as the reference for job files and output; Chromium to look at the report; PostgreSQL
+# Real fio as the reference for job files and output; Chromium, driven by its driver, to look at the report; PostgreSQL
 # as a store; programs that are workloads; the rest builds a kernel. The command, and the package where that is called otherwise.
-TEST_PACKAGES := fio blkparse:blktrace chromium pg_ctlcluster:postgresql hdparm dbench sysbench mariadbd:mariadb-server-core mariadb:mariadb-client-core gcc make flex bison bc patch xz:xz-utils
+TEST_PACKAGES := fio blkparse:blktrace chromium chromedriver:chromium-driver pg_ctlcluster:postgresql hdparm dbench sysbench mariadbd:mariadb-server-core mariadb:mariadb-client-core gcc make flex bison bc patch xz:xz-utils
 
 # Merges what an instrumented core has counted; comes with the compiler, on request.
 PROFDATA = $(wildcard $(shell rustc --print sysroot)/lib/rustlib/*/bin/llvm-profdata)

@@ -13,6 +13,7 @@ import blklab
 from blklab.apply import record
 from blklab.devices.queue import Queue
 from blklab.devices.roots import Roots
+from tests import browser as real_browser
 from tests import fake_core, real_kernel, real_postgres
 from tests.applying import Asked, loop_disk, own_roots
 
@@ -37,6 +38,12 @@ def postgres() -> Iterator[Path]:
         pytest.skip(why)
     with real_postgres.server() as directory:
         yield directory
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[real_browser.Browser]:
+    """A browser for the whole session."""
+    yield from real_browser.started(tmp_path_factory.mktemp("browser"))
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -23,8 +22,9 @@ from blklab.explain.timeline import Request, Timeline, _lanes, build, names
 from blklab.report.timeline import LANES, page, payload
 from blklab.rigs import sim
 from tests import real_kernel
+from tests.browser import Browser, drawn, needs_browser
 from tests.test_cli import failing, run
-from tests.test_report import HOSTILE, Parts, opened
+from tests.test_report import HOSTILE, Parts
 
 JOB = (
     "[global]\nruntime=2\ntime_based\ndirect=1\nsize=1g\n[reader]\nrw=read\nbs=64k\nnumjobs=2\n"
@@ -251,12 +251,14 @@ def test_the_picture_has_a_bar_for_every_request_and_none_leaves_the_window() ->
     assert all(row["top"] - row["bottom"] <= LANES + 2 for row in data["rows"])
 
 
-@pytest.mark.skipif(shutil.which("chromium") is None, reason="chromium is not installed")
+@needs_browser
 @pytest.mark.parametrize("scheduler", ["none", "kyber", "cfq"])
-def test_a_browser_draws_the_timeline_without_an_error(tmp_path: Path, scheduler: str) -> None:
+def test_a_browser_draws_the_timeline_without_an_error(
+    browser: Browser, tmp_path: Path, scheduler: str
+) -> None:
     job = JOB.replace("[reader]", "[<img src=x onerror=alert(1)>]")
-    document, drawn = opened(tmp_path, page(timeline(scheduler, job=job, load=HOSTILE)))
-    assert drawn == {"timeline"}
+    document = browser.opened(tmp_path, page(timeline(scheduler, job=job, load=HOSTILE)))
+    assert drawn(document) == {"timeline"}
     assert "<img" not in document.partition("<script")[0]
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
-import subprocess
 from dataclasses import asdict, replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -22,6 +20,7 @@ from blklab.compare.plan import plan
 from blklab.compare.store import Results
 from blklab.report import payload
 from blklab.result import Figure
+from tests.browser import PHONE, Browser, drawn, needs_browser
 from tests.test_comparison import Plausible, setup
 
 HOSTILE = "</script><script>window.hacked=1</script><b onmouseover='x'>\u2028&amp;\"'"
@@ -192,31 +191,40 @@ def test_what_was_not_measured_is_said_and_not_drawn_as_nothing() -> None:
     assert None not in drawn["inFlight"]
 
 
-needs_chromium = pytest.mark.skipif(
-    shutil.which("chromium") is None, reason="chromium is not installed"
-)
 PICTURES = {"ranking", "cdf", "rate", "latency", "waits", "overview", "detail", "depth"}
 
 
-@needs_chromium
+@needs_browser
 @pytest.mark.parametrize("name", ["hdd", HOSTILE])
-def test_a_browser_draws_every_picture_without_an_error(tmp_path: Path, name: str) -> None:
-    document, drawn = opened(tmp_path, page(results(name)))
-    assert drawn == PICTURES
+def test_a_browser_draws_every_picture_without_an_error(
+    browser: Browser, tmp_path: Path, name: str
+) -> None:
+    document = browser.opened(tmp_path, page(results(name)))
+    assert drawn(document) == PICTURES
     assert "window.hacked=1</script>" not in document.replace("\\u003c", "")
 
 
-@needs_chromium
-def test_a_browser_says_why_a_picture_is_missing(tmp_path: Path) -> None:
-    document, drawn = opened(tmp_path, page(unmeasured("read_bytes")))
-    assert drawn == PICTURES - {"rate", "latency"}
+@needs_browser
+@pytest.mark.parametrize("name", ["hdd", HOSTILE])
+def test_on_a_phone_nothing_reaches_beyond_the_edge(
+    browser: Browser, tmp_path: Path, name: str
+) -> None:
+    document = browser.opened(tmp_path, page(results(name)), PHONE)
+    assert drawn(document) == PICTURES
+    assert browser.overflow() <= 0
+
+
+@needs_browser
+def test_a_browser_says_why_a_picture_is_missing(browser: Browser, tmp_path: Path) -> None:
+    document = browser.opened(tmp_path, page(unmeasured("read_bytes")))
+    assert drawn(document) == PICTURES - {"rate", "latency"}
     assert document.count("<span>Not measured: of fio itself") == 2
 
 
-@needs_chromium
+@needs_browser
 @pytest.mark.parametrize("operation", ["operation", None])
 def test_a_program_has_its_figure_and_no_pictures_of_processes(
-    tmp_path: Path, operation: str | None
+    browser: Browser, tmp_path: Path, operation: str | None
 ) -> None:
     kept = results()
     none: dict[str, list[int]] = {"issued_ns": [], "completed_ns": [], "queued_ns": [], "op": [],
@@ -237,17 +245,19 @@ def test_a_program_has_its_figure_and_no_pictures_of_processes(
         )
         for run in kept.runs
     )
-    document, drawn = opened(tmp_path, page(Results(kept.setup, runs)))
+    document = browser.opened(tmp_path, page(Results(kept.setup, runs)))
     assert "figure, s: less is better" in document
     assert ("p99 of operations" in document) == bool(operation)
-    assert drawn == {"ranking", "depth", *(["cdf"] if operation else [])}
+    assert drawn(document) == {"ranking", "depth", *(["cdf"] if operation else [])}
     assert document.count("<span>No command of the disk is known.</span>") == 2
     assert document.count("<span>Not measured: a program that is not fio") == 2
 
 
-@needs_chromium
+@needs_browser
 @pytest.mark.parametrize("processes", [1, 2])
-def test_who_gets_how_much_is_drawn_where_there_are_several(tmp_path: Path, processes: int) -> None:
+def test_who_gets_how_much_is_drawn_where_there_are_several(
+    browser: Browser, tmp_path: Path, processes: int
+) -> None:
     kept = results()
     served = Service(("a", "b"), (0, 5), (10, 20, 30), (0, 1, 0), (512, 1024, 512))
     names = ("a", "b")[:processes]
@@ -255,17 +265,17 @@ def test_who_gets_how_much_is_drawn_where_there_are_several(tmp_path: Path, proc
         replace(run, service=served, story=replace(run.story, jobs=names)) if run.story else run
         for run in kept.runs
     )
-    document, drawn = opened(tmp_path, page(Results(kept.setup, runs)))
+    document = browser.opened(tmp_path, page(Results(kept.setup, runs)))
     several = {"service", "waits"}
-    assert drawn == (PICTURES | several if processes > 1 else PICTURES - several)
+    assert drawn(document) == (PICTURES | several if processes > 1 else PICTURES - several)
     hidden = re.findall(r'<figure id="figure-(\w+)" hidden', document)
     assert set(hidden) == (set() if processes > 1 else several)
 
 
-@needs_chromium
+@needs_browser
 @pytest.mark.parametrize(("clones", "colours"), [((2, 1), (2, 1)), ((32, 10), (1, 1))])
 def test_a_legend_has_each_job_once_with_the_colours_of_its_processes(
-    tmp_path: Path, clones: tuple[int, int], colours: tuple[int, int]
+    browser: Browser, tmp_path: Path, clones: tuple[int, int], colours: tuple[int, int]
 ) -> None:
     kept = results()
     jobs = ("stream",) * clones[0] + ("greedy",) * clones[1]
@@ -276,7 +286,7 @@ def test_a_legend_has_each_job_once_with_the_colours_of_its_processes(
         else run
         for run in kept.runs
     )
-    document, _ = opened(tmp_path, page(Results(kept.setup, runs)))
+    document = browser.opened(tmp_path, page(Results(kept.setup, runs)))
     waits = re.search(r'<figure id="figure-waits".*?</figcaption>', document, re.S)
     assert waits
     labels = re.findall(r"<b>((?:<i [^>]*></i>)+)([^<]*)</b>", waits[0])
@@ -310,14 +320,14 @@ def swept(name: str, operations: tuple[str, ...] = ("read", "read")) -> Results:
     return Results(kept.setup | {"workloads": loads}, runs)
 
 
-@needs_chromium
+@needs_browser
 @pytest.mark.parametrize("name", ["randrw", HOSTILE.replace(":", "")])
 def test_a_sweep_draws_a_curve_per_disk_with_a_line_per_scheduler(
-    tmp_path: Path, name: str
+    browser: Browser, tmp_path: Path, name: str
 ) -> None:
     kept = swept(name)
-    document, drawn = opened(tmp_path, page(kept))
-    assert drawn == PICTURES | {"sweep"}
+    document = browser.opened(tmp_path, page(kept))
+    assert drawn(document) == PICTURES | {"sweep"}
     figure = re.search(r'<figure id="figure-sweep".*?</figure>', document, re.S)
     assert figure
     assert len(re.findall(r'class="trace scatter', figure[0])) == 2 * len(kept.setup["schedulers"])
@@ -363,25 +373,3 @@ def one_read_of_each(processes: int) -> dict[str, list[int]]:
         "op": [0] * processes,
         "process": turns,
     }
-
-
-def opened(directory: Path, text: str) -> tuple[str, set[str]]:
-    """The page as a browser has it when all is drawn, and which pictures are."""
-    path = directory / "report.html"
-    path.write_text(text, encoding="utf-8")
-    done = subprocess.run(
-        [
-            *("chromium", "--headless=new", "--no-sandbox", "--disable-gpu", "--dump-dom"),
-            *("--enable-logging=stderr", "--v=0", f"--user-data-dir={directory / 'profile'}"),
-            # What is to be seen is known only when it has been laid out, however busy the machine.
-            "--run-all-compositor-stages-before-draw",
-            *("--virtual-time-budget=20000", "--window-size=1400,4000", path.as_uri()),
-        ],
-        check=True,
-        capture_output=True,
-        text=True,
-        timeout=180,
-    )
-    assert not [line for line in done.stderr.splitlines() if "CONSOLE" in line]
-    figures = re.findall(r'<figure id="figure-(\w+)"[^>]*>(.*?)</figure>', done.stdout, re.S)
-    return done.stdout, {name for name, inside in figures if 'class="main-svg"' in inside}
