@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,7 +20,11 @@ from tests.applying import Asked, loop_disk, own_roots
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """A first build of a kernel takes minutes, and says so."""
+    """A first build of a kernel takes minutes, and says so.
+
+    What a shell starts in the background ignores Ctrl-C, and so would all that tests start.
+    """
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     real_kernel.let_it_tell(config)
 
 
