@@ -9,8 +9,8 @@ RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml
 PROGRAMS := blklab-disk blklab-guest
 PROGRAM_DIR := python/blklab/bin
 # Real fio as the reference for job files and output; Chromium, driven by its driver, to look at the report; PostgreSQL
-# as a store; programs that are workloads; the rest builds a kernel. The command, and the package where that is called otherwise.
-TEST_PACKAGES := fio blkparse:blktrace chromium chromedriver:chromium-driver pg_ctlcluster:postgresql hdparm dbench sysbench mariadbd:mariadb-server-core mariadb:mariadb-client-core gcc make flex bison bc patch xz:xz-utils
+# as a store; programs that are workloads; a virtual machine; the rest builds a kernel. The command, and the package where that is called otherwise.
+TEST_PACKAGES := fio blkparse:blktrace chromium chromedriver:chromium-driver pg_ctlcluster:postgresql hdparm dbench sysbench mariadbd:mariadb-server-core mariadb:mariadb-client-core qemu-system-x86_64:qemu-system-x86 busybox:busybox-static cpio depmod:kmod udevadm:udev gcc make flex bison bc patch xz:xz-utils
 
 # Merges what an instrumented core has counted; comes with the compiler, on request.
 PROFDATA = $(wildcard $(shell rustc --print sysroot)/lib/rustlib/*/bin/llvm-profdata)

@@ -20,7 +20,7 @@ pub enum Error {
     #[error("there is no ublk device {0}; `blklab-disk list` shows those there are")]
     NoDevice(u32),
     /// The number is taken.
-    #[error("ublk device {0} exists already; `blklab-disk remove {0}` deletes it")]
+    #[error("ublk device {0} exists already; `blklab disk remove {0}` deletes it")]
     Exists(u32),
     /// The kernel refused a step.
     #[error("{step}: {error}")]
