@@ -306,17 +306,18 @@ impl Block {
         self.scheduler.depth_limit(&queue!(self, now), bio.process, bio.op, bio.sync)
     }
 
-    /// True if the bio would get a request of the single queue now.
-    pub fn may_allocate(&self, bio: &Bio) -> bool {
-        let hw_queue = &self.hw_queues[usize::from(bio.hw_queue)];
-        hw_queue.allocated[usize::from(bio.sync)] < self.limits.nr_requests
+    /// True if a bio of that kind would get a request of the single queue now.
+    #[inline]
+    pub fn may_allocate(&self, hw_queue: u16, sync: bool) -> bool {
+        let allocated = self.hw_queues[usize::from(hw_queue)].allocated;
+        allocated[usize::from(sync)] < self.limits.nr_requests
     }
 
     /// A tag for the bio's request; [`NO_TAG`] where there are none, `None` if all are taken.
     #[inline]
     fn take_tag(&mut self, bio: &Bio, most: u32) -> Option<u32> {
         match self.generation {
-            Generation::SingleQueue => self.may_allocate(bio).then_some(NO_TAG),
+            Generation::SingleQueue => self.may_allocate(bio.hw_queue, bio.sync).then_some(NO_TAG),
             Generation::MultiQueue => self.hw_queues[usize::from(bio.hw_queue)].tags.take(most),
         }
     }

@@ -62,10 +62,7 @@ impl ReadCache {
     /// The segment that holds all of `span`.
     #[inline]
     pub fn find(&mut self, span: Span) -> Option<usize> {
-        // Hardly any does: those that may are told from the rest without a branch.
-        let unit = (span.start >> UNIT_SHIFT) as u32;
-        let units = self.first_units.iter().zip(&self.more_units);
-        if !units.fold(false, |any, (first, more)| any | (unit.wrapping_sub(*first) <= *more)) {
+        if !self.may_hold(span.start) {
             return None;
         }
         let found = self.spans.iter().position(|s| s.covers(span))?;
@@ -76,9 +73,21 @@ impl ReadCache {
         Some(found)
     }
 
+    /// Some segment may hold `sector` or end there. Hardly any does: those that may are told
+    /// from the rest without a branch.
+    #[inline]
+    fn may_hold(&self, sector: u64) -> bool {
+        let unit = (sector >> UNIT_SHIFT) as u32;
+        let units = self.first_units.iter().zip(&self.more_units);
+        units.fold(false, |any, (first, more)| any | (unit.wrapping_sub(*first) <= *more))
+    }
+
     /// The segment that `sector` lies in or just behind.
     #[inline]
     pub fn continues(&self, sector: u64) -> Option<usize> {
+        if !self.may_hold(sector) {
+            return None;
+        }
         self.spans.iter().position(|s| (s.start < sector) & (sector <= s.end))
     }
 
@@ -277,6 +286,10 @@ mod tests {
                 cache.extend(cache.order[7], end);
             }
             let asked = Span::new(asked.0, asked.1);
+            for sector in [asked.start, cache.spans[0].end, cache.spans[7].end] {
+                let continued = cache.spans.iter().position(|s| (s.start + 1..=s.end).contains(&sector));
+                prop_assert_eq!(cache.continues(sector), continued);
+            }
             let holder = cache.spans.iter().position(|span| span.covers(asked));
             prop_assert_eq!(cache.find(asked), holder);
             if let Some(holder) = holder {
