@@ -340,6 +340,13 @@ impl Block {
         self.limits.nr_requests.min(self.scheduler.least_depth())
     }
 
+    /// A bio that has just been refused a request would be again: nobody runs the queue for it,
+    /// as blk-mq does, and there is no plug whose requests may merge.
+    #[inline]
+    pub fn refuses_again(&self) -> bool {
+        self.is_single_queue() && self.plug.is_empty()
+    }
+
     /// Behind the one queue of the time before blk-mq.
     pub fn is_single_queue(&self) -> bool {
         self.generation == Generation::SingleQueue

@@ -128,9 +128,10 @@ impl SeekCurve {
             1 => u64::from(self.single_ns),
             _ => {
                 let x = (distance as f32).sqrt() * self.scale;
-                let step = (x as usize).min(STEPS);
+                // Through 32 bits, which hold both: a processor converts those at once.
+                let step = (x as u32 as usize).min(STEPS);
                 let (start, slope) = self.steps[step];
-                (start + (x - step as f32) * slope) as u64
+                (start + (x - step as f32) * slope) as u32 as u64
             }
         }
     }
