@@ -135,17 +135,22 @@ impl RequestWaiters {
         queue.sleepers[place.0].push_back(process);
     }
 
-    /// Requests of `block` may have become free: append those to be woken to `woken`.
+    /// Requests of `block`, which is a single queue, may have become free: who is to be woken.
+    #[inline]
+    pub fn wake_first(&mut self, block: &Block) -> Option<ProcessId> {
+        let woken = self.single_queue.as_mut()?.wake(|sync| block.may_allocate(0, sync));
+        self.asleep -= usize::from(woken.is_some());
+        woken
+    }
+
+    /// Requests of `block`, which has tags, may have become free: append those to be woken to
+    /// `woken`.
     pub fn wake(&mut self, block: &mut Block, woken: &mut Vec<ProcessId>) {
-        if let Some(queue) = &mut self.single_queue {
-            woken.extend(queue.wake(|sync| block.may_allocate(0, sync)));
-        } else {
-            for (hw_queue, queue) in self.tags.iter_mut().enumerate().filter(|(_, queue)| queue.asleep > 0) {
-                queue.freed += block.take_freed(hw_queue as u16);
-                while queue.freed >= self.batch {
-                    queue.freed -= self.batch;
-                    queue.wake(self.batch, woken);
-                }
+        for (hw_queue, queue) in self.tags.iter_mut().enumerate().filter(|(_, queue)| queue.asleep > 0) {
+            queue.freed += block.take_freed(hw_queue as u16);
+            while queue.freed >= self.batch {
+                queue.freed -= self.batch;
+                queue.wake(self.batch, woken);
             }
         }
         self.asleep -= woken.len();

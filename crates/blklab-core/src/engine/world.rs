@@ -325,7 +325,14 @@ impl World {
 
     #[cold]
     fn wake_request_waiters(&mut self) {
-        let (mut woken, now) = (std::mem::take(&mut self.woken), self.now);
+        let now = self.now;
+        if self.block.is_single_queue() {
+            if let Some(process) = self.request_waiters.wake_first(&self.block) {
+                self.wake(process, now);
+            }
+            return;
+        }
+        let mut woken = std::mem::take(&mut self.woken);
         self.request_waiters.wake(&mut self.block, &mut woken);
         woken.drain(..).for_each(|process| self.wake(process, now));
         self.woken = woken;
