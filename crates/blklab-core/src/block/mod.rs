@@ -390,9 +390,12 @@ impl Block {
     /// (`blk_finish_plug`).
     #[inline]
     pub fn unplug(&mut self, now: Nanos, disk: &mut AnyDisk) {
-        if self.plug.is_empty() {
-            return;
+        if !self.plug.is_empty() {
+            self.unplug_all(now, disk);
         }
+    }
+
+    fn unplug_all(&mut self, now: Nanos, disk: &mut AnyDisk) {
         if self.rules.plug_sorted {
             let requests = &self.requests;
             self.plug.reverse();

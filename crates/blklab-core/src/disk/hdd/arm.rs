@@ -3,7 +3,7 @@
 use super::cache::Span;
 use super::geometry::Place;
 use super::queue::{Head, Queued, bound_of};
-use super::{Command, Hdd, Op, Policy, SLACK_NS, Stream, Work};
+use super::{Command, Hdd, Op, Policy, SLACK_NS, Served, Stream, Work};
 
 /// The most that one step of destaging writes before the arm looks round again.
 const DESTAGE_SECTORS: u64 = 2_048;
@@ -248,7 +248,7 @@ impl Hdd {
         };
         let end = self.work_on(begins, span, place, queued.write);
         self.busy_ns += end - now;
-        self.work = Some((end, Work::Serve(queued, continued)));
+        self.work = Some((end, Work::Serve(Served::new(&queued), continued)));
     }
 
     /// Serve a read that the head comes to by reading on.
@@ -266,7 +266,7 @@ impl Hdd {
             end = self.pass(queued.span.end - stream.at, time, false).max(now);
         }
         self.busy_ns += end - now;
-        self.work = Some((end, Work::Serve(queued, Some(stream.segment))));
+        self.work = Some((end, Work::Serve(Served::new(&queued), Some(stream.segment))));
     }
 
     fn destage(&mut self, now: u64, index: usize) {
@@ -300,17 +300,17 @@ impl Hdd {
     /// The arm has finished at `now`.
     pub(super) fn finish(&mut self, now: u64, work: Work) {
         match work {
-            Work::Serve(queued, _) if queued.write => {
+            Work::Serve(served, _) if served.write => {
                 let geometry = &self.config.geometry;
-                self.write_cache.remove(queued.span, queued.order, |lba| geometry.locate(lba));
-                self.end(now, queued.tag, None);
+                self.write_cache.remove(served.span, served.order, |lba| geometry.locate(lba));
+                self.end(now, served.tag, None);
                 self.admit(now);
             }
-            Work::Serve(queued, continued) => {
+            Work::Serve(served, continued) => {
                 // The data went over the link as they came; the last block is still to go.
-                let end = self.over_link(now, queued.span.len().min(self.config.physical_sectors));
-                self.end(end, queued.tag, None);
-                self.read_on(now, queued.span, continued);
+                let end = self.over_link(now, served.span.len().min(self.config.physical_sectors));
+                self.end(end, served.tag, None);
+                self.read_on(now, served.span, continued);
             }
             Work::Destage => {
                 self.write_cache.under_way = None;

@@ -84,10 +84,10 @@ impl Cfq {
     /// The oldest request if it has expired and nobody has looked in this slice
     /// (`cfq_check_fifo`).
     pub(super) fn expired(&mut self, q: QueueId) -> Option<RequestId> {
-        let flags = &mut self.queues[q].flags;
-        if std::mem::replace(&mut flags.fifo_checked, true) {
+        let queue = &mut self.queues[q];
+        if std::mem::replace(&mut queue.flags.fifo_checked, true) {
             return None;
         }
-        self.queues[q].fifo.first().filter(|oldest| self.slots[oldest.index()].expires <= self.now)
+        queue.fifo.first().filter(|oldest| self.slots[oldest.index()].expires <= self.now)
     }
 }
