@@ -93,7 +93,7 @@ impl Block {
     /// it has seen stays out of the scheduler, unmerged and before all others, until the disk
     /// takes it (`scsi_request_fn`, `blk_peek_request`).
     fn run_peeking(&mut self, now: Nanos, disk: &mut AnyDisk) {
-        for hw_queue in self.to_run.drain(..) {
+        while let Some(hw_queue) = self.to_run.pop() {
             self.hw_queues[usize::from(hw_queue)].to_run = false;
         }
         for hw_queue in 0..self.limits.hw_queues {

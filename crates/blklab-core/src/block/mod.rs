@@ -306,17 +306,18 @@ impl Block {
         self.scheduler.depth_limit(&queue!(self, now), bio.process, bio.op, bio.sync)
     }
 
-    /// True if the bio would get a request of the single queue now.
-    pub fn may_allocate(&self, bio: &Bio) -> bool {
-        let hw_queue = &self.hw_queues[usize::from(bio.hw_queue)];
-        hw_queue.allocated[usize::from(bio.sync)] < self.limits.nr_requests
+    /// True if a bio of that kind would get a request of the single queue now.
+    #[inline]
+    pub fn may_allocate(&self, hw_queue: u16, sync: bool) -> bool {
+        let allocated = self.hw_queues[usize::from(hw_queue)].allocated;
+        allocated[usize::from(sync)] < self.limits.nr_requests
     }
 
     /// A tag for the bio's request; [`NO_TAG`] where there are none, `None` if all are taken.
     #[inline]
     fn take_tag(&mut self, bio: &Bio, most: u32) -> Option<u32> {
         match self.generation {
-            Generation::SingleQueue => self.may_allocate(bio).then_some(NO_TAG),
+            Generation::SingleQueue => self.may_allocate(bio.hw_queue, bio.sync).then_some(NO_TAG),
             Generation::MultiQueue => self.hw_queues[usize::from(bio.hw_queue)].tags.take(most),
         }
     }
@@ -337,6 +338,13 @@ impl Block {
     /// scheduler leaves to some kind of bio.
     pub fn least_depth(&self) -> u32 {
         self.limits.nr_requests.min(self.scheduler.least_depth())
+    }
+
+    /// A bio that has just been refused a request would be again: nobody runs the queue for it,
+    /// as blk-mq does, and there is no plug whose requests may merge.
+    #[inline]
+    pub fn refuses_again(&self) -> bool {
+        self.is_single_queue() && self.plug.is_empty()
     }
 
     /// Behind the one queue of the time before blk-mq.
@@ -382,9 +390,12 @@ impl Block {
     /// (`blk_finish_plug`).
     #[inline]
     pub fn unplug(&mut self, now: Nanos, disk: &mut AnyDisk) {
-        if self.plug.is_empty() {
-            return;
+        if !self.plug.is_empty() {
+            self.unplug_all(now, disk);
         }
+    }
+
+    fn unplug_all(&mut self, now: Nanos, disk: &mut AnyDisk) {
         if self.rules.plug_sorted {
             let requests = &self.requests;
             self.plug.reverse();

@@ -90,6 +90,12 @@ impl BioStream {
         std::mem::take(&mut self.slept)
     }
 
+    /// It has been refused a request, and its submitter has not slept since.
+    #[inline]
+    pub fn was_just_refused(&self) -> bool {
+        self.manner.again.is_some() && !self.slept
+    }
+
     /// Sectors behind the bio to be handed over next: another number for each bio.
     #[inline]
     pub fn rest(&self) -> u32 {

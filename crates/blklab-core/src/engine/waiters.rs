@@ -6,7 +6,9 @@
 //! They are woken in batches, once as many requests are free again as a batch holds; nobody
 //! holds a tag for the woken, who sleep again if others were faster.
 //!
-//! Before that there was one queue: the first is woken that would get a request.
+//! Before that there was one queue: the first is woken that would get a request. Reads and
+//! writes that somebody waits for have requests apart from others, and so a list of sleepers
+//! apart: where either has nothing, nobody in its list need be looked at.
 
 use std::collections::VecDeque;
 
@@ -54,13 +56,39 @@ impl TagQueue {
     }
 }
 
+/// Those who wait for requests of the single queue.
+#[derive(Debug, Default)]
+struct SingleQueue {
+    /// For asynchronous requests and for synchronous ones, each with its turn.
+    sleepers: [VecDeque<(u64, ProcessId)>; 2],
+    turns: u64,
+}
+
+impl SingleQueue {
+    fn sleep(&mut self, process: ProcessId, sync: bool) {
+        self.turns += 1;
+        self.sleepers[usize::from(sync)].push_back((self.turns, process));
+    }
+
+    /// The first for whom there is a request.
+    #[inline]
+    fn wake(&mut self, may_allocate: impl Fn(bool) -> bool) -> Option<ProcessId> {
+        let first = |sync: bool| {
+            let (turn, _) = self.sleepers[usize::from(sync)].front()?;
+            may_allocate(sync).then_some((*turn, sync))
+        };
+        let (_, sync) = [false, true].into_iter().filter_map(first).min()?;
+        self.sleepers[usize::from(sync)].pop_front().map(|(_, process)| process)
+    }
+}
+
 /// All who wait for a request.
 #[derive(Debug)]
 pub struct RequestWaiters {
     tags: Vec<TagQueue>,
     /// Woken at a time.
     batch: u32,
-    single_queue: Option<VecDeque<(ProcessId, Bio)>>,
+    single_queue: Option<SingleQueue>,
     asleep: usize,
 }
 
@@ -71,7 +99,7 @@ impl RequestWaiters {
         RequestWaiters {
             tags: std::iter::repeat_with(TagQueue::default).take(hw_queues).collect(),
             batch: (block.least_depth() / QUEUES as u32).clamp(1, BATCH_MAX),
-            single_queue: block.is_single_queue().then(VecDeque::new),
+            single_queue: block.is_single_queue().then(SingleQueue::default),
             asleep: 0,
         }
     }
@@ -94,8 +122,8 @@ impl RequestWaiters {
     /// `process` sleeps at its place for want of a request for `bio`.
     pub fn sleep(&mut self, process: ProcessId, bio: &Bio, place: Place, block: &mut Block) {
         self.asleep += 1;
-        if let Some(sleepers) = &mut self.single_queue {
-            return sleepers.push_back((process, *bio));
+        if let Some(queue) = &mut self.single_queue {
+            return queue.sleep(process, bio.sync);
         }
         let hw_queue = bio.hw_queue;
         let queue = &mut self.tags[usize::from(hw_queue)];
@@ -107,19 +135,22 @@ impl RequestWaiters {
         queue.sleepers[place.0].push_back(process);
     }
 
-    /// Requests of `block` may have become free: append those to be woken to `woken`.
+    /// Requests of `block`, which is a single queue, may have become free: who is to be woken.
+    #[inline]
+    pub fn wake_first(&mut self, block: &Block) -> Option<ProcessId> {
+        let woken = self.single_queue.as_mut()?.wake(|sync| block.may_allocate(0, sync));
+        self.asleep -= usize::from(woken.is_some());
+        woken
+    }
+
+    /// Requests of `block`, which has tags, may have become free: append those to be woken to
+    /// `woken`.
     pub fn wake(&mut self, block: &mut Block, woken: &mut Vec<ProcessId>) {
-        if let Some(sleepers) = &mut self.single_queue {
-            let may_go_on = |(_, bio): &(ProcessId, Bio)| block.may_allocate(bio);
-            let first = sleepers.iter().position(may_go_on).and_then(|index| sleepers.remove(index));
-            woken.extend(first.map(|(process, _)| process));
-        } else {
-            for (hw_queue, queue) in self.tags.iter_mut().enumerate().filter(|(_, queue)| queue.asleep > 0) {
-                queue.freed += block.take_freed(hw_queue as u16);
-                while queue.freed >= self.batch {
-                    queue.freed -= self.batch;
-                    queue.wake(self.batch, woken);
-                }
+        for (hw_queue, queue) in self.tags.iter_mut().enumerate().filter(|(_, queue)| queue.asleep > 0) {
+            queue.freed += block.take_freed(hw_queue as u16);
+            while queue.freed >= self.batch {
+                queue.freed -= self.batch;
+                queue.wake(self.batch, woken);
             }
         }
         self.asleep -= woken.len();
@@ -152,6 +183,22 @@ mod tests {
             [vec![2], vec![3], vec![1], vec![4], vec![],]
         );
         assert_eq!((queue.wake_index, queue.asleep), (2, 0));
+    }
+
+    #[test]
+    fn the_single_queue_wakes_who_came_first_of_those_for_whom_there_is_a_request() {
+        let mut queue = SingleQueue::default();
+        for (process, sync) in [(1, true), (2, false), (3, true), (4, false)] {
+            queue.sleep(ProcessId(process), sync);
+        }
+        let mut woken = |free: [bool; 2]| queue.wake(|sync| free[usize::from(sync)]).map(|process| process.0);
+        assert_eq!(woken([false, false]), None);
+        assert_eq!(woken([true, false]), Some(2));
+        assert_eq!(
+            [woken([true, true]), woken([true, true]), woken([true, true])],
+            [Some(1), Some(3), Some(4)]
+        );
+        assert_eq!(woken([true, true]), None);
     }
 
     #[test]

@@ -282,9 +282,10 @@ impl World {
     #[inline]
     pub fn hand_over(&mut self, stream: &mut BioStream, process: ProcessId) -> bool {
         let hw_queue = stream.next().hw_queue;
+        let in_vain = stream.was_just_refused() && self.block.refuses_again();
         let place = stream.awake().then(|| self.request_waiters.place(hw_queue));
         let rest = stream.rest();
-        if stream.submit(self.now, &mut self.block, &mut self.disk) == Submitted::Taken {
+        if !in_vain && stream.submit(self.now, &mut self.block, &mut self.disk) == Submitted::Taken {
             return true;
         }
         self.hand_over_or_sleep(stream, process, place.filter(|_| stream.rest() == rest))
@@ -301,8 +302,9 @@ impl World {
         loop {
             let rest = stream.rest();
             let here = place.take().unwrap_or_else(|| self.request_waiters.place(stream.next().hw_queue));
+            let in_vain = self.block.refuses_again();
             self.unplug();
-            if stream.submit(self.now, &mut self.block, &mut self.disk) == Submitted::Taken {
+            if !in_vain && stream.submit(self.now, &mut self.block, &mut self.disk) == Submitted::Taken {
                 return true;
             }
             if stream.rest() == rest {
@@ -323,7 +325,14 @@ impl World {
 
     #[cold]
     fn wake_request_waiters(&mut self) {
-        let (mut woken, now) = (std::mem::take(&mut self.woken), self.now);
+        let now = self.now;
+        if self.block.is_single_queue() {
+            if let Some(process) = self.request_waiters.wake_first(&self.block) {
+                self.wake(process, now);
+            }
+            return;
+        }
+        let mut woken = std::mem::take(&mut self.woken);
         self.request_waiters.wake(&mut self.block, &mut woken);
         woken.drain(..).for_each(|process| self.wake(process, now));
         self.woken = woken;

@@ -45,9 +45,10 @@ pub(super) struct MergeIndex {
 }
 
 impl MergeIndex {
-    /// For about so many requests; more only make the chains longer.
+    /// For about so many requests; more only make the chains longer. Most chains are empty, so
+    /// that a processor foretells what a look into one finds.
     pub fn with_capacity(requests: usize) -> MergeIndex {
-        let chains = requests.next_power_of_two().clamp(64, 1 << 12);
+        let chains = (4 * requests).next_power_of_two().clamp(64, 1 << 12);
         MergeIndex {
             chains: vec![NIL; chains],
             shift: 64 - chains.trailing_zeros(),

@@ -46,9 +46,9 @@ impl<T: Copy + PartialEq> Piece<T> {
     #[inline]
     fn first_from(&self, sector: Sector) -> usize {
         let hint = self.hint.get();
-        let below = hint.checked_sub(1).map(|below| self.entries.get(below));
-        let behind_all_below = below.is_none_or(|entry| entry.is_some_and(|entry| entry.0 < sector));
-        if behind_all_below && self.entries.get(hint).is_none_or(|entry| entry.0 >= sector) {
+        let is_below = |index: usize| self.entries.get(index).is_some_and(|entry| entry.0 < sector);
+        // Both sides are worked out: a branch on either alone would be a coin toss.
+        if (hint == 0 || is_below(hint - 1)) & !is_below(hint) {
             return hint;
         }
         let found = self.entries.partition_point(|entry| entry.0 < sector);
@@ -122,15 +122,17 @@ impl<T: Copy + PartialEq> Sorted<T> {
         }
     }
 
-    /// Take out `id`, which was inserted with this sector.
+    /// Take out `id`, which was inserted with this sector. What stood [`Sorted::beside`] it.
     #[inline]
-    pub fn remove(&mut self, sector: Sector, id: T) {
-        if self.pieces == 0 {
-            let index = self.first.position(sector, id).expect(SORTED_IN);
-            self.first.entries.remove(index);
-        } else {
+    pub fn remove(&mut self, sector: Sector, id: T) -> (Option<T>, Option<T>) {
+        if self.pieces > 0 {
+            let beside = self.beside(sector, id);
             self.remove_in_pieces(sector, id);
+            return beside;
         }
+        let index = self.first.position(sector, id).expect(SORTED_IN);
+        self.first.entries.remove(index);
+        (self.before(0, index), self.first.get(index).or_else(|| self.first()))
     }
 
     /// The lowest of all.
@@ -324,7 +326,8 @@ mod tests {
                     }
                     3 if !model.is_empty() => {
                         let (sector, id) = model.remove(sector as usize % model.len());
-                        sorted.remove(Sector(sector), RequestId(id));
+                        let beside = sorted.beside(Sector(sector), RequestId(id));
+                        prop_assert_eq!(sorted.remove(Sector(sector), RequestId(id)), beside);
                     }
                     4 => {
                         prop_assert_eq!(sorted.at_or_above(Sector(sector)), first(&|s| s >= sector));
@@ -366,7 +369,9 @@ mod tests {
             }
             sorted.check_pieces();
             assert!(sorted.pieces >= 4096 / PIECE - 1);
-            (0..4096u32).for_each(|sector| sorted.remove(Sector(sector.into()), RequestId(sector)));
+            for sector in 0..4096u32 {
+                sorted.remove(Sector(sector.into()), RequestId(sector));
+            }
             assert_eq!((sorted.pieces, sorted.len()), (0, 0));
         }
         assert!(sorted.more.len() <= 2 * 4096 / PIECE, "{}", sorted.more.len());

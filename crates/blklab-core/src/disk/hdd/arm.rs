@@ -3,7 +3,7 @@
 use super::cache::Span;
 use super::geometry::Place;
 use super::queue::{Head, Queued, bound_of};
-use super::{Command, Hdd, Op, Policy, SLACK_NS, Stream, Work};
+use super::{Command, Hdd, Op, Policy, SLACK_NS, Served, Stream, Work};
 
 /// The most that one step of destaging writes before the arm looks round again.
 const DESTAGE_SECTORS: u64 = 2_048;
@@ -20,7 +20,7 @@ impl Hdd {
             span,
             place,
             ready,
-            handicap: ((now * self.config.ageing) >> 10) as i64 - (i64::from(command.urgent) << 56),
+            handicap: self.head_start(now) - (i64::from(command.urgent) << 56),
             order: self.orders,
             tag: command.tag,
             write: command.op == Op::Write,
@@ -146,7 +146,7 @@ impl Hdd {
         let (cost, index) = self.next_command(now);
         match extent {
             Some((other, extent)) if other < cost => self.destage(now, extent),
-            _ => self.serve(now, index),
+            _ => self.serve(now, index, cost),
         }
     }
 
@@ -175,7 +175,7 @@ impl Hdd {
     pub(super) fn soonest_reached(&mut self, now: u64) -> (i64, usize) {
         let turn = self.config.geometry.turn_ns;
         let stands = (now + self.phase_ns) % turn;
-        let head_start = ((now * self.config.ageing) >> 10) as i64;
+        let head_start = self.head_start(now);
         if self.queue.has_urgent() {
             let costs = (0..self.queue.commands.len()).map(|index| (self.cost(now, stands, index), index));
             let (cost, index) = costs.min().unwrap_or((i64::MAX / 2, 0));
@@ -192,6 +192,11 @@ impl Hdd {
             }
         }
         (best.0 - head_start, best.1)
+    }
+
+    /// The head start of a command that has waited from time zero to `now`.
+    fn head_start(&self, now: u64) -> i64 {
+        ((now * self.config.ageing) >> 10) as i64
     }
 
     /// What it costs to go to a queued command, without regard to head starts.
@@ -220,8 +225,9 @@ impl Hdd {
             .min()
     }
 
-    /// Bring the head to the command's first sector and let it pass.
-    fn serve(&mut self, now: u64, index: usize) {
+    /// Bring the head to the command's first sector and let it pass. `cost`: what
+    /// [`Hdd::next_command`] chose it for.
+    fn serve(&mut self, now: u64, index: usize, cost: i64) {
         let queued = self.queue.take(index);
         self.begins.note(queued.tag, now);
         self.stream = None;
@@ -231,12 +237,18 @@ impl Hdd {
             // Its front is in the cache already.
             start = self.read_cache.span(segment).end.min(queued.span.end - 1);
         }
-        let place =
-            if start == queued.span.start { queued.place } else { self.config.geometry.locate(start) };
+        let in_front = start == queued.span.start;
+        let place = if in_front { queued.place } else { self.config.geometry.locate(start) };
         let span = Span { start, end: queued.span.end };
-        let end = self.work_on(now.max(queued.ready), span, place, queued.write);
+        let begins = if self.config.policy == Policy::Sptf && in_front && queued.ready <= now {
+            // Why it was chosen: its positioning time, with its handicap less all head starts.
+            now + (cost + self.head_start(now) - queued.handicap) as u64
+        } else {
+            self.reached(now.max(queued.ready), &place, queued.write)
+        };
+        let end = self.work_on(begins, span, place, queued.write);
         self.busy_ns += end - now;
-        self.work = Some((end, Work::Serve(queued, continued)));
+        self.work = Some((end, Work::Serve(Served::new(&queued), continued)));
     }
 
     /// Serve a read that the head comes to by reading on.
@@ -254,22 +266,27 @@ impl Hdd {
             end = self.pass(queued.span.end - stream.at, time, false).max(now);
         }
         self.busy_ns += end - now;
-        self.work = Some((end, Work::Serve(queued, Some(stream.segment))));
+        self.work = Some((end, Work::Serve(Served::new(&queued), Some(stream.segment))));
     }
 
     fn destage(&mut self, now: u64, index: usize) {
         self.stream = None;
         let geometry = &self.config.geometry;
         let taken = self.write_cache.take(index, DESTAGE_SECTORS, |lba| geometry.locate(lba));
-        let end = self.work_on(now, taken.span, taken.place, true);
+        let begins = self.reached(now, &taken.place, true);
+        let end = self.work_on(begins, taken.span, taken.place, true);
         self.busy_ns += end - now;
         self.work = Some((end, Work::Destage));
     }
 
-    /// Seek, wait and pass; when the last sector has passed.
-    fn work_on(&mut self, now: u64, span: Span, place: Place, write: bool) -> u64 {
-        let moved = self.move_ns(&self.head, &place, write);
-        let mut start = self.comes_round(now, moved, place.angle_ns);
+    /// When the head, which sets out at `now`, has `place` under it.
+    fn reached(&self, now: u64, place: &Place, write: bool) -> u64 {
+        self.comes_round(now, self.move_ns(&self.head, place, write), place.angle_ns)
+    }
+
+    /// The head has come to `place` at `start`: let all of `span`, which begins there, pass; when
+    /// the last sector has.
+    fn work_on(&mut self, mut start: u64, span: Span, place: Place, write: bool) -> u64 {
         let physical = self.config.physical_sectors;
         if write && !(span.start.is_multiple_of(physical) && span.end.is_multiple_of(physical)) {
             // A part of a physical sector: read it in one turn, write it in the next.
@@ -283,17 +300,17 @@ impl Hdd {
     /// The arm has finished at `now`.
     pub(super) fn finish(&mut self, now: u64, work: Work) {
         match work {
-            Work::Serve(queued, _) if queued.write => {
+            Work::Serve(served, _) if served.write => {
                 let geometry = &self.config.geometry;
-                self.write_cache.remove(queued.span, queued.order, |lba| geometry.locate(lba));
-                self.end(now, queued.tag, None);
+                self.write_cache.remove(served.span, served.order, |lba| geometry.locate(lba));
+                self.end(now, served.tag, None);
                 self.admit(now);
             }
-            Work::Serve(queued, continued) => {
+            Work::Serve(served, continued) => {
                 // The data went over the link as they came; the last block is still to go.
-                let end = self.over_link(now, queued.span.len().min(self.config.physical_sectors));
-                self.end(end, queued.tag, None);
-                self.read_on(now, queued.span, continued);
+                let end = self.over_link(now, served.span.len().min(self.config.physical_sectors));
+                self.end(end, served.tag, None);
+                self.read_on(now, served.span, continued);
             }
             Work::Destage => {
                 self.write_cache.under_way = None;

@@ -32,17 +32,17 @@ impl Span {
     }
 }
 
-/// 32 bits of units of 2^this sectors hold 512 TiB.
-const UNIT_SHIFT: u32 = 8;
+/// Units of the disk are told apart by this many of their lowest bits.
+const UNIT_BITS: u32 = 10;
 
 /// Segments of the read cache, each one run of sectors, reused least recently used first.
 #[derive(Debug)]
 pub(super) struct ReadCache {
     spans: Vec<Span>,
-    /// Their first units of 2^[`UNIT_SHIFT`] sectors, and how many follow: narrow columns, of
-    /// which the compiler looks at several at a time.
-    first_units: Vec<u32>,
-    more_units: Vec<u32>,
+    /// The disk in units of 2^`unit_shift` sectors, no fewer than a segment has: how many segments
+    /// begin and end in a unit, or in one that is like it in its lowest bits.
+    ends_in_units: Box<[u16; 1 << UNIT_BITS]>,
+    unit_shift: u32,
     /// Segments, the one used longest ago first.
     order: Vec<usize>,
     segment_sectors: u64,
@@ -50,10 +50,12 @@ pub(super) struct ReadCache {
 
 impl ReadCache {
     pub fn new(segments: usize, segment_sectors: u64) -> ReadCache {
+        let mut ends_in_units = Box::new([0; 1 << UNIT_BITS]);
+        ends_in_units[0] = 2 * segments as u16;
         ReadCache {
             spans: vec![Span::default(); segments],
-            first_units: vec![0; segments],
-            more_units: vec![0; segments],
+            ends_in_units,
+            unit_shift: u64::BITS - segment_sectors.leading_zeros(),
             order: (0..segments).collect(),
             segment_sectors,
         }
@@ -62,10 +64,7 @@ impl ReadCache {
     /// The segment that holds all of `span`.
     #[inline]
     pub fn find(&mut self, span: Span) -> Option<usize> {
-        // Hardly any does: those that may are told from the rest without a branch.
-        let unit = (span.start >> UNIT_SHIFT) as u32;
-        let units = self.first_units.iter().zip(&self.more_units);
-        if !units.fold(false, |any, (first, more)| any | (unit.wrapping_sub(*first) <= *more)) {
+        if !self.may_hold(span.start) {
             return None;
         }
         let found = self.spans.iter().position(|s| s.covers(span))?;
@@ -76,9 +75,24 @@ impl ReadCache {
         Some(found)
     }
 
+    /// Some segment may hold `sector` or end there: one begins or ends in its unit. Hardly any
+    /// does, and then nobody has to look at them all.
+    #[inline]
+    fn may_hold(&self, sector: u64) -> bool {
+        self.ends_in_units[self.unit(sector)] > 0
+    }
+
+    #[inline]
+    fn unit(&self, sector: u64) -> usize {
+        (sector >> self.unit_shift) as usize % (1 << UNIT_BITS)
+    }
+
     /// The segment that `sector` lies in or just behind.
     #[inline]
     pub fn continues(&self, sector: u64) -> Option<usize> {
+        if !self.may_hold(sector) {
+            return None;
+        }
         self.spans.iter().position(|s| (s.start < sector) & (sector <= s.end))
     }
 
@@ -86,22 +100,28 @@ impl ReadCache {
     pub fn replace(&mut self, span: Span) -> usize {
         self.order.rotate_left(1);
         let oldest = self.order[self.order.len() - 1];
-        self.spans[oldest] = span;
-        self.trim(oldest);
+        self.set(oldest, span);
         oldest
     }
 
     /// The segment has been read on to `end`; its oldest data give way.
     pub fn extend(&mut self, segment: usize, end: u64) {
-        self.spans[segment].end = self.spans[segment].end.max(end);
-        self.trim(segment);
+        let span = self.spans[segment];
+        if end > span.end {
+            self.set(segment, Span { end, ..span });
+        }
     }
 
-    fn trim(&mut self, segment: usize) {
-        let span = &mut self.spans[segment];
+    /// The segment holds the last sectors of `span`, as many as it has room for.
+    fn set(&mut self, segment: usize, mut span: Span) {
         span.start = span.start.max(span.end.saturating_sub(self.segment_sectors));
-        self.first_units[segment] = (span.start >> UNIT_SHIFT) as u32;
-        self.more_units[segment] = ((span.end >> UNIT_SHIFT) - (span.start >> UNIT_SHIFT)) as u32;
+        let old = std::mem::replace(&mut self.spans[segment], span);
+        for end in [old.start, old.end].map(|sector| self.unit(sector)) {
+            self.ends_in_units[end] -= 1;
+        }
+        for end in [span.start, span.end].map(|sector| self.unit(sector)) {
+            self.ends_in_units[end] += 1;
+        }
     }
 
     pub fn span(&self, segment: usize) -> Span {
@@ -277,6 +297,10 @@ mod tests {
                 cache.extend(cache.order[7], end);
             }
             let asked = Span::new(asked.0, asked.1);
+            for sector in [asked.start, cache.spans[0].end, cache.spans[7].end] {
+                let continued = cache.spans.iter().position(|s| (s.start + 1..=s.end).contains(&sector));
+                prop_assert_eq!(cache.continues(sector), continued);
+            }
             let holder = cache.spans.iter().position(|span| span.covers(asked));
             prop_assert_eq!(cache.find(asked), holder);
             if let Some(holder) = holder {

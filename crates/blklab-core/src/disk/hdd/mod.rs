@@ -128,8 +128,23 @@ impl HddConfig {
 #[derive(Clone, Copy, Debug)]
 enum Work {
     /// The segment of the read cache that it continues, if it is a read that does.
-    Serve(Queued, Option<usize>),
+    Serve(Served, Option<usize>),
     Destage,
+}
+
+/// What is still of interest of a command when the arm ends it.
+#[derive(Clone, Copy, Debug)]
+struct Served {
+    span: Span,
+    order: u64,
+    tag: Tag,
+    write: bool,
+}
+
+impl Served {
+    fn new(queued: &Queued) -> Served {
+        Served { span: queued.span, order: queued.order, tag: queued.tag, write: queued.write }
+    }
 }
 
 /// The head reads on: `at` is the next sector, which begins at `time`.

@@ -31,12 +31,13 @@ pub(super) struct Floor {
     /// The shortest seek.
     single_ns: f32,
     /// Nanoseconds at distance zero, and per cylinder.
-    lines: [(f32, f32); 2],
+    lines: [(f32, f32); 3],
 }
 
 impl Floor {
-    /// Where the lines begin and end, as parts of [`STEPS`].
-    const ENDS: [f64; 3] = [0.0, 0.25, 1.0];
+    /// Where the lines begin and end, as parts of [`STEPS`]. The first tells seeks within a file
+    /// or two from those within a track or two.
+    const ENDS: [f64; 4] = [0.0, 0.0625, 0.25, 1.0];
 
     /// Below a curve of these steps that does not fall. Nobody asks for longer distances than
     /// that of the last step.
@@ -60,8 +61,9 @@ impl Floor {
     /// What a seek over `distance` cylinders takes at least, in nanoseconds.
     #[inline]
     pub fn ns(self, distance: f32) -> f32 {
-        let [near, far] = self.lines.map(|(start, slope)| start + slope * distance);
-        let lowest = if near < far { near } else { far };
+        let least = |a: f32, b: f32| if a < b { a } else { b };
+        let [near, middle, far] = self.lines.map(|(start, slope)| start + slope * distance);
+        let lowest = least(least(near, middle), far);
         if distance > 0.0 && lowest < self.single_ns { self.single_ns } else { lowest }
     }
 }
@@ -128,9 +130,10 @@ impl SeekCurve {
             1 => u64::from(self.single_ns),
             _ => {
                 let x = (distance as f32).sqrt() * self.scale;
-                let step = (x as usize).min(STEPS);
+                // Through 32 bits, which hold both: a processor converts those at once.
+                let step = (x as u32 as usize).min(STEPS);
                 let (start, slope) = self.steps[step];
-                (start + (x - step as f32) * slope) as u64
+                (start + (x - step as f32) * slope) as u32 as u64
             }
         }
     }

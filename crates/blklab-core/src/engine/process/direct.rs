@@ -81,8 +81,7 @@ impl Process {
     /// The bios of a slot go to the block layer, or as many as there are requests for.
     #[inline]
     fn hand_over(&mut self, slot: u32, world: &mut World) -> Result<(), Flow> {
-        let mut left = self.stream.take();
-        if left.is_none() {
+        if self.stream.is_none() {
             let whole = self.bio(slot, world);
             let io = self.slots[slot as usize];
             let manner = self.manner(&io.unit, world);
@@ -95,11 +94,11 @@ impl Process {
                     _ => None,
                 };
                 let max_sectors = world.block.limits().max_sectors;
-                left = Some(BioStream::new(whole, max_sectors).of(Manner { again, ..manner }));
+                self.stream = Some(BioStream::new(whole, max_sectors).of(Manner { again, ..manner }));
             }
         }
-        if let Some(stream) = left {
-            self.hand_over_stream(stream, world)?;
+        if self.stream.is_some() {
+            self.hand_over_stream(world)?;
         }
         self.in_flight += 1;
         self.handed_over += 1;
@@ -110,12 +109,14 @@ impl Process {
     }
 
     #[inline(never)]
-    fn hand_over_stream(&mut self, mut stream: BioStream, world: &mut World) -> Result<(), Flow> {
-        if world.hand_over(&mut stream, self.spec.id) {
-            return Ok(());
+    fn hand_over_stream(&mut self, world: &mut World) -> Result<(), Flow> {
+        if let Some(stream) = &mut self.stream
+            && !world.hand_over(stream, self.spec.id)
+        {
+            return Err(Flow::Sleep);
         }
-        self.stream = Some(stream);
-        Err(Flow::Sleep)
+        self.stream = None;
+        Ok(())
     }
 
     /// A direct I/O as one bio, to be cut.

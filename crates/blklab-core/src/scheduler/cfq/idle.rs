@@ -37,7 +37,7 @@ impl Cfq {
             return;
         };
         let left = (queue.slice_end - self.now) as u64;
-        if context.think.is_known() && left < context.think.mean {
+        if context.think.is_longer(left) {
             return;
         }
         if for_group {
@@ -68,7 +68,7 @@ impl Cfq {
         }
         let left = (queue.slice_end - self.now) as u64;
         let think = self.active_context.map(|context| self.contexts[context].think);
-        think.is_some_and(|think| think.is_known() && left < think.mean) || left <= self.tick
+        think.is_some_and(|think| think.is_longer(left)) || left <= self.tick
     }
 
     /// The time to idle is over (`cfq_idle_slice_timer`). True if dispatching may give more.
@@ -124,7 +124,7 @@ impl Cfq {
         if alone || !context.alive || self.tuned.slice_idle == 0 || far {
             queue.flags.idle_window = false;
         } else if context.think.is_known() {
-            queue.flags.idle_window = context.think.mean <= self.tuned.slice_idle;
+            queue.flags.idle_window = !context.think.is_longer(self.tuned.slice_idle);
         }
     }
 

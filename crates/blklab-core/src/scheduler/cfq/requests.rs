@@ -22,14 +22,6 @@ impl Cfq {
         Some(if better { first } else { second })
     }
 
-    /// What goes after `id`, which waits there too (`cfq_find_next_rq`).
-    fn next_after(&self, queue: QueueId, id: RequestId) -> Option<RequestId> {
-        let sorted = &self.queues[queue].sorted;
-        let at = self.slots[id.index()].sector;
-        let (below, above) = sorted.beside(at, id);
-        self.choose(above, below, at)
-    }
-
     /// The request, which lies at `sector`, waits in its queue (`cfq_add_rq_rb`).
     pub(super) fn sort_in(&mut self, id: RequestId, sector: Sector) {
         let slot = &mut self.slots[id.index()];
@@ -60,16 +52,16 @@ impl Cfq {
 
     /// The request, which waits, leaves its queue (`cfq_remove_request`).
     pub(super) fn remove(&mut self, id: RequestId) {
-        let q = self.slots[id.index()].queue;
-        if self.queues[q].next == Some(id) {
-            self.queues[q].next = self.next_after(q, id);
-        }
-        let sector = self.slots[id.index()].sector;
+        let Slot { queue: q, sector, .. } = self.slots[id.index()];
         let queue = &mut self.queues[q];
         self.links.remove(&mut queue.fifo, id);
-        queue.sorted.remove(sector, id);
+        let (below, above) = queue.sorted.remove(sector, id);
+        if queue.next == Some(id) {
+            // `cfq_find_next_rq`
+            self.queues[q].next = self.choose(above, below, sector);
+        }
         // It stays among the busy ones until its turn is over.
-        if queue.is_empty() {
+        if self.queues[q].is_empty() {
             self.forget_position(q);
         }
         self.merges.remove(id);
@@ -79,7 +71,8 @@ impl Cfq {
     /// It goes to the disk (`cfq_dispatch_insert`).
     pub(super) fn send(&mut self, id: RequestId, sectors: u32) {
         let q = self.slots[id.index()].queue;
-        self.queues[q].next = self.next_after(q, id);
+        // What follows is chosen by where this one lies, also if it had not been next.
+        self.queues[q].next = Some(id);
         self.remove(id);
         let queue = &mut self.queues[q];
         queue.dispatched += 1;
@@ -91,10 +84,10 @@ impl Cfq {
     /// The oldest request if it has expired and nobody has looked in this slice
     /// (`cfq_check_fifo`).
     pub(super) fn expired(&mut self, q: QueueId) -> Option<RequestId> {
-        let flags = &mut self.queues[q].flags;
-        if std::mem::replace(&mut flags.fifo_checked, true) {
+        let queue = &mut self.queues[q];
+        if std::mem::replace(&mut queue.flags.fifo_checked, true) {
             return None;
         }
-        self.queues[q].fifo.first().filter(|oldest| self.slots[oldest.index()].expires <= self.now)
+        queue.fifo.first().filter(|oldest| self.slots[oldest.index()].expires <= self.now)
     }
 }

@@ -1,7 +1,7 @@
 //! Whose turn it is, and whether it may send one more request.
 
 use super::Cfq;
-use super::state::{Class, Kind, QueueId, tree_of};
+use super::state::{Class, Kind, ProcessQueue, QueueId, tree_of};
 use crate::request::{RequestId, RequestSlab};
 use crate::scheduler::journal::{Decision, EndReason};
 
@@ -154,8 +154,7 @@ impl Cfq {
 
     /// Its slice will be over before the requests that the disk has are
     /// (`cfq_slice_used_soon`).
-    fn slice_used_soon(&self, q: QueueId) -> bool {
-        let queue = &self.queues[q];
+    fn slice_used_soon(&self, queue: &ProcessQueue) -> bool {
         let needed = self.tuned.slice_idle.wrapping_mul(queue.dispatched.into());
         queue.flags.slice_new || self.now.saturating_add(needed as i64) > queue.slice_end
     }
@@ -176,7 +175,7 @@ impl Cfq {
         if queue.dispatched >= most {
             // The only synchronous one would preempt the others anyway.
             let alone = self.busy == 1 || queue.sync && self.busy_sync == 1;
-            if idle_class || !alone && self.slice_used_soon(q) {
+            if idle_class || !alone && self.slice_used_soon(queue) {
                 return false;
             }
             most = if alone { u32::MAX } else { self.tuned.quantum };

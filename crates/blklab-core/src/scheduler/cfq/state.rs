@@ -61,7 +61,6 @@ pub(super) struct ThinkTime {
     pub last_end: Instant,
     total: u64,
     samples: u64,
-    pub mean: u64,
 }
 
 impl ThinkTime {
@@ -70,16 +69,18 @@ impl ThinkTime {
         let elapsed = ((now - self.last_end) as u64).min(2 * idle);
         self.samples = (7 * self.samples + 256) / 8;
         self.total = self.total.wrapping_mul(7).wrapping_add(elapsed.wrapping_mul(256)) / 8;
-        self.mean = (self.total + 128) / self.samples;
     }
 
     pub fn is_known(&self) -> bool {
         self.samples > 80
     }
 
-    /// It is not worth idling so long (`cfq_io_thinktime_big`).
-    pub fn is_longer(&self, idle: u64) -> bool {
-        self.is_known() && self.mean > idle
+    /// It is known, and its mean, `total / samples` rounded, is longer than `span`: not worth
+    /// idling so long (`cfq_io_thinktime_big`). Asked for less often than there are samples, and
+    /// worked out without a division.
+    #[inline]
+    pub fn is_longer(&self, span: u64) -> bool {
+        self.is_known() && self.total + 128 >= span.saturating_add(1).saturating_mul(self.samples)
     }
 }
 
