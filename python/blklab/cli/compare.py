@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from blklab.cli import complete
-from blklab.cli.keeping import Resume, StoreName
+from blklab.cli.keeping import NoKeep, Resume, StoreName
 from blklab.cli.models import TARGET_HELP
 from blklab.cli.rigs import (
     CacheState,
@@ -103,6 +103,7 @@ def compare(
         typer.Option("--json", help="Print rankings and verdicts as JSON on stdout, nothing else."),
     ] = False,
     store: StoreName = None,
+    no_keep: NoKeep = False,
     resume: Resume = False,
 ) -> None:
     """Run every scheduler on every disk under every load, and say which suits best."""
@@ -142,7 +143,9 @@ def compare(
             () if scheduler else defaults.left_out(disks, usual),
         )
         out_text = str(out.absolute())
-        work = keeping.new(store, setup, place, place_told, objective, out_text, budget)
+        work = keeping.new(
+            store, setup, place, place_told, objective, out_text, budget, no_keep=no_keep
+        )
     with keeping.telling(work.keeper, "compare"):
         results = _measured(work, jobs, objective)
     _show(results, objective, out, work.keeper, as_json)

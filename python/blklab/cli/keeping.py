@@ -32,7 +32,9 @@ StoreName = Annotated[
         "$BLKLAB_STORE, else blklab/results.db in your data directory]",
     ),
 ]
-NoKeep = Annotated[bool, typer.Option("--no-keep", help="Do not keep the result.")]
+NoKeep = Annotated[
+    bool, typer.Option("--no-keep", help="Do not put results into the store of: blklab results.")
+]
 Resume = Annotated[
     bool,
     typer.Option("--resume", help="Go on with what was killed: ID, or what was begun last."),
@@ -54,6 +56,8 @@ def check_resume(context: typer.Context, resume: bool, argument: str) -> None:
     """InputError if something is said that a comparison that goes on cannot be told."""
     told = [name for name in context.params if is_told(context, name)]
     if resume:
+        if "no_keep" in told:
+            raise InputError("--no-keep: --resume goes on with what is kept, and keeps the rest")
         for name in told:
             if name not in (*_GO_WITH_RESUME, argument):
                 raise InputError(
@@ -134,12 +138,15 @@ def new(
     objective: str,
     out: str,
     budget: str | None = None,
+    *,
+    no_keep: bool = False,
 ) -> Work:
     """A comparison to begin with; `budget` if it is repeated within one. InputError if a disk, a
     load or a scheduler is wrong."""
     from blklab.cli import console
     from blklab.compare.describe import describe
     from blklab.compare.plan import plan
+    from blklab.store.keep import Nowhere
     from blklab.store.request import Request, fingerprints
 
     described = describe(setup, place)
@@ -149,6 +156,8 @@ def new(
     request = Request(setup, place.name, told, objective, out, fingerprints(setup), budget or "")
     if budget:
         described["stopping"] = {"text": f"not at its end; the budget was {budget}"}
+    if no_keep:
+        return Work(request, described, place, Nowhere(""))
     kept = opened(store, place.name)
     return Work(request, described, place, begin(kept, described, request, len(plan(setup))))
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from blklab.cli import complete
-from blklab.cli.keeping import Resume, StoreName
+from blklab.cli.keeping import NoKeep, Resume, StoreName
 from blklab.cli.rigs import (
     CacheState,
     NoPrecondition,
@@ -79,6 +79,7 @@ def run(
         typer.Option("--json", help="Print what came out as JSON on stdout, nothing else."),
     ] = False,
     store: StoreName = None,
+    no_keep: NoKeep = False,
     resume: Resume = False,
 ) -> None:
     """Run a study and set what was published beside what is measured."""
@@ -105,7 +106,10 @@ def run(
         check_directory(directory)
         told = options(None, None, cache, write_device, overwrite, trace_latency, no_precondition)
         parts = _ready(chosen, plan(chosen, Asked(rig, repeats, seed, disk, told)))
-        keepers = keeping.begin_study(store, chosen, parts, str(directory.absolute()))
+        if no_keep:
+            keepers = {}
+        else:
+            keepers = keeping.begin_study(store, chosen, parts, str(directory.absolute()))
     runs = count(part.planned for part in parts) - sum(len(k.kept) for k in keepers.values())
     there = sum(part.rig is not None for part in parts)
     what = f"{there} of {len(parts)} parts of {chosen.name}"
