@@ -236,16 +236,18 @@ def test_another_file_behind_a_loop_device_has_the_same_queue_which_is_put_back(
 ) -> None:
     told: list[str] = []
     loop_device.require()
-    with contextlib.ExitStack() as stack:
-        name = stack.enter_context(loop_device.attached(tmp_path))
+    with loop_device.attached(tmp_path) as name:
+        node, other = f"/dev/{name}", tmp_path / "other.img"
+        other.write_bytes(bytes(1 << 20))
         device, before = queue.named(name), queue.named(name).settings()
         with borrowing([device], journal, signals, told) as borrowed:
             borrowed.use("kyber", {})
-            stack.close()
+            loop_device.losetup("--detach", node)
+            loop_device.losetup(node, str(other))
             with pytest.raises(queue.GoneError):
                 borrowed.use("bfq", {})
-    assert (told, journal.keys()) == ([], [])
-    assert queue.named(name).settings() == before
+        assert (told, journal.keys()) == ([], [])
+        assert queue.named(name).settings() == before
 
 
 def test_a_disk_that_goes_meanwhile_is_one_line_and_one_that_comes_is_left_alone(
