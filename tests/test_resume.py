@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from blklab.errors import InputError
 from blklab.store import database, owner, place, read, schema
 from blklab.store.opening import open_store
 from tests.real_postgres import new_database
@@ -375,3 +376,18 @@ def test_interrupted_without_being_kept_nobody_is_told_how_to_go_on(
         code, text = failing(capfd, monkeypatch, *command, "--jobs", "1", "--no-keep")
         assert code == 130
         assert text.endswith("\nblklab: interrupted; nothing was written\n")
+
+
+@pytest.mark.parametrize("command", [TINY, ("run", "tiny.toml")])
+def test_what_is_refused_before_its_first_run_is_not_kept(
+    command: tuple[str, ...], capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> object:
+        raise InputError("/mnt has no room")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("blklab.rigs.modelled.ModelledDisks.prepared", refuse)
+        code, text = failing(capfd, patched, *command)
+    assert code == 2 and text.splitlines()[-1] == "blklab: /mnt has no room"
+    assert "kept" not in text
+    assert json.loads(run("results", "--json").stdout)["comparisons"] == []

@@ -146,27 +146,33 @@ def compare(
         work = keeping.new(
             store, setup, place, place_told, objective, out_text, budget, no_keep=no_keep
         )
-    with keeping.telling(work.keeper, "compare"):
-        results = _measured(work, jobs, objective)
-    _show(results, objective, out, work.keeper, as_json)
+    keepers = [work.keeper] if work.keeper else []
+    with keeping.telling(keepers, "compare"):
+        results = _measured(work, jobs, objective, keepers)
+    [keeper] = keepers
+    _show(results, objective, out, keeper, as_json)
 
 
-def _measured(work: Work, jobs: int, objective: str) -> Results:
-    from blklab.cli import console
+def _measured(work: Work, jobs: int, objective: str, keepers: list[Keeper]) -> Results:
+    """The results; `keepers` has the one that keeps them as soon as there is something to keep."""
+    from blklab.cli import console, keeping
     from blklab.cli.progress import progress
     from blklab.compare import budget as budgets
     from blklab.compare.carry_out import carry_out
     from blklab.compare.plan import plan
     from blklab.compare.store import Results
 
-    setup, rig, keeper, budget = work.request.setup, work.rig, work.keeper, work.request.budget
+    setup, rig, budget = work.request.setup, work.rig, work.request.budget
+    kept = work.keeper.kept if work.keeper else {}
     repeated = budgets.blocks(setup) if budget else None
     runs = repeated[0] if repeated else plan(setup)
-    left = [planned for number, planned in enumerate(runs) if number not in keeper.kept]
+    left = [planned for number, planned in enumerate(runs) if number not in kept]
     with rig.prepared([planned.experiment for planned in left], console.print_note):
+        keeper = keeping.begin(work)
+        keepers[:] = [keeper]
         if budget:
             console.print_note(f"repeated until the answer is known, for {budget} at most")
-        if budget or rig.name == "live":
+        if len(setup.schedulers) > 1 and (budget or rig.name == "live"):
             count = None if budget else setup.repeats
             told = budgets.outlook(count, len(setup.schedulers), anytime=bool(budget))
             console.print_note(told)
@@ -189,7 +195,7 @@ def _show(results: Results, objective: str, out: Path, keeper: Keeper, as_json: 
 
     answers = analyse(results.runs, objective, anytime=results.anytime)
     page = out / "report.html"
-    with keeping.written(keeper, "compare"):
+    with keeping.written([keeper], "compare"):
         texts = {
             out / "results.json": store.to_text(results),
             page: pages.render(results, answers),
