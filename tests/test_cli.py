@@ -342,3 +342,23 @@ def test_a_home_that_may_not_be_read_hides_nothing_that_ships(tmp_path: Path) ->
     if "Permission denied" in done.stderr and "blklab" not in done.stderr:
         pytest.skip("nobody may not read this checkout")
     assert "wd10ezrx" in done.stdout, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        (("results", "show"), "(try 'blklab results show --help')"),
+        (("results", "shw"), "(try 'blklab results --help')"),
+        (("compare", "--repeats", "0"), "(try 'blklab compare --help')"),
+        (("comprae",), "(try 'blklab --help')"),
+    ],
+)
+def test_wrong_use_points_to_the_help_of_that_command(
+    arguments: tuple[str, ...],
+    hint: str,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    code, text = failing(capfd, monkeypatch, *arguments)
+    assert (code, text.count("\n")) == (2, 1)
+    assert text.endswith(f"{hint}\n")

@@ -37,6 +37,8 @@ def find(what: str, roots: Roots = HERE) -> Target:
             f"{shown(what)}: expected a directory, where a test file is made, or a device; "
             "found a file"
         )
+    if "/" in what and not path.exists() and not path.is_relative_to(HERE.dev):
+        raise InputError(f"{shown(what)}: no such directory")
     name = device_name(what, roots)
     node = roots.dev / name.replace("!", "/")
     return Target(node, name, _scheduled([name], every, roots))
