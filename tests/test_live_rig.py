@@ -308,13 +308,16 @@ def test_a_killed_comparison_goes_on_where_it_was(
     assert ([path.name for path in mounted.iterdir()], journal.keys()) == (["lost+found"], [])
 
 
+_NO_ROOM = "the files need 60 MiB, {} has room for [0-9.]+ MiB; smaller ones: [a-z]+:size="
+
+
 def test_what_needs_more_room_than_there_is_is_refused_before_anything_is_written(
     mounted: Path, journal: Journal
 ) -> None:
     place = LiveRig()
     one = experiment(place, mounted, READS.replace("size=4m", "size=60m"))
     with (
-        pytest.raises(InputError, match=rf"the files need 62914560 bytes, {mounted} has room for"),
+        pytest.raises(InputError, match=_NO_ROOM.format(mounted)),
         place.prepared([one], print),
     ):
         pass

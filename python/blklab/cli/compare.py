@@ -111,6 +111,7 @@ def compare(
     from blklab.cli import keeping
     from blklab.compare import budget as budgets
     from blklab.compare.plan import Setup
+    from blklab.errors import InputError
     from blklab.files import check_directory
     from blklab.rigs import rig as rig_of
 
@@ -118,6 +119,8 @@ def compare(
     checked_objective(objective)
     if budget is not None:
         budgets.seconds(budget)
+        if keeping.is_told(context, "repeats"):
+            raise InputError("--repeats: not with --budget, which decides how many there are")
     if resume:
         work = keeping.resumed(store, number)
         told = {name for name in ("out", "objective") if keeping.is_told(context, name)}
@@ -161,6 +164,7 @@ def _measured(work: Work, jobs: int, objective: str, keepers: list[Keeper]) -> R
     from blklab.compare.carry_out import carry_out
     from blklab.compare.plan import plan
     from blklab.compare.store import Results
+    from blklab.units import duration_text
 
     setup, rig, budget = work.request.setup, work.rig, work.request.budget
     kept = work.keeper.kept if work.keeper else {}
@@ -171,7 +175,8 @@ def _measured(work: Work, jobs: int, objective: str, keepers: list[Keeper]) -> R
         keeper = keeping.begin(work)
         keepers[:] = [keeper]
         if budget:
-            console.print_note(f"repeated until the answer is known, for {budget} at most")
+            limit = duration_text(budgets.seconds(budget) * 1e9)
+            console.print_note(f"repeated until the answer is known, for {limit} at most")
         if len(setup.schedulers) > 1 and (budget or rig.name == "live"):
             count = None if budget else setup.repeats
             told = budgets.outlook(count, len(setup.schedulers), anytime=bool(budget))

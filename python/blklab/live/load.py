@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,6 +26,7 @@ where there is no room."""
 _JOB, _OUTPUT = "job.fio", "fio.json"
 # fio's own words of what is wrong stand behind them.
 _FIO = "fio: "
+_TOO_LARGE = re.compile(r"the files need (\d+) bytes, the disk has (\d+)")
 
 
 Files: TypeAlias = list[tuple[Path, int, int]]
@@ -70,8 +72,7 @@ class Load:
                 experiment.seed,
             )
         except ValueError as error:
-            text = str(error).replace("the disk has", f"{shown(str(target.path))} has room for")
-            raise InputError(text) from error
+            raise InputError(_with_place(str(error), entry.name, target)) from error
         return cls(job, json.loads(job.describe()), target)
 
     @property
@@ -191,3 +192,15 @@ def _device_bytes(path: Path) -> int:
         return os.lseek(handle, 0, os.SEEK_END)
     finally:
         os.close(handle)
+
+
+def _with_place(text: str, name: str, target: Target) -> str:
+    """What the core says of a job that is too large for the disk, for a place in real life."""
+
+    def said(found: re.Match[str]) -> str:
+        need, room = (size_text(int(number)) for number in found.groups())
+        smaller = f"smaller ones: {name.partition(':')[0]}:size=..."
+        place = shown(str(target.path))
+        return f"the files need {need}, {place} has room for {room}; {smaller}"
+
+    return _TOO_LARGE.sub(said, text)
