@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from blklab import _core
+from blklab.as_root import or_as_root
 from blklab.devices.text import shown
 from blklab.errors import InputError, RunError
 from blklab.live.files import LaidFiles, room_bytes
@@ -186,7 +187,7 @@ def _device_bytes(path: Path) -> int:
     try:
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError as error:
-        sudo = "; type sudo in front" if isinstance(error, PermissionError) else ""
+        sudo = or_as_root() if isinstance(error, PermissionError) else ""
         raise InputError(f"{shown(str(path))}: {error.strerror}{sudo}") from error
     try:
         return os.lseek(handle, 0, os.SEEK_END)

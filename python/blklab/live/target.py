@@ -29,6 +29,8 @@ class Target:
 
 def find(what: str, roots: Roots = HERE) -> Target:
     """The directory or the device called so. InputError if it is neither, or no disk is below."""
+    if not what:
+        raise InputError("expected a directory or a device, found an empty name")
     path, every = Path(what), mounts.mounts(roots)
     if path.is_dir():
         return Target(path, None, _scheduled(_under(path, every, roots), every, roots))
