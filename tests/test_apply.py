@@ -218,6 +218,9 @@ def test_the_commands_from_apply_to_undo(
     assert text.count("undone: ") == 2
     assert loop.read("scheduler") == "none"
     assert loop.read("read_ahead_kb") == "128"
+    for words in (("undo",), ("undo", "--all")):
+        refused = CliRunner().invoke(app, words)
+        assert str(refused.exception) == "nothing is applied; there is nothing to undo"
     rule.place(roots).write_text("# left\n")
     code, text = run("status")
     assert code == 1
