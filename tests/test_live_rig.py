@@ -117,6 +117,8 @@ def test_a_single_run_is_kept_with_what_fio_wrote_and_the_state_of_the_disk(
     told = ["fio", str(tmp_path / "job.fio"), "--rig", "live", "--disk", str(mounted)]
     done = CliRunner().invoke(app, [*told, "--scheduler", "kyber"], catch_exceptions=False)
     assert done.exit_code == 0
+    # Not virtual time's.
+    assert f" {time.localtime().tm_year}\n" in done.stdout and " 1970\n" not in done.stdout
     kept = read.comparison(open_store(locate()), 1, raw=True)
     [one] = kept.runs
     ios = json.loads(one.raw["fio.json"])["jobs"][0]["read"]["total_ios"]
