@@ -27,8 +27,10 @@ from blklab.devices import queue
 from blklab.errors import InputError, RunError
 from blklab.live import danger, load, outlook, program, surroundings
 from blklab.live import target as targets
+from blklab.live.borrowed import borrowing
 from blklab.live.counters import Counters
 from blklab.live.journal import Journal
+from blklab.live.signals import Signals
 from blklab.rigs import Experiment, rig
 from blklab.rigs.live import LiveRig
 from blklab.store import read
@@ -308,6 +310,31 @@ def test_a_killed_comparison_goes_on_where_it_was(
     ]  # fmt: skip
     assert disk.settings() == before
     assert ([path.name for path in mounted.iterdir()], journal.keys()) == (["lost+found"], [])
+
+
+def test_a_disk_is_described_as_it_was_before_a_run_that_was_killed(
+    mounted: Path, journal: Journal
+) -> None:
+    place, disk = LiveRig(), disk_of(mounted)
+    one = experiment(place, mounted, READS)
+    before = place.describe_disk(one.disk)
+    child = os.fork()
+    if child == 0:
+        # Whatever happens, pytest is not to go on twice.
+        try:
+            with borrowing([disk], journal, Signals(), []) as borrowed:
+                borrowed.use("bfq", {})
+                os.kill(os.getpid(), signal.SIGKILL)
+        finally:
+            os._exit(1)
+    os.waitpid(child, 0)
+    assert disk.read("scheduler") == "bfq"
+    assert place.describe_disk(one.disk) == before
+    told: list[str] = []
+    with place.prepared([one], told.append):
+        pass
+    [line] = [line for line in told if "put back to none" in line]
+    assert line.startswith(f"{disk.name}: ")
 
 
 _NO_ROOM = "the files need 60 MiB, {} has room for [0-9.]+ MiB; smaller ones: [a-z]+:size="
