@@ -1,5 +1,6 @@
 # Everything that README promises. No target installs anything outside this checkout, but
-# `make test` as root, which installs the Debian packages that some tests need.
+# `make test` as root, which installs the Debian packages that some tests need. Go, where it is
+# installed, keeps what it downloads in its own caches.
 
 PYTHON ?= python3
 VENV := .venv
@@ -11,6 +12,10 @@ PROGRAM_DIR := python/blklab/bin
 # Real fio as the reference for job files and output; Chromium, driven by its driver, to look at the report; PostgreSQL
 # as a store; programs that are workloads; a virtual machine; the rest builds a kernel. The command, and the package where that is called otherwise.
 TEST_PACKAGES := fio blkparse:blktrace chromium chromedriver:chromium-driver pg_ctlcluster:postgresql hdparm dbench sysbench mariadbd:mariadb-server-core mariadb:mariadb-client-core qemu-system-x86_64:qemu-system-x86 busybox:busybox-static cpio depmod:kmod udevadm:udev gcc make flex bison bc patch xz:xz-utils
+
+# A client of TPC-C, which Debian does not have; its version and sums are in its module here.
+GO_TPC := tests/tools/go-tpc
+GO_TPC_SKIPPED := not built: the tests of TPC-C will be skipped
 
 # Merges what an instrumented core has counted; comes with the compiler, on request.
 PROFDATA = $(wildcard $(shell rustc --print sysroot)/lib/rustlib/*/bin/llvm-profdata)
@@ -73,8 +78,17 @@ check: $(VENV)/.dev  ## Formatting, lints, types
 test-rust:  ## The Rust tests
 	cargo test --quiet
 
-test-python: $(VENV)/.dev  ## The Python tests
+test-python: $(VENV)/.dev $(BIN)/go-tpc  ## The Python tests
 	$(BIN)/pytest
+
+# Of the Go that is there, without C; if it cannot be built, that is tried again the next time.
+$(BIN)/go-tpc: $(GO_TPC)/go.mod $(GO_TPC)/go.sum | $(VENV)/.created
+	@if ! command -v go >/dev/null; then echo "go-tpc $(GO_TPC_SKIPPED); it needs Go 1.21: https://go.dev/dl"; \
+	else \
+	  cd $(GO_TPC) && GOTOOLCHAIN=local CGO_ENABLED=0 timeout 600 \
+	    go build -mod=readonly -buildvcs=false -o $(CURDIR)/$@ github.com/pingcap/go-tpc/cmd/go-tpc \
+	    || echo "go-tpc $(GO_TPC_SKIPPED)"; \
+	fi
 
 docs: $(VENV)/.dev  ## The documentation, links checked, in site/
 	@# Not --quiet: what is not printed is not counted by --strict.

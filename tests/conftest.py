@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from collections.abc import Iterator
@@ -23,9 +24,11 @@ def pytest_configure(config: pytest.Config) -> None:
     """A first build of a kernel takes minutes, and says so.
 
     What a shell starts in the background ignores Ctrl-C, and so would all that tests start.
+    Programs that `make test` builds lie beside Python; those of the machine come first.
     """
     signal.signal(signal.SIGINT, signal.default_int_handler)
     real_kernel.let_it_tell(config)
+    os.environ["PATH"] += f":{Path(sys.executable).parent}"
 
 
 @pytest.fixture(autouse=True)

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
 import pytest
 
 SIZE_BYTES = 16 << 20
+_LOOP_CTL_ADD, _LOOP_CTL_REMOVE = 0x4C80, 0x4C81
+"""Of linux/loop.h."""
+_OWN_NUMBERS = range(200, 1000)
+"""Above what a machine has of its own: the kernel gives away the lowest that is free."""
 
 
 def missing() -> str:
@@ -33,17 +39,43 @@ def require() -> None:
 
 @contextlib.contextmanager
 def attached(directory: Path, size_bytes: int = SIZE_BYTES) -> Iterator[str]:
-    """The name of a loop device over a new sparse file in `directory`."""
+    """The name of a loop device over a new sparse file in `directory`.
+
+    Its number is the test's own: a test may detach the file and attach another one, and whoever
+    asks the kernel for a free device meanwhile is given a lower one. What others have set is not
+    set there either.
+    """
     file = directory / "loop.img"
     with file.open("wb") as made:
         made.truncate(size_bytes)
-    node = losetup("--find", "--show", str(file))
+    with _own_number() as number:
+        node = f"/dev/loop{number}"
+        losetup(node, str(file))
+        try:
+            yield Path(node).name
+        finally:
+            losetup("--detach", node)
+
+
+@contextlib.contextmanager
+def _own_number() -> Iterator[int]:
+    """Of a new loop device that goes at the end."""
+    with Path("/dev/loop-control").open("rb") as control:
+        number = next(number for number in _OWN_NUMBERS if _is_added(control, number))
+        try:
+            yield number
+        finally:
+            # Who looks at every disk may have it open just now; it stays then, with no file.
+            with contextlib.suppress(OSError):
+                fcntl.ioctl(control, _LOOP_CTL_REMOVE, number)
+
+
+def _is_added(control: IO[bytes], number: int) -> bool:
     try:
-        # Settings outlive the file behind it: a test that was killed may have left another one.
-        (Path("/sys/block") / Path(node).name / "queue/scheduler").write_text("none")
-        yield Path(node).name
-    finally:
-        losetup("--detach", node)
+        fcntl.ioctl(control, _LOOP_CTL_ADD, number)
+    except FileExistsError:
+        return False
+    return True
 
 
 @contextlib.contextmanager

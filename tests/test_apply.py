@@ -136,7 +136,7 @@ def test_a_disk_that_came_back_under_another_name_is_found(
     apply(loop, "bfq", roots, programs)
     loop_device.losetup("--detach", f"/dev/{loop.name}")
     queue.named(loop.name).write("scheduler", "none")
-    # The first loop device that is free is the one just left; another takes it.
+    # Another takes its place.
     (file.parent / "other.img").write_bytes(bytes(1 << 20))
     loop_device.losetup(f"/dev/{loop.name}", str(file.parent / "other.img"))
     other = Path(loop_device.losetup("--find", "--show", str(file))).name
@@ -218,6 +218,9 @@ def test_the_commands_from_apply_to_undo(
     assert text.count("undone: ") == 2
     assert loop.read("scheduler") == "none"
     assert loop.read("read_ahead_kb") == "128"
+    for words in (("undo",), ("undo", "--all")):
+        refused = CliRunner().invoke(app, words)
+        assert str(refused.exception) == "nothing is applied; there is nothing to undo"
     rule.place(roots).write_text("# left\n")
     code, text = run("status")
     assert code == 1

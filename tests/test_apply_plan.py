@@ -65,6 +65,26 @@ def test_a_disk_is_told_from_others_by_what_the_kernel_calls_it(machine: Machine
     assert [disk.name for disk in kind.disks] == ["sda", "sdb"]
 
 
+@pytest.mark.parametrize("when", ["before it is found", "while it is read"])
+def test_another_disk_of_the_kind_that_goes_meanwhile_is_left_out(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    for number, name in enumerate(("sda", "sdb", "sdc")):
+        sata(machine, name, number)
+    asked, of_one = "sda" if when == "before it is found" else "sdb", keys.of_one
+
+    def pulled_out(disk: queue.Queue, where: roots.Roots) -> str:
+        told = of_one(disk, where)
+        if disk.name == asked:
+            (machine.top / "sys/block/sdb").unlink()
+        return told
+
+    monkeypatch.setattr(keys, "of_one", pulled_out)
+    made = planned(machine, "sda", "bfq", of="kind")
+    assert [disk.name for disk in made.disks] == ["sda", "sdc"]
+    assert [disk.name for disk in made.entry.disks] == list(made.rivals) == ["sda", "sdc"]
+
+
 def test_a_disk_that_is_called_otherwise_now_is_not_missing(machine: Machine) -> None:
     sata(machine, "sda", 0, wwid="naa.5000")
     entry = planned(machine, "sda", "mq-deadline").entry

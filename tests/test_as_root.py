@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 
 import pytest
 
-from blklab.as_root import as_root
+from blklab.as_root import as_root, or_as_root
 
 
 def test_the_same_command_is_typed_wherever_sudo_looks_for_programs(
@@ -26,3 +27,11 @@ def test_a_module_is_run_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_it_is_one_line_and_moves_no_cursor(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["/x/blklab", "apply", "a\nb\x1b[2J"])
     assert as_root() == r"sudo /x/blklab apply 'a\nb\x1b[2J'"
+
+
+def test_root_is_not_told_to_be_root(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["/x/blklab", "fio"])
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    assert or_as_root() == ""
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert or_as_root() == "; type: sudo /x/blklab fio"

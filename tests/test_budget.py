@@ -20,6 +20,7 @@ from blklab.result import Result
 from blklab.rigs import Experiment
 from blklab.store.keep import Nowhere
 from tests import plausible
+from tests.test_cli import failing
 from tests.test_comparison import Plausible, setup
 
 
@@ -135,6 +136,7 @@ def test_what_is_no_time_is_one_line(text: str) -> None:
 def test_the_command_says_what_will_show_and_why_it_stopped(fake: Path) -> None:
     words = ["compare", "--budget", "30s", "--workload", "randread", "--disk", "950pro-256gb"]
     done = CliRunner().invoke(app, words, catch_exceptions=False)
+    assert "repeated until the answer is known, for 30 s at most\n" in done.stderr
     assert "10 repeats show a difference of 5.2 % if" in done.stderr
     assert "Stopped: " in done.stdout and "the budget was 30 s." in done.stdout
     page = Path("reports/compare/report.html").read_text()
@@ -150,3 +152,11 @@ def test_the_command_says_what_will_show_and_why_it_stopped(fake: Path) -> None:
     again = CliRunner().invoke(app, ["report", "reports/compare"], catch_exceptions=False)
     assert again.exit_code == 0
     assert "a confidence sequence" in Path("reports/compare/report.html").read_text()
+
+
+def test_a_number_of_repeats_and_a_budget_contradict_each_other(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code, text = failing(capfd, monkeypatch, "compare", "--budget", "30s", "--repeats", "3")
+    assert code == 2
+    assert text == "blklab: --repeats: not with --budget, which decides how many there are\n"

@@ -17,6 +17,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from blklab.cli import app, lazy, main
+from blklab.rigs.modelled import ModelledDisks
 
 _ESCAPE = "\x1b"
 
@@ -342,3 +343,36 @@ def test_a_home_that_may_not_be_read_hides_nothing_that_ships(tmp_path: Path) ->
     if "Permission denied" in done.stderr and "blklab" not in done.stderr:
         pytest.skip("nobody may not read this checkout")
     assert "wd10ezrx" in done.stdout, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        (("results", "show"), "(try 'blklab results show --help')"),
+        (("results", "shw"), "(try 'blklab results --help')"),
+        (("compare", "--repeats", "0"), "(try 'blklab compare --help')"),
+        (("comprae",), "(try 'blklab --help')"),
+    ],
+)
+def test_wrong_use_points_to_the_help_of_that_command(
+    arguments: tuple[str, ...],
+    hint: str,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    code, text = failing(capfd, monkeypatch, *arguments)
+    assert (code, text.count("\n")) == (2, 1)
+    assert text.endswith(f"{hint}\n")
+
+
+def test_a_real_place_without_the_rig_for_it_says_which_rig(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for command in (("compare",), ("fio", "randread")):
+        code, text = failing(capfd, monkeypatch, *command, "--disk", str(tmp_path))
+        assert code == 2
+        assert text == f"blklab: --disk: {tmp_path} is no model; to measure it: --rig live\n"
+    # A model keeps its name beside a directory that is called the same.
+    (tmp_path / "950pro-256gb").mkdir()
+    assert ModelledDisks().find_disk("950pro-256gb").file.name == "950pro-256gb"

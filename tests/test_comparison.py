@@ -224,6 +224,17 @@ def test_a_load_without_io_is_not_measured() -> None:
     assert short(None) == "not measured"
 
 
+def test_a_note_is_told_once_with_the_schedulers_that_it_is_about() -> None:
+    runs = [
+        replace(one, notes=("busy", "hot") if one.scheduler == "none" else ("busy",))
+        for one in measured()
+    ]
+    schedulers = list(dict.fromkeys(one.scheduler for one in runs))
+    assert len(schedulers) > 1
+    notes = analyse(runs, "both").notes
+    assert sorted(notes) == sorted([f"{', '.join(schedulers)}: busy", "none: hot"])
+
+
 def test_words_say_who_wins_by_how_much_or_what_would_have_shown() -> None:
     clear = decide({"a": [150.0, 151.0, 149.0], "b": [100.0, 100.5, 99.0]})
     assert re.fullmatch(
@@ -234,8 +245,10 @@ def test_words_say_who_wins_by_how_much_or_what_would_have_shown() -> None:
     noisy = decide({"a": [1.0, 3.0, 2.0], "b": [2.0, 1.0, 3.0]})
     assert sentence(noisy, "both").startswith("not known (only a difference of ")
     assert short(noisy) == "not known"
+    wild = decide({"a": [1.0, 9e9, 2.0], "b": [2e9, 1.0, 3.0]})
+    assert "only a difference of more than 1000 times would have shown" in sentence(wild, "both")
     single = decide({"a": [1.0], "b": [2.0]})
-    assert "use more --repeats" in sentence(single, "both")
+    assert "use more --repeats or a longer --budget" in sentence(single, "both")
     pair = decide({"a": [9.0, 9.0], "b": [9.0, 9.0], "c": [3.0, 3.0]})
     assert sentence(pair, "both").endswith("; c is behind")
     assert short(pair) == "a or b"

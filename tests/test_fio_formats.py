@@ -6,6 +6,8 @@ import json
 import re
 import subprocess
 import sys
+import time
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -226,3 +228,24 @@ def test_fio_plot_draws_a_chart_from_our_json(tmp_path: Path, chart: list[str]) 
     done = subprocess.run(command, check=False, capture_output=True, timeout=120, cwd=tmp_path)
     assert picture.is_file(), done.stdout + done.stderr
     assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_run_in_real_time_ended_when_it_did_and_one_in_virtual_time_in_1970(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("TZ", "CET-1")
+    time.tzset()
+    try:
+        made = plausible.result(names=("a",))
+        ended_at = datetime(2026, 11, 22, 23, 36, 26, 500_000, UTC)
+        real = report(made, "sda", ended_at=ended_at)
+        head = json_format.document(real, bins=False)
+        assert head["time"] == "Mon Nov 23 00:36:26 2026"
+        assert head["timestamp_ms"] == head["timestamp"] * 1000 + 500
+        assert head["timestamp"] == int(ended_at.timestamp())
+        text = fio.render(real, ("normal",))
+        assert "err= 0: pid=1: Mon Nov 23 00:36:26 2026\n" in text
+        assert ": Thu Jan  1 00:00:" in fio.render(report(made, "hdd"), ("normal",))
+    finally:
+        monkeypatch.undo()
+        time.tzset()

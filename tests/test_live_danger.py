@@ -204,8 +204,12 @@ def test_what_is_neither_directory_nor_device_is_one_line(tmp_path: Path) -> Non
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match=r"expected a directory.* found a file"):
         target.find(str(tmp_path / "file"))
-    with pytest.raises(InputError, match="no such device"):
+    with pytest.raises(InputError, match=r"/none: no such directory$"):
         target.find(str(tmp_path / "none"))
+    with pytest.raises(InputError, match="/dev/nosuchdisk: no such device"):
+        target.find("/dev/nosuchdisk")
+    with pytest.raises(InputError, match="found an empty name"):
+        target.find("")
     with pytest.raises(InputError, match="no block device 'nosuchdisk'"):
         target.find("nosuchdisk")
     with pytest.raises(InputError, match="not a block device"):

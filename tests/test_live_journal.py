@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import random
 import shutil
@@ -235,16 +236,18 @@ def test_another_file_behind_a_loop_device_has_the_same_queue_which_is_put_back(
 ) -> None:
     told: list[str] = []
     loop_device.require()
-    with contextlib.ExitStack() as stack:
-        name = stack.enter_context(loop_device.attached(tmp_path))
+    with loop_device.attached(tmp_path) as name:
+        node, other = f"/dev/{name}", tmp_path / "other.img"
+        other.write_bytes(bytes(1 << 20))
         device, before = queue.named(name), queue.named(name).settings()
         with borrowing([device], journal, signals, told) as borrowed:
             borrowed.use("kyber", {})
-            stack.close()
+            loop_device.losetup("--detach", node)
+            loop_device.losetup(node, str(other))
             with pytest.raises(queue.GoneError):
                 borrowed.use("bfq", {})
-    assert (told, journal.keys()) == ([], [])
-    assert queue.named(name).settings() == before
+        assert (told, journal.keys()) == ([], [])
+        assert queue.named(name).settings() == before
 
 
 def test_a_disk_that_goes_meanwhile_is_one_line_and_one_that_comes_is_left_alone(
@@ -351,6 +354,64 @@ def test_test_files_of_a_killed_process_are_removed_and_nothing_else(
     (place / "thesis").unlink()
     assert left.restore(journal).done == [f"{place}: removed"]
     assert not place.exists()
+
+
+@pytest.mark.parametrize("call", ["fsync", "rename"])
+def test_killed_while_it_writes_the_record_down_nothing_stays_after_the_next_start(
+    loop: Queue, tmp_path: Path, journal: Journal, signals: Signals, call: str
+) -> None:
+    before = loop.settings()
+
+    def files_then_disk() -> None:
+        with files.laid_in(tmp_path, journal, Signals(), []):
+            _be_killed_at(call)
+            borrowing([loop], journal, Signals(), []).__enter__()
+
+    def only_files() -> None:
+        _be_killed_at(call)
+        files.laid_in(tmp_path, journal, Signals(), []).__enter__()
+
+    for what in (files_then_disk, only_files):
+        child = os.fork()
+        if child == 0:
+            # Whatever happens, pytest is not to go on twice.
+            try:
+                what()
+            finally:
+                os._exit(1)
+        assert os.WIFSIGNALED(os.waitpid(child, 0)[1])
+    kinds = [key.partition("-")[0] for key in journal.unfinished()]
+    assert (kinds, len(journal.keys())) == (["disk", files.KIND], 1)
+    found = left.restore(journal)
+    assert (found.problems, found.busy, loop.settings()) == ([], [], before)
+    # A lock of a disk is kept for the next.
+    assert [path.name for path in journal.directory.iterdir()] == [f"disk-{loop.name}.lock"]
+    with borrowing([loop], journal, signals, []):
+        assert journal.keys() == [f"disk-{loop.name}"]
+
+
+def test_a_journal_on_a_full_disk_is_one_line_and_nothing_of_it_stays(
+    loop: Queue, journal: Journal, signals: Signals, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with (
+        pytest.raises(InputError, match=r"no place for the journal .*: No space left on device"),
+        borrowing([loop], journal, signals, []),
+    ):
+        pass
+    assert (journal.keys(), journal.unfinished()) == ([], [])
+
+
+def _be_killed_at(call: str) -> None:
+    """This process, when it has written a record and it is not yet there."""
+
+    def die(*_: object) -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    setattr(*{"fsync": (os, "fsync"), "rename": (Path, "replace")}[call], die)
 
 
 def test_a_link_in_the_place_of_test_files_is_not_followed(

@@ -20,7 +20,7 @@ import pytest
 
 from blklab import programs, specs
 from blklab.errors import RunError
-from blklab.live.journal import Journal
+from blklab.live.journal import Journal, default_directory
 from blklab.programs import mariadb, sysbench_oltp, tpcc
 from blklab.programs import server as server_module
 from blklab.programs.place import Place
@@ -105,11 +105,13 @@ def test_sysbench_oltp_has_every_transaction_and_its_figure(mounted: Path) -> No
 
 def test_tpcc_has_go_tpcs_figure_of_all_five_transactions(mounted: Path) -> None:
     require("tpcc")
+    there = sorted(mounted.iterdir())
     result = ran(mounted, "tpcc:warehouses=1,threads=2,duration_s=3,buffer_pool_mib=16")
+    assert (sorted(mounted.iterdir()), Journal(default_directory()).keys()) == (there, [])
     text = result.raw["go-tpc.txt"].decode()
     assert result.figure is not None
     assert f"tpmC: {result.figure.value:.1f}, tpmTotal: " in text
-    assert result.figure.unit == "tpmC"
+    assert (result.figure.unit, result.figure.higher_is_better) == ("tpmC", True)
     kinds = set(re.findall(r"^\[Summary\] (\w+) - ", text, re.MULTILINE))
     assert (
         {"NEW_ORDER", "PAYMENT"}

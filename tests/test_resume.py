@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from blklab.errors import InputError
 from blklab.store import database, owner, place, read, schema
 from blklab.store.opening import open_store
 from tests.real_postgres import new_database
@@ -160,6 +161,8 @@ def test_what_has_run_to_its_end_is_only_written_again(here: Path) -> None:
         (["compare", "1"], "'1': not expected; a number goes with --resume"),
         (["compare", "--resume", "--seed", "3"], "--seed: --resume goes on with what was asked"),
         (["run", "--resume", "--rig", "sim"], "--rig: --resume goes on with what was asked then"),
+        (["compare", "--resume", "--no-keep"], "--no-keep: --resume goes on with what is kept"),
+        (["run", "--resume", "--no-keep"], "--no-keep: --resume goes on with what is kept"),
         (["run", "--resume", "1"], "1 goes on with: blklab compare --resume 1"),
         (["run"], "which study? See: blklab studies"),
         (["compare", "--resume", "--store", "absent.db"], "absent.db: no store there yet"),
@@ -344,3 +347,47 @@ def test_a_study_is_a_comparison_for_each_part_and_its_report_is_made_again(here
     assert run("run", "--resume", "1").exit_code == 0
     assert (here / "reports/tiny/one/results.json").read_bytes() == before
     assert (here / "reports/tiny/report.html").exists()
+
+
+@pytest.mark.parametrize(
+    ("command", "results"), [(TINY, "compare"), (("run", "tiny.toml"), "tiny/two")]
+)
+def test_what_is_not_to_be_kept_has_the_same_results_and_nothing_in_the_store(
+    command: tuple[str, ...], results: str, here: Path, own_store: Path
+) -> None:
+    done = run(*command, "--no-keep", "--json")
+    assert done.exit_code == 0 and "kept" not in done.stderr
+    assert json.loads(done.stdout)["kept"] in (None, {})
+    assert list(own_store.parent.iterdir()) == []
+    file = here / "reports" / results / "results.json"
+    before = file.read_bytes()
+    assert "kept as 1" in run(*command).stderr
+    assert file.read_bytes() == before
+
+
+def test_interrupted_without_being_kept_nobody_is_told_how_to_go_on(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: object) -> object:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("blklab.rigs.sim.SimRig.run", interrupt)
+    for command in (TINY, ("run", "tiny.toml")):
+        code, text = failing(capfd, monkeypatch, *command, "--jobs", "1", "--no-keep")
+        assert code == 130
+        assert text.endswith("\nblklab: interrupted; nothing was written\n")
+
+
+@pytest.mark.parametrize("command", [TINY, ("run", "tiny.toml")])
+def test_what_is_refused_before_its_first_run_is_not_kept(
+    command: tuple[str, ...], capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> object:
+        raise InputError("/mnt has no room")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("blklab.rigs.modelled.ModelledDisks.prepared", refuse)
+        code, text = failing(capfd, patched, *command)
+    assert code == 2 and text.splitlines()[-1] == "blklab: /mnt has no room"
+    assert "kept" not in text
+    assert json.loads(run("results", "--json").stdout)["comparisons"] == []

@@ -16,7 +16,7 @@ import pytest
 
 from blklab.cli import main
 from blklab.errors import RunError
-from blklab.store import importing, place, read, waiting
+from blklab.store import importing, packing, place, read, waiting
 from blklab.store.database import open_database
 from blklab.store.opening import open_store
 from tests.test_cli import failing, run
@@ -125,20 +125,44 @@ def test_who_opens_the_store_together_takes_each_run_in_once() -> None:
     assert len(read.listed(store)) == count
 
 
-def test_what_no_longer_can_be_read_stays_and_the_others_are_taken_in(here: Path) -> None:
-    once()
+def test_what_cannot_be_taken_in_is_set_aside_and_the_others_are_taken_in() -> None:
+    for seed in range(4):
+        once("--seed", str(seed))
     directory = waiting.directory(place.find())
+    first, second, _, _ = in_order = sorted(
+        waiting.files(place.find()),
+        key=lambda file: packing.unpack_json(file.read_bytes())["begun_at"],
+    )
+    # Of another version of blklab, say: no such set-up, and a number that no column takes.
+    for file, change in ((first, _without_disks), (second, _too_long)):
+        document = packing.unpack_json(file.read_bytes())
+        change(document)
+        file.write_bytes(packing.pack_json(document))
     (directory / "a.run").write_bytes(b"\x00{}")
     (directory / "b.run").write_bytes(b"rubbish")
     # A power cut may leave one of a simulation empty.
     (directory / "c.run").touch()
-    done = run("results")
-    assert done.exit_code == 0 and "tiny" in done.stdout
+    done = run("results", "--json")
+    kept = [read.comparison(open_store(place.find()), row["id"]) for row in listed()]
+    assert {one.runs[0].measurement.seed for one in kept} == {2, 3}
     told = done.stderr.splitlines()
-    assert len(told) == 2
-    for name, line in zip(("a.run", "b.run"), told, strict=True):
-        assert f"{name}: no run that waits for the store, or damaged: " in line
-    assert sorted(path.name for path in directory.iterdir()) == ["a.run", "b.run"]
+    bad = [directory / "a.run", directory / "b.run", *in_order[:2]]
+    assert len(told) == len(bad)
+    for file, line in zip(bad, told, strict=True):
+        assert line.startswith(f"blklab: {file}: no run that waits for the store, or damaged: ")
+        assert line.endswith(f"; set aside as {file.stem}.refused")
+    assert "KeyError: 'disks'" in told[2] and "OverflowError: " in told[3]
+    assert set(directory.iterdir()) == {file.with_suffix(".refused") for file in bad}
+    # It is told once.
+    assert run("results").stderr == ""
+
+
+def _without_disks(document: dict[str, Any]) -> None:
+    del document["setup"]["disks"]
+
+
+def _too_long(document: dict[str, Any]) -> None:
+    document["runs"][0]["measurement"]["duration_ns"] = 1 << 63
 
 
 def test_what_cannot_be_taken_in_yet_waits_and_the_rest_is_shown(
@@ -235,8 +259,6 @@ def test_a_directory_of_any_name_can_be_kept(
 ) -> None:
     once()
     [file] = waiting.files(place.find())
-    from blklab.store import packing
-
     document = packing.unpack_json(file.read_bytes())
     name = "/mnt/" + "x" * 4000 + "\udc80\x1b"
     document["setup"]["disks"][0]["label"] = document["runs"][0]["measurement"]["disk"] = name

@@ -231,7 +231,7 @@ def test_figures_may_be_of_one_job_and_of_shares(tmp_path: Path) -> None:
     # Both get the same, so that one has half of what is due to him.
     made = study(tmp_path, "weights = { far = 2 }\n" + text, head)
     planned = plan(made)
-    [outcome] = execute(ready(planned, []), 1, lambda _: None, {}, print)
+    [outcome] = execute(ready(planned, []), 1, lambda _: None, dict, print)
     jain, apart, near, peak, nobody = judge(made, [outcome])
     assert (jain.outcome, apart.outcome, near.outcome) == ("reproduced",) * 3, jain.found
     assert (jain.unit, near.unit) == ("of 1", "s, job near")

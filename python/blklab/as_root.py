@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from collections.abc import Sequence
@@ -19,3 +20,9 @@ def as_root(more: Sequence[str] = ()) -> str:
     module = program.name == "__main__.py"
     words = [sys.executable, "-m", "blklab"] if module else [str(program)]
     return shown(shlex.join(["sudo", *words, *sys.argv[1:], *more]))
+
+
+def or_as_root() -> str:
+    """What to type, to follow an error about a permission; nothing for root, who has none either
+    then."""
+    return "" if os.geteuid() == 0 else f"; type: {as_root()}"

@@ -65,8 +65,19 @@ def plan(target: Queue, settings: Mapping[str, str], of: str, form: str, roots: 
     settings = choice.beside(rule.wanted(_rules(earlier), target, roots), settings)
     module = _module(target, settings, roots)
     key, names = _key(target, of, settings, roots)
-    disks = [queue.named(name, roots) for name in names]
-    against = {disk.name: rivals(disk, settings, roots) for disk in disks}
+    disks, pictures, against = [], [], {}
+    for name in names:
+        try:
+            disk = queue.named(name, roots)
+            picture = Before(name, keys.of_one(disk, roots), disk.settings())
+            against[name] = rivals(disk, settings, roots)
+        except (InputError, queue.GoneError):
+            if name == target.name:
+                raise
+            # Another of its model or kind went while we looked; its rule waits for it.
+            continue
+        disks.append(disk)
+        pictures.append(picture)
     tuned_is_one = any(one.by == _TUNED for found in against.values() for one in found)
     with_tuned = form == "tuned" or (form == "auto" and tuned_is_one)
     entry = Entry(
@@ -74,7 +85,7 @@ def plan(target: Queue, settings: Mapping[str, str], of: str, form: str, roots: 
         time=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         key=key,
         settings=dict(settings),
-        disks=[Before(one.name, keys.of_one(one, roots), one.settings()) for one in disks],
+        disks=pictures,
         tuned=profile.active_without(roots) if with_tuned else None,
     )
     entries = [*earlier, entry]

@@ -62,7 +62,7 @@ def main() -> None:
     except BlklabError as error:
         _fail(str(error), error.exit_code, error.detail)
     except TyperException as error:
-        _fail(f"{error.format_message()} (try 'blklab --help')", error.exit_code)
+        _fail(f"{error.format_message()} (try '{_command(error)} --help')", error.exit_code)
     except (KeyboardInterrupt, typer.Abort):
         _fail(_INTERRUPTED_TEXT, _INTERRUPTED)
     except MemoryError:
@@ -83,6 +83,12 @@ def main() -> None:
         if code == _INTERRUPTED:
             _fail(_INTERRUPTED_TEXT, _INTERRUPTED)
         sys.exit(code)
+
+
+def _command(error: TyperException) -> str:
+    """The one that was used wrongly."""
+    context = getattr(error, "ctx", None)
+    return context.command_path if context else "blklab"
 
 
 def _nowhere() -> TextIO:

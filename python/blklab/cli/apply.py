@@ -156,7 +156,8 @@ def undo(
     from blklab.errors import RunError
 
     wrong = []
-    for _ in record.load(HERE) if everything else [None]:
+    # Of none, undo says so.
+    for _ in range(max(len(record.load(HERE)), 1) if everything else 1):
         entry, left = change.undo(HERE, programs.HERE)
         print(f"undone: {entry.number}. {choice.text(entry.settings)}, for {entry.key.text}")
         wrong += left

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from blklab.cli import complete
-from blklab.cli.keeping import Resume, StoreName
+from blklab.cli.keeping import NoKeep, Resume, StoreName
 from blklab.cli.models import TARGET_HELP
 from blklab.cli.rigs import (
     CacheState,
@@ -103,6 +103,7 @@ def compare(
         typer.Option("--json", help="Print rankings and verdicts as JSON on stdout, nothing else."),
     ] = False,
     store: StoreName = None,
+    no_keep: NoKeep = False,
     resume: Resume = False,
 ) -> None:
     """Run every scheduler on every disk under every load, and say which suits best."""
@@ -110,6 +111,7 @@ def compare(
     from blklab.cli import keeping
     from blklab.compare import budget as budgets
     from blklab.compare.plan import Setup
+    from blklab.errors import InputError
     from blklab.files import check_directory
     from blklab.rigs import rig as rig_of
 
@@ -117,6 +119,8 @@ def compare(
     checked_objective(objective)
     if budget is not None:
         budgets.seconds(budget)
+        if keeping.is_told(context, "repeats"):
+            raise InputError("--repeats: not with --budget, which decides how many there are")
     if resume:
         work = keeping.resumed(store, number)
         told = {name for name in ("out", "objective") if keeping.is_told(context, name)}
@@ -142,28 +146,38 @@ def compare(
             () if scheduler else defaults.left_out(disks, usual),
         )
         out_text = str(out.absolute())
-        work = keeping.new(store, setup, place, place_told, objective, out_text, budget)
-    with keeping.telling(work.keeper, "compare"):
-        results = _measured(work, jobs, objective)
-    _show(results, objective, out, work.keeper, as_json)
+        work = keeping.new(
+            store, setup, place, place_told, objective, out_text, budget, no_keep=no_keep
+        )
+    keepers = [work.keeper] if work.keeper else []
+    with keeping.telling(keepers, "compare"):
+        results = _measured(work, jobs, objective, keepers)
+    [keeper] = keepers
+    _show(results, objective, out, keeper, as_json)
 
 
-def _measured(work: Work, jobs: int, objective: str) -> Results:
-    from blklab.cli import console
+def _measured(work: Work, jobs: int, objective: str, keepers: list[Keeper]) -> Results:
+    """The results; `keepers` has the one that keeps them as soon as there is something to keep."""
+    from blklab.cli import console, keeping
     from blklab.cli.progress import progress
     from blklab.compare import budget as budgets
     from blklab.compare.carry_out import carry_out
     from blklab.compare.plan import plan
     from blklab.compare.store import Results
+    from blklab.units import duration_text
 
-    setup, rig, keeper, budget = work.request.setup, work.rig, work.keeper, work.request.budget
+    setup, rig, budget = work.request.setup, work.rig, work.request.budget
+    kept = work.keeper.kept if work.keeper else {}
     repeated = budgets.blocks(setup) if budget else None
     runs = repeated[0] if repeated else plan(setup)
-    left = [planned for number, planned in enumerate(runs) if number not in keeper.kept]
+    left = [planned for number, planned in enumerate(runs) if number not in kept]
     with rig.prepared([planned.experiment for planned in left], console.print_note):
+        keeper = keeping.begin(work)
+        keepers[:] = [keeper]
         if budget:
-            console.print_note(f"repeated until the answer is known, for {budget} at most")
-        if budget or rig.name == "live":
+            limit = duration_text(budgets.seconds(budget) * 1e9)
+            console.print_note(f"repeated until the answer is known, for {limit} at most")
+        if len(setup.schedulers) > 1 and (budget or rig.name == "live"):
             count = None if budget else setup.repeats
             told = budgets.outlook(count, len(setup.schedulers), anytime=bool(budget))
             console.print_note(told)
@@ -186,7 +200,7 @@ def _show(results: Results, objective: str, out: Path, keeper: Keeper, as_json: 
 
     answers = analyse(results.runs, objective, anytime=results.anytime)
     page = out / "report.html"
-    with keeping.written(keeper, "compare"):
+    with keeping.written([keeper], "compare"):
         texts = {
             out / "results.json": store.to_text(results),
             page: pages.render(results, answers),

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import re
+import string
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from blklab.cli import complete
+
+if TYPE_CHECKING:
+    from blklab.devices.roots import Roots
 
 
 def devices(
@@ -14,7 +21,8 @@ def devices(
         list[str] | None,
         typer.Argument(
             metavar="DEVICE",
-            help="Tell everything about these: sda, /dev/sda, /dev/disk/by-id/...",
+            help="Tell everything about these: sda, /dev/sda, /dev/disk/by-id/...; of a "
+            "directory, about the disks below it.",
             autocompletion=complete.device,
         ),
     ] = None,
@@ -25,15 +33,16 @@ def devices(
 ) -> None:
     """Show this machine's disks: schedulers, settings, what is on them, who decides."""
     from blklab.cli import console, device_text
-    from blklab.devices import device, modules, queue
+    from blklab.devices import device, modules
     from blklab.devices.roots import HERE
     from blklab.udev import judge
 
     if names:
         around = device.Surroundings.read(HERE)
-        found = [device.describe(queue.device_name(name, HERE), around) for name in names]
+        meant = dict.fromkeys(name for one in names for name in _meant(one, HERE))
+        found = [device.describe(name, around) for name in meant]
     else:
-        found = device.devices(HERE)
+        found = sorted(device.devices(HERE), key=lambda one: _as_counted(one.name))
     unreadable = judge.broken(HERE)
     if as_json:
         console.print_json(
@@ -56,3 +65,19 @@ def devices(
     else:
         device_text.print_table(found, every=every)
     console.print_notes(device_text.unreadable(unreadable))
+
+
+def _meant(what: str, roots: Roots) -> Iterable[str]:
+    """Names of what the user calls so."""
+    from blklab.devices import queue
+    from blklab.live import target
+
+    if Path(what).is_dir():
+        return target.find(what, roots).disks
+    return [queue.device_name(what, roots)]
+
+
+def _as_counted(name: str) -> list[tuple[int, str]]:
+    """loop10 after loop9."""
+    words: list[str] = re.findall(r"[0-9]+|[^0-9]+", name)
+    return [(int(word) if word[0] in string.digits else -1, word) for word in words]

@@ -95,7 +95,14 @@ def fio(
     if single is not None:
         keeping.end_single(single, planned, result, begun_at, ended_at)
     console.print_notes(filter(None, [place.describe()["text"], *result.notes]))
-    text = formats.render(report(result, model.file.name, shared, requests=trace_latency), chosen)
+    told = report(
+        result,
+        model.file.name,
+        shared,
+        requests=trace_latency,
+        ended_at=ended_at if rig == "live" else None,
+    )
+    text = formats.render(told, chosen)
     if output is None:
         print(text, end="")
     else:

@@ -32,7 +32,9 @@ StoreName = Annotated[
         "$BLKLAB_STORE, else blklab/results.db in your data directory]",
     ),
 ]
-NoKeep = Annotated[bool, typer.Option("--no-keep", help="Do not keep the result.")]
+NoKeep = Annotated[
+    bool, typer.Option("--no-keep", help="Do not put results into the store of: blklab results.")
+]
 Resume = Annotated[
     bool,
     typer.Option("--resume", help="Go on with what was killed: ID, or what was begun last."),
@@ -47,13 +49,17 @@ class Work:
     request: Request
     described: dict[str, Any]
     rig: Rig
-    keeper: Keeper
+    keeper: Keeper | None
+    """None until it is `begin`'s: what is refused before its first run is not kept."""
+    store: Store | None = None
 
 
 def check_resume(context: typer.Context, resume: bool, argument: str) -> None:
     """InputError if something is said that a comparison that goes on cannot be told."""
     told = [name for name in context.params if is_told(context, name)]
     if resume:
+        if "no_keep" in told:
+            raise InputError("--no-keep: --resume goes on with what is kept, and keeps the rest")
         for name in told:
             if name not in (*_GO_WITH_RESUME, argument):
                 raise InputError(
@@ -85,19 +91,22 @@ def opened(store: str | None, rig: str) -> Store | None:
         return None
 
 
-def begin(
-    store: Store | None, described: Mapping[str, Any], request: Request, planned: int
-) -> Keeper:
-    """A new comparison in the store, if there is one; tells its number on stderr."""
+def begin(work: Work) -> Keeper:
+    """Where the runs go: of a new comparison its place in the store, if there is one, whose number
+    is told on stderr."""
     from blklab.cli import console
+    from blklab.compare.plan import plan
     from blklab.store import keep
 
-    if store is None:
-        return keep.Nowhere("there is no store")
+    if work.keeper is not None:
+        return work.keeper
+    if work.store is None:
+        return keep.Nowhere("")
     try:
-        keeper = keep.begin(store, described, request, planned)
+        count = len(plan(work.request.setup))
+        keeper = keep.begin(work.store, work.described, work.request, count)
     except StoreError as error:
-        _not_kept(error, store.place.chosen)
+        _not_kept(error, work.store.place.chosen)
         return keep.Nowhere(str(error))
     console.print_notes(
         [f"kept as {keeper.name}; to look at it: blklab results show {keeper.name}"]
@@ -106,14 +115,12 @@ def begin(
 
 
 def begin_study(
-    store: str | None, study: Study, parts: Sequence[Ready], out: str
+    kept: Store | None, study: Study, parts: Sequence[Ready], out: str
 ) -> Mapping[str, Keeper]:
     """A new study in the store, if there is one; tells its numbers on stderr."""
     from blklab.cli import console
     from blklab.store import studies
 
-    rigs = {part.rig.name for part in parts if part.rig}
-    kept = opened(store, "sim" if rigs == {"sim"} else "")
     if kept is None:
         return {}
     try:
@@ -126,6 +133,12 @@ def begin_study(
     return keepers
 
 
+def opened_for(store: str | None, parts: Sequence[Ready]) -> Store | None:
+    """As `opened`, for a study."""
+    rigs = {part.rig.name for part in parts if part.rig}
+    return opened(store, "sim" if rigs == {"sim"} else "")
+
+
 def new(
     store: str | None,
     setup: Setup,
@@ -134,12 +147,13 @@ def new(
     objective: str,
     out: str,
     budget: str | None = None,
+    *,
+    no_keep: bool = False,
 ) -> Work:
     """A comparison to begin with; `budget` if it is repeated within one. InputError if a disk, a
     load or a scheduler is wrong."""
     from blklab.cli import console
     from blklab.compare.describe import describe
-    from blklab.compare.plan import plan
     from blklab.store.request import Request, fingerprints
 
     described = describe(setup, place)
@@ -149,8 +163,7 @@ def new(
     request = Request(setup, place.name, told, objective, out, fingerprints(setup), budget or "")
     if budget:
         described["stopping"] = {"text": f"not at its end; the budget was {budget}"}
-    kept = opened(store, place.name)
-    return Work(request, described, place, begin(kept, described, request, len(plan(setup))))
+    return Work(request, described, place, None, None if no_keep else opened(store, place.name))
 
 
 def resumed(store: str | None, number: str | None) -> Work:
@@ -211,40 +224,42 @@ def end_single(
 
 
 @contextmanager
-def telling(keepers: Keeper | list[Keeper], command: str) -> Iterator[None]:
-    """Whoever interrupts, and whoever's run fails, is told how to go on."""
-    several = keepers if isinstance(keepers, list) else [keepers]
-    names = [keeper.name for keeper in several if keeper.name]
-    how = f"what has run is kept; to go on: blklab {command} --resume {names[0]}" if names else ""
+def telling(keepers: Sequence[Keeper], command: str) -> Iterator[None]:
+    """Whoever interrupts, and whoever's run fails, is told how to go on; with the `keepers` that
+    there are then."""
     try:
         yield
     except KeyboardInterrupt:
-        if not how:
+        if not (how := _how_to_go_on(keepers, command)):
             raise
         raise StoppedError(f"interrupted; {how}") from None
     except RunError as error:
-        if how:
+        if how := _how_to_go_on(keepers, command):
             error.args = (f"{error}; {how}",)
         raise
 
 
+def _how_to_go_on(keepers: Sequence[Keeper], command: str) -> str:
+    name = next((keeper.name for keeper in keepers if keeper.name), "")
+    return f"what has run is kept; to go on: blklab {command} --resume {name}" if name else ""
+
+
 @contextmanager
-def written(keepers: Keeper | list[Keeper], command: str) -> Iterator[None]:
+def written(keepers: Sequence[Keeper], command: str) -> Iterator[None]:
     """Around writing the report: where the figures are if that fails, and what is not kept."""
     from blklab.cli import console
 
-    several = keepers if isinstance(keepers, list) else [keepers]
     try:
         yield
     except BlklabError as error:
-        kept = [keeper.name for keeper in several if keeper.name]
-        for keeper in several:
+        kept = [keeper.name for keeper in keepers if keeper.name]
+        for keeper in keepers:
             keeper.finish()
         if kept:
             how = f"blklab {command} --resume {kept[0]} --out DIRECTORY"
             error.args = (f"{error}; what has run is kept: {how}",)
         raise
-    for keeper in several:
+    for keeper in keepers:
         keeper.finish()
         if keeper.name and keeper.lost:
             console.print_notes([f"{keeper.name}: {keeper.lost}"])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from blklab.cli import complete
-from blklab.cli.keeping import Resume, StoreName
+from blklab.cli.keeping import NoKeep, Resume, StoreName
 from blklab.cli.rigs import (
     CacheState,
     NoPrecondition,
@@ -79,6 +79,7 @@ def run(
         typer.Option("--json", help="Print what came out as JSON on stdout, nothing else."),
     ] = False,
     store: StoreName = None,
+    no_keep: NoKeep = False,
     resume: Resume = False,
 ) -> None:
     """Run a study and set what was published beside what is measured."""
@@ -92,9 +93,13 @@ def run(
     from blklab.study.plan import Asked, count, plan
     from blklab.study.run import run as run_parts
 
+    several: list[Keeper] = []
+    begun: Mapping[str, Keeper] | None = None
+    kept = None
     if resume:
         keeping.check_resume(context, resume, "study")
-        chosen, parts, keepers, kept_out = _resumed(store, study)
+        chosen, parts, begun, kept_out = _resumed(store, study)
+        several += begun.values()
         directory = out or Path(kept_out)
         check_directory(directory)
     elif study is None:
@@ -105,18 +110,26 @@ def run(
         check_directory(directory)
         told = options(None, None, cache, write_device, overwrite, trace_latency, no_precondition)
         parts = _ready(chosen, plan(chosen, Asked(rig, repeats, seed, disk, told)))
-        keepers = keeping.begin_study(store, chosen, parts, str(directory.absolute()))
-    runs = count(part.planned for part in parts) - sum(len(k.kept) for k in keepers.values())
+        kept = None if no_keep else keeping.opened_for(store, parts)
+
+    def keepers() -> Mapping[str, Keeper]:
+        """What is refused before its first run is not kept."""
+        nonlocal begun
+        if begun is None:
+            begun = keeping.begin_study(kept, chosen, parts, str(directory.absolute()))
+            several.extend(begun.values())
+        return begun
+
+    runs = count(part.planned for part in parts) - sum(len(keeper.kept) for keeper in several)
     there = sum(part.rig is not None for part in parts)
     what = f"{there} of {len(parts)} parts of {chosen.name}"
-    several = list(keepers.values())
     with keeping.telling(several, "run"), progress(runs, what) as tick:
         outcomes = run_parts(parts, jobs, tick, keepers, console.print_note)
     found = judge(chosen, outcomes)
     with keeping.written(several, "run"):
         write_together(documents.texts(chosen, outcomes, found, directory))
     if as_json:
-        numbers = {name: int(keeper.name) for name, keeper in keepers.items() if keeper.name}
+        numbers = {name: int(keeper.name) for name, keeper in keepers().items() if keeper.name}
         report = {
             "study": chosen.name,
             "kept": numbers,

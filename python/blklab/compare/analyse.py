@@ -103,8 +103,16 @@ def analyse(
             name: _decide([_scores(runs, operation, name) for runs, operation in per_load], anytime)
             for name in OBJECTIVES
         }
-    notes = dict.fromkeys(f"{m.scheduler}: {note}" for m in measurements for note in m.notes)
-    return Analysis(objective, tuple(cells), recommendations, tuple(notes))
+    return Analysis(objective, tuple(cells), recommendations, _notes(measurements))
+
+
+def _notes(measurements: Sequence[Measurement]) -> tuple[str, ...]:
+    """Each once, with the schedulers whose runs it is about."""
+    about: dict[str, dict[str, None]] = {}
+    for measured in measurements:
+        for note in measured.notes:
+            about.setdefault(note, {})[measured.scheduler] = None
+    return tuple(f"{', '.join(schedulers)}: {note}" for note, schedulers in about.items())
 
 
 def _by_scheduler(measurements: Sequence[Measurement], disk: str, workload: str) -> Runs:

@@ -10,6 +10,8 @@ from blklab.statistics import MATTERS, Verdict
 _NO_DIFFERENCE = "no difference that matters"
 # From here on, what could not be seen may well be worth seeing.
 _COARSE = 1.10
+_HUGE = 1000.0
+"""So few runs do not tell by how much more."""
 
 
 def short(verdict: Verdict | None) -> str:
@@ -35,7 +37,10 @@ def sentence(verdict: Verdict | None, objective: str) -> str:
     if not verdict.behind:
         return f"{verdict.best}: nothing to compare it with"
     if math.isinf(verdict.visible):
-        return "not known: so few runs cannot show a difference; use more --repeats"
+        return (
+            "not known: so few runs cannot show a difference; use more --repeats or a longer "
+            "--budget"
+        )
     quality = {"throughput": "faster", "latency": "quicker to answer"}.get(objective, "better")
     if verdict.winner:
         gaps = verdict.behind
@@ -60,9 +65,11 @@ def _is_fine(verdict: Verdict) -> bool:
 
 
 def factor(ratio: float) -> str:
-    """A ratio: ``3.4 %`` up to a doubling, ``2.3 times`` beyond."""
+    """A ratio: ``3.4 %`` up to a doubling, ``2.3 times`` beyond, if that says anything."""
     if math.isinf(ratio):
         return "any number of times"
+    if ratio > _HUGE:
+        return f"more than {_HUGE:.0f} times"
     change = (ratio - 1.0) * 100.0
     return f"{change:.1f} %" if ratio < 2 else f"{ratio:.1f} times"  # noqa: PLR2004
 
@@ -71,7 +78,7 @@ def _seen(verdict: Verdict) -> str:
     size = factor(max(verdict.visible, MATTERS))
     if _is_fine(verdict):
         return f"one of {size} would have shown"
-    return f"only a difference of {size} would have shown; more --repeats see smaller ones"
+    return f"only a difference of {size} would have shown; more repeats see smaller ones"
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Sequence
 
 from blklab.fio.json_format import FIO_VERSION, share_of_group
@@ -63,11 +62,8 @@ def body(report: Report) -> str:
 def _job(job: JobStatus, members: Sequence[JobStatus], report: Report) -> list[str]:
     if not job.total_ios:
         return []
-    # Virtual time begins at the epoch: the same run gives the same bytes on any day.
-    end = time.asctime(time.gmtime(report.duration_ms // 1000))
-    parts = [
-        f"{job.name}: (groupid={job.group}, jobs={job.members}): err= 0: pid={job.pid}: {end}\n"
-    ]
+    who = f"{job.name}: (groupid={job.group}, jobs={job.members}): err= 0: pid={job.pid}"
+    parts = [f"{who}: {report.end_text}\n"]
     for name, part in job.directions.items():
         if part.io_bytes:
             parts += _direction(name, part, job, group_status(members, name))

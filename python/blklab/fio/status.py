@@ -8,8 +8,10 @@ are summed.
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 
 import numpy as np
 
@@ -214,6 +216,20 @@ class Report:
     requests: Mapping[str, Times] = field(default_factory=dict)
     """By operation, if they are to be told of; one in `requests_one_in`. Not fio's."""
     requests_one_in: int = 1
+    ended_ms: int | None = None
+    """Since 1970, by the clock of this machine; None in virtual time, which begins there, so that
+    the same run gives the same bytes on any day."""
+
+    @property
+    def end_ms(self) -> int:
+        """When the run ended, since 1970."""
+        return self.duration_ms if self.ended_ms is None else self.ended_ms
+
+    @property
+    def end_text(self) -> str:
+        """The same as fio writes it: ``Sun Nov 22 23:36:26 2026``, local time."""
+        parts = time.gmtime if self.ended_ms is None else time.localtime
+        return time.asctime(parts(self.end_ms // 1000))
 
     @property
     def percentiles(self) -> tuple[float, ...]:
@@ -247,8 +263,10 @@ def report(
     global_options: Mapping[str, str] | None = None,
     *,
     requests: bool = False,
+    ended_at: datetime | None = None,
 ) -> Report:
-    """A result in fio's terms; with `requests` their times in the queue and at the disk too."""
+    """A result in fio's terms; with `requests` their times in the queue and at the disk too.
+    `ended_at` is for a run in real time."""
     printed: list[JobStatus] = []
     grouped: JobStatus | None = None
     for index, job in enumerate(result.jobs):
@@ -267,6 +285,7 @@ def report(
         dict(global_options or {}),
         times(result) if requests else {},
         result.overview.stride,
+        None if ended_at is None else int(ended_at.timestamp() * 1000),
     )
 
 

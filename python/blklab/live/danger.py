@@ -16,6 +16,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 
+from blklab.as_root import or_as_root
 from blklab.devices import identity, mounts, queue, reading, stack
 from blklab.devices.roots import HERE, Roots
 from blklab.devices.text import shown
@@ -123,7 +124,7 @@ def _why(error: OSError) -> str:
     if error.errno == errno.EBUSY:
         return "in use: mounted, or opened by a program for itself alone"
     if error.errno in (errno.EACCES, errno.EPERM):
-        return "no permission to open it; type sudo in front"
+        return f"no permission to open it{or_as_root()}"
     return error.strerror or str(error)
 
 

@@ -3,7 +3,8 @@
 A directory with two files for each thing that is borrowed: ``KEY.json``, the record of how it was,
 which is on the disk before the first change and goes when all is as it was; and ``KEY.lock``,
 which is held (``flock``) as long as its process lives. A record whose lock is free was left by a
-process that was killed, and is anybody's to make good.
+process that was killed, and is anybody's to make good. ``KEY.new`` is a record that is being
+written; of a process that was killed then, nothing is changed, and the next with the lock drops it.
 
 A record holds ``kind``, ``boot_id`` and ``pid`` of who wrote it, and what the kind needs.
 """
@@ -14,7 +15,6 @@ import contextlib
 import fcntl
 import json
 import os
-import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -59,13 +59,11 @@ class Journal:
 
     def keys(self) -> list[str]:
         """Of all records there are, sorted."""
-        try:
-            names = [path.name for path in self.directory.iterdir()]
-        except FileNotFoundError:
-            return []
-        except OSError as error:
-            raise _unusable(self.directory, error) from error
-        return sorted(name.removesuffix(".json") for name in names if name.endswith(".json"))
+        return self._names(".json")
+
+    def unfinished(self) -> list[str]:
+        """Of what somebody is writing down, or was when it was killed, sorted."""
+        return self._names(".new")
 
     @contextlib.contextmanager
     def locked(self, key: str, what: str, *, once: bool = False) -> Iterator[None]:
@@ -85,8 +83,12 @@ class Journal:
                 raise BusyError(
                     f"{what}: in use by another blklab{f', process {shown(pid)}' if pid else ''}"
                 ) from None
-            os.ftruncate(handle, 0)
-            os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
+            try:
+                os.ftruncate(handle, 0)
+                os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
+                self._partial(key).unlink(missing_ok=True)
+            except OSError as error:
+                raise _unusable(self.directory, error) from error
             try:
                 yield
             finally:
@@ -98,15 +100,18 @@ class Journal:
     def write(self, key: str, kind: str, record: Mapping[str, Any]) -> None:
         """Put the record down; it is on the disk when this returns. Only with the lock held."""
         whole = {"kind": kind, "boot_id": boot_id(), "pid": os.getpid(), **record}
+        partial = self._partial(key)
         try:
-            handle, name = tempfile.mkstemp(prefix=".", dir=self.directory)
+            handle = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(handle, "w", encoding="utf-8") as file:
                 json.dump(whole, file, indent=1)
                 file.flush()
                 os.fsync(file.fileno())
-            Path(name).replace(self._record(key))
+            partial.replace(self._record(key))
             sync_directory(self.directory)
         except OSError as error:
+            with contextlib.suppress(OSError):
+                partial.unlink(missing_ok=True)
             raise _unusable(self.directory, error) from error
 
     def read(self, key: str) -> dict[str, Any] | None:
@@ -131,6 +136,18 @@ class Journal:
         with contextlib.suppress(FileNotFoundError):
             self._record(key).unlink()
             sync_directory(self.directory)
+
+    def _names(self, ending: str) -> list[str]:
+        try:
+            names = [path.name for path in self.directory.iterdir()]
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise _unusable(self.directory, error) from error
+        return sorted(name.removesuffix(ending) for name in names if name.endswith(ending))
+
+    def _partial(self, key: str) -> Path:
+        return self.directory / f"{key}.new"
 
     def _record(self, key: str) -> Path:
         return self.directory / f"{key}.json"

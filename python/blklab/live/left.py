@@ -32,8 +32,7 @@ class Found:
 def restore(journal: Journal) -> Found:
     """Put right all that no process that lives is at."""
     found = Found()
-    keys = journal.keys()
-    for key in keys:
+    for key in sorted({*journal.keys(), *journal.unfinished()}):
         kind = key.partition("-")[0]
         try:
             with journal.locked(key, key, once=kind in _ONCE):

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from blklab import _core
+from blklab.as_root import or_as_root
 from blklab.devices.text import shown
 from blklab.errors import InputError, RunError
 from blklab.live.files import LaidFiles, room_bytes
@@ -25,6 +27,7 @@ where there is no room."""
 _JOB, _OUTPUT = "job.fio", "fio.json"
 # fio's own words of what is wrong stand behind them.
 _FIO = "fio: "
+_TOO_LARGE = re.compile(r"the files need (\d+) bytes, the disk has (\d+)")
 
 
 Files: TypeAlias = list[tuple[Path, int, int]]
@@ -70,8 +73,7 @@ class Load:
                 experiment.seed,
             )
         except ValueError as error:
-            text = str(error).replace("the disk has", f"{shown(str(target.path))} has room for")
-            raise InputError(text) from error
+            raise InputError(_with_place(str(error), entry.name, target)) from error
         return cls(job, json.loads(job.describe()), target)
 
     @property
@@ -185,9 +187,21 @@ def _device_bytes(path: Path) -> int:
     try:
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError as error:
-        sudo = "; type sudo in front" if isinstance(error, PermissionError) else ""
+        sudo = or_as_root() if isinstance(error, PermissionError) else ""
         raise InputError(f"{shown(str(path))}: {error.strerror}{sudo}") from error
     try:
         return os.lseek(handle, 0, os.SEEK_END)
     finally:
         os.close(handle)
+
+
+def _with_place(text: str, name: str, target: Target) -> str:
+    """What the core says of a job that is too large for the disk, for a place in real life."""
+
+    def said(found: re.Match[str]) -> str:
+        need, room = (size_text(int(number)) for number in found.groups())
+        smaller = f"smaller ones: {name.partition(':')[0]}:size=..."
+        place = shown(str(target.path))
+        return f"the files need {need}, {place} has room for {room}; {smaller}"
+
+    return _TOO_LARGE.sub(said, text)

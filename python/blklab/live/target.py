@@ -29,6 +29,8 @@ class Target:
 
 def find(what: str, roots: Roots = HERE) -> Target:
     """The directory or the device called so. InputError if it is neither, or no disk is below."""
+    if not what:
+        raise InputError("expected a directory or a device, found an empty name")
     path, every = Path(what), mounts.mounts(roots)
     if path.is_dir():
         return Target(path, None, _scheduled(_under(path, every, roots), every, roots))
@@ -37,6 +39,8 @@ def find(what: str, roots: Roots = HERE) -> Target:
             f"{shown(what)}: expected a directory, where a test file is made, or a device; "
             "found a file"
         )
+    if "/" in what and not path.exists() and not path.is_relative_to(HERE.dev):
+        raise InputError(f"{shown(what)}: no such directory")
     name = device_name(what, roots)
     node = roots.dev / name.replace("!", "/")
     return Target(node, name, _scheduled([name], every, roots))

@@ -90,6 +90,8 @@ class LiveRig:
         self._precondition = no_precondition is None
         self._following = requests.Following()
         self._places: dict[str, Place] = {}
+        # What killed runs have left, in lines that nobody has been told yet.
+        self._put_right: list[str] = []
         # Of loads that write, run by run: the disk may tire.
         self._rates: dict[tuple[str, str, str], list[float]] = {}
         self._program = Program()
@@ -103,7 +105,13 @@ class LiveRig:
         return Disk(Entry(shown(spec), Path(spec), ""))
 
     def describe_disk(self, disk: Disk) -> dict[str, Any]:
-        """What sysfs tells of the disks below; see :class:`blklab.rigs.Rig`."""
+        """What sysfs tells of the disks below; see :class:`blklab.rigs.Rig`.
+
+        What a killed run has left there is put right first: it is not how the disk was before,
+        and what goes on would not find it as it began.
+        """
+        found = left.restore(Journal(default_directory()))
+        self._put_right += (*found.done, *found.problems)
         return describe.target(target.find(str(disk.file.path)))
 
     def describe(self) -> dict[str, Any]:
@@ -141,8 +149,11 @@ class LiveRig:
             with contextlib.ExitStack() as stack:
                 signals = stack.enter_context(Signals.guarding())
                 found_left = left.restore(journal)
-                for line in (*found_left.done, *found_left.problems):
+                for line in dict.fromkeys(
+                    (*self._put_right, *found_left.done, *found_left.problems)
+                ):
                     tell(line)
+                self._put_right.clear()
                 by_path: dict[str, list[Experiment]] = {}
                 for experiment in experiments:
                     by_path.setdefault(str(experiment.disk.file.path), []).append(experiment)

@@ -5,8 +5,11 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
+from blklab.devices.text import shown
+from blklab.errors import InputError
 from blklab.rigs import Disk, Experiment
 
 
@@ -19,7 +22,14 @@ class ModelledDisks:
         """A disk model; see :class:`blklab.rigs.Rig`."""
         from blklab import specs
 
-        return specs.disk(spec)
+        try:
+            return specs.disk(spec)
+        except InputError as error:
+            if Path(spec).is_dir() or Path(spec).is_block_device():
+                raise InputError(
+                    f"--disk: {shown(spec)} is no model; to measure it: --rig live"
+                ) from error
+            raise
 
     def describe_disk(self, disk: Disk) -> dict[str, Any]:
         """What its file says; see :class:`blklab.rigs.Rig`."""

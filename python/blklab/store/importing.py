@@ -1,11 +1,12 @@
-"""Put comparisons that are documents into the store, all or none."""
+"""Put comparisons that are documents into the store."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from sqlalchemy import select
+from sqlalchemy import Connection, select
+from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, InterfaceError, ProgrammingError
 
 from blklab.store import keep, packing
 from blklab.store.database import Store
@@ -13,54 +14,81 @@ from blklab.store.exchange import ComparisonDocument
 from blklab.store.read import Run
 from blklab.store.schema import COMPARISON
 
+_OF_THE_DOCUMENT = (
+    *(LookupError, OverflowError, TypeError, ValueError),
+    *(DataError, IntegrityError, InterfaceError, ProgrammingError),
+)
+"""What it raises if a document is not what the tables take. A store that is locked or full raises
+others."""
+
 
 def put(
     store: Store, several: Sequence[ComparisonDocument], *, elsewhere: bool = True
 ) -> tuple[list[int], list[int]]:
-    """Numbers of those that were put there, and of those that were there already.
+    """All or none: numbers of those that were put there, and of those that were there already.
 
     They were run `elsewhere`, or are this machine's own.
     """
-    new, old = [], []
+    new: list[int] = []
+    old: list[int] = []
     with store.writing() as connection:
         for one in several:
-            there = connection.execute(
-                select(COMPARISON.c.id).where(COMPARISON.c.uid == one.uid)
-            ).scalar()
-            if there is not None:
-                old.append(there)
-                continue
-            made = connection.execute(
-                COMPARISON.insert().values(
-                    uid=one.uid,
-                    begun_at=_utc(one.begun_at),
-                    ended_at=None if one.ended_at is None else _utc(one.ended_at),
-                    imported_at=keep.now() if elsewhere else None,
-                    rig=packing.text(one.rig),
-                    machine=packing.text(one.machine),
-                    objective=one.objective,
-                    planned=one.planned,
-                    study=None if one.study is None else packing.text(one.study),
-                    part=None if one.part is None else packing.text(one.part),
-                    setup=packing.pack_json(one.setup),
-                    facts=packing.pack_json(one.facts),
-                )
-            )
-            [number] = made.inserted_primary_key or (0,)
-            keep.insert_axes(connection, number, one.setup)
-            for run in one.runs:
-                kept = Run(
-                    run.number,
-                    _utc(run.begun_at),
-                    _utc(run.ended_at),
-                    run.measurement,
-                    run.device_before,
-                    run.device_after,
-                    run.raw,
-                )
-                keep.insert_run(connection, number, kept)
-            new.append(number)
+            there, number = _put(connection, one, elsewhere)
+            (old if there else new).append(number)
     return new, old
+
+
+def put_each(store: Store, several: Sequence[ComparisonDocument]) -> list[str]:
+    """Put this machine's own into the store, all that can be; of each why it cannot be, empty if
+    it is there. StoreError if the store cannot be written to; none is there then."""
+    why = []
+    with store.writing() as connection:
+        for one in several:
+            try:
+                with connection.begin_nested():
+                    _put(connection, one, False)
+                why.append("")
+            except _OF_THE_DOCUMENT as error:
+                found = error.orig if isinstance(error, DBAPIError) and error.orig else error
+                why.append(f"{type(found).__name__}: {' '.join(str(found).split())}")
+    return why
+
+
+def _put(connection: Connection, one: ComparisonDocument, elsewhere: bool) -> tuple[bool, int]:
+    """Whether it was there already; its number."""
+    there = connection.execute(select(COMPARISON.c.id).where(COMPARISON.c.uid == one.uid)).scalar()
+    if there is not None:
+        return True, there
+    made = connection.execute(
+        COMPARISON.insert().values(
+            uid=one.uid,
+            begun_at=_utc(one.begun_at),
+            ended_at=None if one.ended_at is None else _utc(one.ended_at),
+            imported_at=keep.now() if elsewhere else None,
+            rig=packing.text(one.rig),
+            machine=packing.text(one.machine),
+            objective=one.objective,
+            planned=one.planned,
+            study=None if one.study is None else packing.text(one.study),
+            part=None if one.part is None else packing.text(one.part),
+            setup=packing.pack_json(one.setup),
+            facts=packing.pack_json(one.facts),
+        )
+    )
+    [number] = made.inserted_primary_key or (0,)
+    keep.insert_axes(connection, number, one.setup)
+    for run in one.runs:
+        kept = Run(
+            run.number,
+            _utc(run.begun_at),
+            _utc(run.ended_at),
+            run.measurement,
+            run.device_before,
+            run.device_after,
+            run.raw,
+        )
+        keep.insert_run(connection, number, kept)
+    return False, number
 
 
 def _utc(text: str) -> str:

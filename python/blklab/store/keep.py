@@ -52,7 +52,7 @@ class Keeper(Protocol):
 
 @dataclass
 class Nowhere:
-    """For want of a store."""
+    """For want of a store, or since nobody wants it kept."""
 
     lost: str
     name: str = ""

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 MANY = 100
 """So many are taken in by who has written the last: the next to open the store need not wait."""
 _ENDING = ".run"
+_ASIDE = ".refused"
 _SQLITE = b"SQLite format 3\0"
 
 
@@ -75,8 +76,9 @@ def parsed(content: bytes) -> ComparisonDocument:
 
 
 def take_in(store: Store, waiting: Sequence[Path]) -> list[str]:
-    """Put these into the store, and a line for each thing that keeps one from it: that one stays
-    where it is."""
+    """Put these into the store, and a line for each thing that keeps one from it. What no store
+    would take is set aside, so that it is told once and keeps nothing else back; all else waits on.
+    """
     from blklab.store import importing
 
     told: list[str] = []
@@ -93,7 +95,7 @@ def take_in(store: Store, waiting: Sequence[Path]) -> list[str]:
         except OSError as error:
             told.append(f"{file}: {error.strerror or error}")
         except (DamagedError, UnicodeError) as error:
-            told.append(f"{file}: no run that waits for the store, or damaged: {error}")
+            told += _set_aside(file, str(error))
         else:
             if not content:
                 _remove(file)
@@ -101,14 +103,30 @@ def take_in(store: Store, waiting: Sequence[Path]) -> list[str]:
         return told
     in_order = sorted(runs, key=lambda file: runs[file].begun_at)
     try:
-        importing.put(store, [runs[file] for file in in_order], elsewhere=False)
+        reasons = importing.put_each(store, [runs[file] for file in in_order])
     except BlklabError as error:
         what = "1 run of 'blklab fio' is" if len(runs) == 1 else f"{len(runs)} runs are"
         told.append(f"{what} not taken in yet: {error}")
-    else:
-        for file in in_order:
+        return told
+    for file, why in zip(in_order, reasons, strict=True):
+        if why:
+            told += _set_aside(file, why)
+        else:
             _remove(file)
     return told
+
+
+def _set_aside(file: Path, why: str) -> list[str]:
+    """A line that says so; none if another process has done it meanwhile."""
+    aside = file.with_suffix(_ASIDE)
+    line = f"{file}: no run that waits for the store, or damaged: {why}"
+    try:
+        file.replace(aside)
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        return [f"{line}; not set aside: {error.strerror or error}"]
+    return [f"{line}; set aside as {aside.name}"]
 
 
 def _remove(file: Path) -> None:

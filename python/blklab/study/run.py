@@ -42,18 +42,19 @@ def run(
     parts: Sequence[Ready],
     jobs: int,
     done: Callable[[Any], None],
-    keepers: Mapping[str, Keeper],
+    keepers: Callable[[], Mapping[str, Keeper]],
     tell: Callable[[str], None],
 ) -> list[Outcome]:
     """Part after part, `jobs` runs at a time; `done` is called after each run, and it is kept by
-    its part's keeper; `tell` is given lines for a person. BlklabError if a run fails."""
+    its part's keeper, which `keepers` is asked for when the first run can begin; `tell` is given
+    lines for a person. BlklabError if a run fails."""
     outcomes = []
     for part in parts:
         name, results = part.planned.part.name, None
         if part.planned.setup is not None and part.rig is not None and part.described is not None:
-            keeper = keepers.get(name) or Nowhere("")
             runs = plan(part.planned.setup)
             with part.rig.prepared([planned.experiment for planned in runs], tell):
+                keeper = keepers().get(name) or Nowhere("")
                 measured = carry_out(runs, part.rig, jobs, done, keeper)
             results = store.Results(part.described, tuple(measured))
         outcomes.append(Outcome(name, part.planned.rig, results, part.planned.skipped))
