@@ -69,7 +69,7 @@ from blklab.compare.plan import Setup, plan
 from blklab.rigs import rig
 disks, loads, schedulers = ["su800-128gb"], ["randread-qd32"], ["none", "mq-deadline", "kyber"]
 setup = Setup(tuple(map(specs.disk, disks)), tuple(map(specs.workload, loads)),
-              tuple(schedulers), 8, 1)
+              tuple(schedulers), 24, 1)
 start = time.perf_counter()
 execute(plan(setup), rig("sim"), int(sys.argv[1]), lambda measured: None)
 print(time.perf_counter() - start)
