@@ -46,9 +46,8 @@ share() {{ mount -t 9p -o trans=virtio,version=9p2000.L,msize=262144,"$3" "$1" "
 share host /host ro,cache=loose; mount -t tmpfs none /over; mkdir /over/upper /over/work
 mount -t overlay -o lowerdir=/host,upperdir=/over/upper,workdir=/over/work none /root
 cd /root
-for place in tmp run dev/shm; do mkdir -p $place; done
 mount -t proc none proc; mount -t sysfs none sys; mount -t devtmpfs none dev
-for place in tmp run dev/shm; do mkdir -p $place; mount -t tmpfs none $place; done
+for place in run dev/shm; do mkdir -p $place; mount -t tmpfs none $place; done
 mkdir -p tmp/share var/lib/blklab lib/modules/{release}
 share share tmp/share cache=none
 mount --bind tmp/share/state var/lib/blklab
