@@ -16,7 +16,7 @@ from blklab.apply import record
 from blklab.devices.queue import Queue
 from blklab.devices.roots import Roots
 from tests import browser as real_browser
-from tests import fake_core, real_kernel, real_postgres
+from tests import fake_core, real_kernel, real_postgres, real_tracefs
 from tests.applying import Asked, loop_disk, own_roots
 
 
@@ -27,6 +27,9 @@ def pytest_configure(config: pytest.Config) -> None:
     Programs that `make test` builds lie beside Python; those of the machine come first.
     """
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    # Before the tests are collected, which are skipped without.
+    if real_tracefs.mount():
+        config.add_cleanup(real_tracefs.unmount)
     real_kernel.let_it_tell(config)
     os.environ["PATH"] += f":{Path(sys.executable).parent}"
 

@@ -1,0 +1,26 @@
+"""The kernel's tracing files, mounted for the tests where root may do that and nobody has."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+from blklab.live import tracefs
+
+_PLACE = Path("/sys/kernel/tracing")
+
+
+def mount() -> bool:
+    """True if they are mounted now and were not: :func:`unmount` is due at the end."""
+    if os.geteuid() != 0 or not _PLACE.is_dir() or not tracefs.why_not():
+        return False
+    done = subprocess.run(
+        ["mount", "-t", "tracefs", "tracefs", str(_PLACE)], check=False, capture_output=True
+    )
+    return done.returncode == 0
+
+
+def unmount() -> None:
+    """Unless somebody else uses them by now."""
+    subprocess.run(["umount", str(_PLACE)], check=False, capture_output=True)
