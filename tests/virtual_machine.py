@@ -90,7 +90,7 @@ def missing() -> str | None:
         return "needs a busybox without libraries: apt-get install busybox-static"
     try:
         _kernel()
-    except (subprocess.CalledProcessError, OSError) as error:
+    except (subprocess.SubprocessError, OSError) as error:
         said = getattr(error, "stderr", "") or str(error)
         return f"no kernel for the virtual machine: {said.strip().splitlines()[-1]}"
     return None
