@@ -15,6 +15,7 @@ import blklab
 from blklab.apply import record
 from blklab.devices.queue import Queue
 from blklab.devices.roots import Roots
+from blklab.live.journal import Journal
 from tests import browser as real_browser
 from tests import fake_core, real_kernel, real_postgres, real_tracefs
 from tests.applying import Asked, loop_disk, own_roots
@@ -40,6 +41,14 @@ def own_store(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPath
     file = tmp_path_factory.mktemp("store") / "results.db"
     monkeypatch.setenv("BLKLAB_STORE", str(file))
     return file
+
+
+@pytest.fixture(autouse=True)
+def journal(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Journal:
+    """No test writes into this machine's journal either."""
+    made = Journal(tmp_path / "journal")
+    monkeypatch.setenv("BLKLAB_JOURNAL", str(made.directory))
+    return made
 
 
 @pytest.fixture(scope="session")

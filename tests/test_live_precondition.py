@@ -25,11 +25,6 @@ TWO = "[w]\nrw=randwrite\nbs=4k\nsize=3m\nio_size=64k\n[r]\nrw=randread\nsize=2m
 READS = "[r]\nrw=randread\nsize=2m\nio_size=64k\n"
 
 
-@pytest.fixture(autouse=True)
-def journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("BLKLAB_JOURNAL", str(tmp_path / "journal"))
-
-
 @pytest.fixture
 def loop(tmp_path: Path) -> Iterator[str]:
     """A loop device with nothing on it that says that it does not rotate."""

@@ -44,13 +44,6 @@ needs_fio = pytest.mark.skipif(
 )
 
 
-@pytest.fixture(autouse=True)
-def journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Journal:
-    made = Journal(tmp_path / "journal")
-    monkeypatch.setenv("BLKLAB_JOURNAL", str(made.directory))
-    return made
-
-
 @pytest.fixture
 def loop(tmp_path: Path) -> Iterator[str]:
     """A loop device with nothing on it."""

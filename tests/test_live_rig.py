@@ -51,13 +51,6 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-@pytest.fixture(autouse=True)
-def journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Journal:
-    made = Journal(tmp_path / "journal")
-    monkeypatch.setenv("BLKLAB_JOURNAL", str(made.directory))
-    return made
-
-
 @pytest.fixture
 def mounted(tmp_path: Path) -> Iterator[Path]:
     """A file system of 64 MiB on a loop device."""

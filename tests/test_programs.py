@@ -53,13 +53,6 @@ SMALL = {
 """Of each program, what takes about a second; the loading of a warehouse takes a quarter minute."""
 
 
-@pytest.fixture(autouse=True)
-def journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Journal:
-    made = Journal(tmp_path / "journal")
-    monkeypatch.setenv("BLKLAB_JOURNAL", str(made.directory))
-    return made
-
-
 @pytest.fixture
 def mounted() -> Iterator[Path]:
     """A file system of 768 MiB on a loop device."""

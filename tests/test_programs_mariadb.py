@@ -38,9 +38,8 @@ def require(name: str) -> None:
 
 
 @pytest.fixture
-def mounted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def mounted() -> Iterator[Path]:
     """A file system of 1 GiB on a loop device."""
-    monkeypatch.setenv("BLKLAB_JOURNAL", str(Journal(tmp_path / "journal").directory))
     with (
         tempfile.TemporaryDirectory() as above,
         loop_device.file_system(Path(above), 1024 * MIB) as place,

@@ -55,7 +55,6 @@ schedulers = ["none"]
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("BLKLAB_JOURNAL", str(tmp_path / "journal"))
     monkeypatch.setenv("BLKLAB_STORE", str(tmp_path / "results.db"))
     (tmp_path / "short.fio").write_text(JOB)
     (tmp_path / "mine.toml").write_text(TEXT)
