@@ -6,6 +6,7 @@ Two boots draw no other random numbers, read no other clock, and know nothing of
 from __future__ import annotations
 
 import io
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import numpy as np
 import pytest
 
 import blklab
-from blklab import specs
+from blklab import pool, specs
 from blklab.kernel import cache, program
 from blklab.kernel.boot import TimeTravel
 from blklab.kernel.errors import GuestMemoryError
@@ -61,6 +62,26 @@ def test_the_native_drivers_run_is_the_same_again(kernel: str) -> None:
     first, second = _again(kernel, f"{job}ioengine=libaio\niodepth=8\n", "kyber", "native")
     assert first.disk.read_ios > 100
     _assert_same(first, second)
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two CPUs")
+@pytest.mark.parametrize("driver", ["native", pytest.param("fio", marks=real_fio.needs_fio)])
+def test_a_run_beside_others_on_one_cpu_is_the_same_as_alone_on_two(
+    kernel: str, driver: str
+) -> None:
+    job = "[a]\nrw=randrw\nbs=4k\ndirect=1\nsize=1g\nruntime=2\ntime_based\nnumjobs=3\n"
+    (alone,) = _again(kernel, job, "bfq", driver, boots=1)
+    everyone = len(os.sched_getaffinity(0))
+    others = pool.run_all(
+        lambda _: _again(kernel, job, "bfq", driver, boots=1)[0],
+        range(everyone),
+        everyone,
+        lambda _: None,
+        lambda: None,
+    )
+    assert alone.disk.read_ios > 100
+    for other in others:
+        _assert_same(alone, other)
 
 
 @real_fio.needs_fio

@@ -19,6 +19,7 @@ from pathlib import Path
 
 import pytest
 
+from blklab import pool
 from blklab.errors import InputError
 from blklab.kernel import supervise
 from blklab.kernel.boot import TimeTravel, boot
@@ -229,6 +230,43 @@ def test_two_guests_run_side_by_side(linux: Path, run_dir: Path) -> None:
         with guest:
             guest.wait()
         assert (run_dir / f"{number}/out").read_text() == f"{number}\n"
+
+
+def _cpus_of(name: str, run_dir: Path) -> set[str]:
+    """Where the host may run the processes of that name which the guest of `run_dir` is."""
+    told = subprocess.run(
+        ["pgrep", "-f", f"blklab.run={run_dir}"], capture_output=True, text=True, check=False
+    )
+    kernels = set(told.stdout.split())
+    places = set()
+    for status in Path("/proc").glob("[0-9]*/status"):
+        with contextlib.suppress(OSError):
+            rows = dict(line.split(":\t", 1) for line in status.read_text().splitlines())
+            if rows["Name"] == name and {rows["Pid"], rows["PPid"]} & kernels:
+                places.add(rows["Cpus_allowed_list"])
+    return places
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two CPUs")
+def test_processes_have_a_cpu_of_their_own_unless_guests_are_side_by_side(
+    linux: Path, run_dir: Path
+) -> None:
+    everyone = len(os.sched_getaffinity(0))
+
+    def cpus(number: int) -> tuple[set[str], set[str]]:
+        place = run_dir / str(number)
+        place.mkdir()
+        with boot(linux, init(place, "touch $run/ready; sleep 60"), place, timeout_s=60):
+            while not (place / "ready").exists():
+                time.sleep(0.05)
+            return _cpus_of("linux", place), _cpus_of("uml-userspace", place)
+
+    kernels, processes = cpus(everyone)
+    assert (len(kernels), len(processes)) == (1, 1)
+    assert kernels != processes
+    found = pool.run_all(cpus, range(everyone), everyone, lambda _: None, lambda: None)
+    for kernels, processes in found:
+        assert kernels == processes
 
 
 def test_no_root_is_needed(linux: Path, run_dir: Path) -> None:

@@ -64,7 +64,7 @@ def test_a_kernel_says_what_tells_it_from_the_published_one(empty: Path) -> None
         "Linux 7.3.4 (d, /linux)",
     ]
     # Of a source that it does not fit, or built before there was one.
-    assert replace(PLAIN, key="e", patches=("clock.patch",)).text == (
+    assert replace(PLAIN, key="e", patches=("clock.patch", "own-cpu.patch")).text == (
         "Linux 7.3.4 (e, without changes, lacks seed.patch)"
     )
     both = replace(CHANGED[0], added=("a.c",), config=("XFS_FS=y",))

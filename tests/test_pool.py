@@ -43,3 +43,16 @@ def test_a_failure_ends_what_runs_and_begins_nothing_more() -> None:
         pool.run_all(one, ["long", "bad", *["later"] * 50], 2, lambda _: None, ended.set)
     assert ended.is_set()
     assert "later" not in begun
+
+
+@pytest.mark.parametrize(("tasks", "threads", "expected"), [(5, 3, 3), (2, 8, 2), (1, 4, 1)])
+def test_each_knows_how_many_run_beside_it(tasks: int, threads: int, expected: int) -> None:
+    found = pool.run_all(
+        lambda _: pool.side_by_side(), range(tasks), threads, lambda _: None, pytest.fail
+    )
+    assert found == [expected] * tasks
+    assert pool.side_by_side() == 1
+
+
+def test_nothing_to_do_is_done() -> None:
+    assert pool.run_all(pytest.fail, [], 2, pytest.fail, pytest.fail) == []

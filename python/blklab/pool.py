@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from threading import Event
+from threading import Event, local
 from typing import TypeVar
 
 # How often the waiting thread looks up, so that Ctrl-C is noticed at once.
@@ -12,6 +12,9 @@ _LOOK_UP_S = 0.2
 
 Task = TypeVar("Task")
 Found = TypeVar("Found")
+
+
+_HERE = local()
 
 
 class _NotBegunError(Exception):
@@ -32,7 +35,12 @@ def run_all(
     raised; `cancel` is called first, which must make those that run end soon. None is begun once
     one has failed, and nothing runs any more when this returns.
     """
-    pool = ThreadPoolExecutor(threads, thread_name_prefix="blklab")
+    threads = max(1, min(threads, len(tasks)))
+    pool = ThreadPoolExecutor(
+        threads,
+        thread_name_prefix="blklab",
+        initializer=lambda: setattr(_HERE, "threads", threads),
+    )
     failed = Event()
 
     def unless_failed(task: Task) -> Found:
@@ -63,3 +71,8 @@ def run_all(
         raise
     finally:
         pool.shutdown(wait=True)
+
+
+def side_by_side() -> int:
+    """How many tasks may run at the same time as the one of this thread, itself included."""
+    return getattr(_HERE, "threads", 1)

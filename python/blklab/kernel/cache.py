@@ -33,6 +33,7 @@ from blklab.files import write_whole
 OWN_PATCHES = {
     "clock.patch": "a guest reads its clock in 256 ns steps",
     "seed.patch": "a guest has other random numbers at each boot",
+    "own-cpu.patch": "a guest is slower, on one CPU",
 }
 """What every kernel is patched with where it can be, in this order, and how one is that it does
 not fit. They touch no scheduler."""
