@@ -73,6 +73,23 @@ def test_what_a_source_lacks_that_our_patches_do_not_fit_is_told(ball: str) -> N
     ]
 
 
+def test_an_older_source_gets_the_form_of_our_patch_that_fits_it(
+    ball: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours = tmp_path / "ours"
+    ours.mkdir()
+    monkeypatch.setattr("blklab.kernel.build._PATCHES", ours)
+    monkeypatch.setattr(cache, "OWN_PATCHES", {"wait.patch": "it does not wait"})
+    fitting = patch(ours, 1, "wait-6.12.patch").read_text()
+    (ours / "wait.patch").write_text(fitting.replace("_delay = 0", "_delay = 9"))
+    first = build(ball)
+    assert first.kernel.patches == ("wait.patch",)
+    assert first.kernel.compiled == 2
+    # As if it had been given: nothing is left to do.
+    patch(ours, 1, "wait.patch")
+    assert not build(ball).fresh
+
+
 def test_another_patch_compiles_only_what_it_touches(ball: str, tmp_path: Path) -> None:
     plain = build(ball)
     one, two = (build(ball, [patch(tmp_path, delay)]) for delay in (1, 2))

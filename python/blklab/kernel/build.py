@@ -23,6 +23,7 @@ from blklab.kernel.source import Source
 from blklab.kernel.steps import Steps
 from blklab.kernel.tree import Tree
 
+_PATCHES = Path(__file__).parent
 _COMPILED_AT_FIRST = 730
 """Files that a first build compiles: of 7.3.4 with our configuration. Others differ a little."""
 _LONGEST_COMPILATION_NS = 60 * 10**9
@@ -109,17 +110,27 @@ def build(
 
 
 def _own_patches(place: Source, steps: Steps) -> list[tuple[str, bytes]]:
-    """What every kernel of ours gets, as far as it fits the source."""
+    """What every kernel of ours gets, as far as it fits the source; ``clock-6.12.patch`` is
+    what ``clock.patch`` is for an older one."""
     fitting = []
     for label, without in cache.OWN_PATCHES.items():
-        text = Path(__file__).with_name(label).read_bytes()
-        try:
-            patches.apply([(label, text)], lambda name: place.top / name)
-        except KernelError:
+        newest = _PATCHES / label
+        older = sorted(newest.parent.glob(f"{newest.stem}-[0-9]*.patch"), reverse=True)
+        texts = [path.read_bytes() for path in (newest, *older)]
+        fits = next((text for text in texts if _fits(text, place)), None)
+        if fits is None:
             steps.note(f"{label} does not fit this source: {without}")
         else:
-            fitting.append((label, text))
+            fitting.append((label, fits))
     return fitting
+
+
+def _fits(patch: bytes, place: Source) -> bool:
+    try:
+        patches.apply([("", patch)], lambda name: place.top / name)
+    except KernelError:
+        return False
+    return True
 
 
 def _build(order: _Order, jobs: int, steps: Steps) -> Kernel:
