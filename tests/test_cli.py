@@ -322,6 +322,22 @@ def test_ctrl_c_ends_at_once_and_says_how_to_go_on(fake: Path) -> None:
     assert not (fake / "reports").exists()
 
 
+def test_ctrl_c_while_the_command_is_loaded_is_one_line_too(tmp_path: Path) -> None:
+    # In the place of the first that is loaded from elsewhere.
+    (tmp_path / "typer.py").write_text(
+        "import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(20)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "blklab", "disks"],
+        env=os.environ | {"PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (130, "")
+    assert done.stderr == "blklab: interrupted; nothing was written\n"
+
+
 @pytest.mark.skipif(os.getuid() == 0 and shutil.which("setpriv") is None, reason="needs setpriv")
 def test_a_home_that_may_not_be_read_hides_nothing_that_ships(tmp_path: Path) -> None:
     """As root no directory is closed, so root becomes nobody for the command."""

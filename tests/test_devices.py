@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -20,6 +21,7 @@ from tests import loop_device
 from tests.fake_sysfs import Machine
 
 _SATA = "pci0000:00/0000:00:1f.2/ata1/host0/target0:0:0/0:0:0:0"
+_PATH = f"{os.environ['PATH']}:/usr/sbin:/sbin"
 _HOSTILE = "Evil\x1b[2J\nDisk\u202e"
 
 
@@ -153,6 +155,31 @@ def test_file_systems_that_are_not_mounted_come_from_udev(machine: Machine) -> N
         "run/udev/data/b8:0", "E:ID_FS_TYPE=xfs\nE:ID_FS_LABEL_ENC=my\\x20data\nE:ID_FS_UUID=1-2"
     )
     assert look(machine, "sda").filesystem == Filesystem("xfs", "my\\x20data", "1-2")
+
+
+def test_what_udev_has_not_looked_at_is_read_from_the_device(machine: Machine) -> None:
+    if shutil.which("mkfs.ext4", path=_PATH) is None or shutil.which("blkid", path=_PATH) is None:
+        pytest.skip("needs mkfs.ext4 and blkid: apt-get install e2fsprogs util-linux")
+    machine.disk("sda")
+    node = machine.write("dev/sda", "")
+    os.truncate(node, 4 << 20)
+    uuid = "00000000-0000-0000-0000-000000000001"
+    command = ("mkfs.ext4", "-q", "-L", "own", "-U", uuid, str(node))
+    subprocess.run(command, check=True, env={"PATH": _PATH})
+    assert look(machine, "sda").filesystem == Filesystem("ext4", "own", uuid)
+    # udev has, and found nothing.
+    machine.write("run/udev/data/b8:0", "E:ID_SERIAL=1")
+    assert look(machine, "sda").filesystem is None
+
+
+def test_a_zfs_is_on_all_disks_of_its_pool(machine: Machine) -> None:
+    for letter, minor, pool in (("a", 0, "tank"), ("b", 16, "tank"), ("c", 32, "spare")):
+        machine.disk(f"sd{letter}", number=f"8:{minor}", bus=f"{_SATA}{letter}")
+        machine.write(f"run/udev/data/b8:{minor}", f"E:ID_FS_TYPE=zfs_member\nE:ID_FS_LABEL={pool}")
+    mounted(machine, "2 1 0:44 / /home rw - zfs tank/home rw", "3 1 0:45 / /x rw - zfs gone/x rw")
+    assert [mount.point for mount in look(machine, "sdb").mounts] == ["/home"]
+    assert look(machine, "sdc").mounts == ()
+    assert look(machine, "sda").filesystem == Filesystem("zfs_member", "tank")
 
 
 def test_swap_is_told(machine: Machine) -> None:

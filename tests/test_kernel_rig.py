@@ -276,6 +276,7 @@ def test_a_comparison_names_kernel_and_driver(place: Path, kernel: str) -> None:
         ({"rig": "kernle"}, "--rig: no rig 'kernle'; did you mean 'kernel'?"),
         ({"host": {"cpus": 2}}, "--host: cpus is the simulator's"),
         ({"scheduler": "kyber:read"}, "expected tunable=value, found 'read'"),
+        ({"scheduler": "kyber:"}, "expected tunable=value, found ''"),
         ({"scheduler": "kyber:nr_requests=x"}, "nr_requests"),
     ],
 )

@@ -1,6 +1,6 @@
 """``python -m blklab`` is the ``blklab`` command."""
 
-from blklab.cli import main
+from blklab.start import main
 
 if __name__ == "__main__":
     main()

@@ -15,7 +15,6 @@ from blklab.devices.identity import Identity
 from blklab.devices.mounts import Filesystem, Mount
 from blklab.devices.queue import MissingError, Queue, QueueError, Schedulers
 from blklab.devices.roots import HERE, Roots
-from blklab.udev import node
 
 _SECTOR_BYTES = 512
 """Of ``size`` in sysfs, whatever the disk's own blocks are."""
@@ -129,7 +128,7 @@ def describe(name: str, around: Surroundings) -> Device:
         tunables=whole.tunables() if whole else {},
         attributes=attributes,
         cgroups=tuple(cgroups.of_device(number, around.cgroups)) if whole else (),
-        filesystem=mounts.filesystem(node.device(directory, roots).database, mounted),
+        filesystem=mounts.held_by(name, mounted, roots),
         mounts=tuple(mounted),
         swap=name in around.swaps,
         partitions=tuple(stack.partitions(directory)),

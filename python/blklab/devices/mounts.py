@@ -6,12 +6,15 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from blklab.devices import reading
+from blklab.devices import probe, reading
 from blklab.devices.roots import Roots
+from blklab.udev import node
 
 _OCTAL = re.compile(r"\\([0-7]{3})")
 # Anonymous device numbers, of file systems that span several devices: btrfs.
 _ANONYMOUS = "0:"
+_UDEVS = {"TYPE": "ID_FS_TYPE", "LABEL": "ID_FS_LABEL", "UUID": "ID_FS_UUID"}
+"""What blkid finds, as udev's database calls it."""
 
 
 @dataclass(frozen=True)
@@ -26,11 +29,13 @@ class Mount:
     type: str
     source: str
     options: str
+    members: tuple[str, ...] = ()
+    """The devices of its pool, if it lies in one (ZFS)."""
 
 
 @dataclass(frozen=True)
 class Filesystem:
-    """As udev's database has it, or else as it is mounted."""
+    """As udev's database has it, or else as it is mounted, or else as it calls itself."""
 
     type: str
     label: str = ""
@@ -40,13 +45,28 @@ class Filesystem:
 def mounts(roots: Roots) -> list[Mount]:
     """Every mount that this process sees."""
     found = []
+    pools: dict[str, tuple[str, ...]] = {}
     for line in reading.lines(roots.proc / "self/mountinfo"):
         first, dash, last = line.partition(" - ")
         before, after = first.split(" "), last.split(" ")
         if dash and len(before) >= 6 and len(after) >= 2:  # noqa: PLR2004
             root, point, options = map(_plain, before[3:6])
-            found.append(Mount(before[2], root, point, after[0], _plain(after[1]), options))
+            kind, source = after[0], _plain(after[1])
+            if kind == "zfs" and not pools:
+                pools = _pools(roots)
+            members = pools.get(source.partition("/")[0], ()) if kind == "zfs" else ()
+            found.append(Mount(before[2], root, point, kind, source, options, members))
     return found
+
+
+def _pools(roots: Roots) -> dict[str, tuple[str, ...]]:
+    """The devices of each ZFS pool, which names them nowhere below ``/sys`` or ``/proc``."""
+    members: dict[str, list[str]] = {}
+    for name in reading.names(roots.sys / "class/block"):
+        held = held_by(name, [], roots)
+        if held is not None and held.type == "zfs_member":
+            members.setdefault(held.label, []).append(name)
+    return {pool: tuple(names) for pool, names in members.items()}
 
 
 def of_device(name: str, number: str, every: list[Mount], roots: Roots) -> list[Mount]:
@@ -64,8 +84,8 @@ def sources(mount: Mount, roots: Roots) -> list[str]:
     if not mount.number.startswith(_ANONYMOUS):
         link = roots.sys / "dev/block" / mount.number
         return [link.resolve().name] if link.exists() else []
-    if not mount.source.startswith("/dev/"):
-        return []
+    if mount.members or not mount.source.startswith("/dev/"):
+        return list(mount.members)
     name = (roots.dev / Path(mount.source).relative_to("/dev")).resolve().name
     for uuid in reading.names(roots.sys / "fs/btrfs"):
         together = reading.names(roots.sys / "fs/btrfs" / uuid / "devices")
@@ -90,9 +110,16 @@ def swaps(roots: Roots) -> set[str]:
     }
 
 
-def filesystem(database: dict[str, str] | None, mounted: list[Mount]) -> Filesystem | None:
-    """What the device holds; None if nothing is known of any."""
-    stored = database or {}
+def held_by(name: str, mounted: list[Mount], roots: Roots) -> Filesystem | None:
+    """What the device holds; None if nothing is known of any.
+
+    udev looks at each device when it comes. Where it has not (a container, a small system),
+    the device itself is read, if that is allowed.
+    """
+    stored = node.device(roots.sys / "class/block" / name, roots).database
+    if stored is None:
+        probed = probe.blkid(roots.dev / name.replace("!", "/"))
+        stored = {_UDEVS[key]: value for key, value in probed.items() if key in _UDEVS}
     if kind := stored.get("ID_FS_TYPE", ""):
         label = stored.get("ID_FS_LABEL_ENC") or stored.get("ID_FS_LABEL", "")
         return Filesystem(kind, label, stored.get("ID_FS_UUID", ""))

@@ -61,7 +61,7 @@ def has_queue_async_depth(version: str) -> bool:
 
 def parse(spec: str) -> Scheduler:
     """``name:tunable=value,...``. InputError if it cannot be right."""
-    name, _, text = spec.partition(":")
+    name, colon, text = spec.partition(":")
     if not _WORD.fullmatch(name):
         raise InputError(f"scheduler '{spec}': expected name[:tunable=value,...]")
     table = {row["name"]: row["tunables"] for row in sim.schedulers()}
@@ -69,7 +69,7 @@ def parse(spec: str) -> Scheduler:
     like = name if name in table else "none"
     known = {row["name"] for row in [*table[like], *sim.environment()["queue"]]}
     ours, own = [], {}
-    for change in text.split(",") if text else []:
+    for change in text.split(",") if colon else []:
         key, equals, value = (part.strip() for part in change.partition("="))
         if not (equals and value and _WORD.fullmatch(key)):
             raise InputError(f"scheduler '{spec}': expected tunable=value, found '{change}'")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
-from pathlib import Path
 
 import numpy as np
 
@@ -15,6 +16,8 @@ from blklab.histogram import Ints
 from blklab.result import DiskCounters, Series
 
 _SECTOR_BYTES = 512
+_TEXT_BYTES_MAX = 4096
+"""Of an attribute of sysfs."""
 _MS = 1_000_000
 _NONE = np.zeros(0, np.int64)
 
@@ -97,26 +100,48 @@ _IN_FLIGHT = [field.name for field in fields(Counters)].index("in_flight")
 
 def of(devices: Sequence[str], roots: Roots = HERE) -> Counters:
     """Of disks or partitions by name, together; one that is gone counts as nothing."""
+    with _opened(devices, roots) as files:
+        return _together(_texts(files))
+
+
+@contextlib.contextmanager
+def _opened(devices: Sequence[str], roots: Roots) -> Iterator[list[int]]:
+    """Descriptors of the counters of those that there are."""
+    with contextlib.ExitStack() as opened:
+        files = []
+        for name in devices:
+            with contextlib.suppress(OSError):
+                file = (roots.sys / "class/block" / name / "stat").open("rb", buffering=0)
+                files.append(opened.enter_context(file).fileno())
+        yield files
+
+
+def _texts(files: Sequence[int]) -> list[bytes]:
+    """As the kernel tells them now."""
+    found = []
+    for file in files:
+        with contextlib.suppress(OSError):
+            found.append(os.pread(file, _TEXT_BYTES_MAX, 0))
+    return found
+
+
+def _together(texts: Sequence[bytes]) -> Counters:
     total = Counters()
-    for name in devices:
-        total += _read(roots.sys / "class/block" / name / "stat")
+    for text in texts:
+        numbers = [int(word) for word in text.split()]
+        total += Counters(*numbers[: len(fields(Counters))])
     return total
 
 
-def _read(path: Path) -> Counters:
-    try:
-        numbers = [int(word) for word in path.read_bytes().split()]
-    except OSError:
-        return Counters()
-    return Counters(*numbers[: len(fields(Counters))])
-
-
 class Sampler:
-    """Looks at the counters of disks all along a run, in a thread of its own."""
+    """Looks at the counters of disks all along a run, in a thread of its own.
 
-    def __init__(self, devices: Sequence[str]) -> None:
-        self._devices = devices
-        self._rows: list[Counters] = []
+    It takes down what the kernel says, and reads that when the run is over.
+    """
+
+    def __init__(self, devices: Sequence[str], roots: Roots = HERE) -> None:
+        self._devices, self._roots = devices, roots
+        self._seen: list[list[bytes]] = []
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._look, name="blklab-sampler", daemon=True)
 
@@ -132,12 +157,14 @@ class Sampler:
         """What the disks did, interval by interval. The disk's bytes and I/Os are the processes'
         own only if all of their I/O is `direct`; else those columns are empty."""
 
+        rows = [_together(texts) for texts in self._seen]
+
         def steps(name: str) -> Ints:
-            values = np.array([getattr(row, name) for row in self._rows], np.int64)
+            values = np.array([getattr(row, name) for row in rows], np.int64)
             stepped: Ints = values[1:] - values[:-1]
             return stepped
 
-        in_flight = np.array([row.in_flight * 1000 for row in self._rows[1:]], np.int64)
+        in_flight = np.array([row.in_flight * 1000 for row in rows[1:]], np.int64)
         empty = {field.name: _NONE for field in fields(Series) if field.name != "interval_ns"}
         names = ("read_bytes", "write_bytes", "read_ios", "write_ios") if direct else ()
         return Series(
@@ -147,8 +174,9 @@ class Sampler:
 
     def _look(self) -> None:
         start_s = time.monotonic()
-        while True:
-            self._rows.append(of(self._devices))
-            next_s = start_s + len(self._rows) * INTERVAL_NS / 1e9
-            if self._ended.wait(max(next_s - time.monotonic(), 0)):
-                return
+        with _opened(self._devices, self._roots) as files:
+            while True:
+                self._seen.append(_texts(files))
+                next_s = start_s + len(self._seen) * INTERVAL_NS / 1e9
+                if self._ended.wait(max(next_s - time.monotonic(), 0)):
+                    return

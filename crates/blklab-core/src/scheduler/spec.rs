@@ -57,7 +57,10 @@ impl SchedulerSpec {
     /// # Errors
     /// See [`SpecError`].
     pub fn parse(text: &str) -> Result<SchedulerSpec, SpecError> {
-        let (name, rest) = text.split_once(':').unwrap_or((text, ""));
+        let (name, rest) = match text.split_once(':') {
+            Some((name, rest)) => (name, Some(rest)),
+            None => (text, None),
+        };
         let Some(info) = registry::info(name.trim()) else {
             let names: Vec<_> = registry::ALL.iter().map(|info| info.name).collect();
             return Err(SpecError::Unknown { name: name.to_owned(), hint: hint(name, &names) });
@@ -68,7 +71,7 @@ impl SchedulerSpec {
             queue: Settings::defaults("queue", QUEUE_TUNABLES),
         };
         let mut seen = Vec::new();
-        for piece in rest.split(',').filter(|piece| !rest.is_empty() || !piece.is_empty()) {
+        for piece in rest.into_iter().flat_map(|rest| rest.split(',')) {
             let Some((name, value)) = piece.split_once('=') else {
                 return Err(SpecError::NotASetting { scheduler: info.name, found: piece.to_owned() });
             };
@@ -121,6 +124,7 @@ mod tests {
         assert_eq!(refused("mq-deadlin"), "there is no scheduler 'mq-deadlin'; did you mean 'mq-deadline'?");
         assert_eq!(refused("none:x=1"), "none has no tunable 'x'; it has none");
         assert_eq!(refused("mq-deadline:fifo_batch"), "mq-deadline: 'fifo_batch' is not NAME=VALUE");
+        assert_eq!(refused("mq-deadline:"), "mq-deadline: '' is not NAME=VALUE");
         assert_eq!(refused("kyber:read_lat_nsec=1,read_lat_nsec=2"), "kyber: read_lat_nsec is given twice");
         assert!(refused("mq-deadline:fifo_bach=1").contains("did you mean 'fifo_batch'?"));
         assert!(refused("mq-deadline:fifo_batch=x").contains("not a whole number"));

@@ -1,0 +1,35 @@
+"""What a device holds by its own first and last blocks, where udev has not looked."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+_TIMEOUT_S = 5.0
+# Drives that may be empty, or take long to answer.
+_NOT_ASKED = ("sr", "fd")
+
+
+def blkid(node: Path) -> dict[str, str]:
+    """What ``blkid --probe`` finds on it, by its names: ``TYPE``, ``LABEL``, ``UUID``.
+
+    Empty if it finds nothing or several things, if the device may not be read (who is not root),
+    and where there is no blkid.
+    """
+    program = shutil.which("blkid") or shutil.which("blkid", path="/usr/sbin:/sbin")
+    if program is None or node.name.startswith(_NOT_ASKED) or not os.access(node, os.R_OK):
+        return {}
+    try:
+        done = subprocess.run(
+            [program, "--probe", "--output", "export", "--", node],
+            capture_output=True,
+            text=True,
+            errors="backslashreplace",
+            timeout=_TIMEOUT_S,
+            check=False,
+        )
+    except (subprocess.TimeoutExpired, OSError):
+        return {}
+    return dict(line.split("=", 1) for line in done.stdout.splitlines() if "=" in line)

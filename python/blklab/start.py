@@ -1,0 +1,17 @@
+"""Where the ``blklab`` command begins: what it is made of takes a tenth of a second to load, and
+Ctrl-C may come before that is done."""
+
+from __future__ import annotations
+
+import sys
+
+
+def main() -> None:
+    """Load the command and run it."""
+    try:
+        from blklab.cli import main as command
+
+        command()
+    except KeyboardInterrupt:
+        print("blklab: interrupted; nothing was written", file=sys.stderr)
+        sys.exit(130)
