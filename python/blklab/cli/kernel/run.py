@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,6 +15,10 @@ if TYPE_CHECKING:
     from blklab.kernel.program import Ran
 
 _SECTOR_BYTES = 512
+_CLOCK_OF_FIO = (
+    "fio reads the CPU's own clock, which is this machine's and not the guest's; its times are "
+    "right with fio --clocksource=clock_gettime"
+)
 
 
 def run(
@@ -109,6 +114,8 @@ def run(
         trace_format=trace_format or program.TRACE_FORMATS[0],
     )
     chosen = cache.chosen(kernel)
+    if task.time_travel != "off" and _fio_reads_the_cpus_clock(command):
+        print(f"blklab: {_CLOCK_OF_FIO}", file=sys.stderr)
     ran = program.run(chosen, task, sys.stdout.buffer, sys.stderr.buffer)
     for line in _told(ran, chosen.text):
         print(f"blklab: {line}", file=sys.stderr)
@@ -117,6 +124,16 @@ def run(
         lost = f", {kept['lost']} more lost" if kept["lost"] else ""
         print(f"blklab: {trace / kept['file']}: {kept['events']} events{lost}", file=sys.stderr)
     sys.exit(ran.exit_code)
+
+
+def _fio_reads_the_cpus_clock(command: Sequence[str]) -> bool:
+    """Whether fio is run, and neither the command nor a job file that it names says otherwise."""
+    words = " ".join(command).split()
+    if not any(Path(word).name == "fio" for word in words):
+        return False
+    files = [Path(word) for word in words if Path(word).is_file() and word.endswith(".fio")]
+    texts = [*words, *(file.read_text(encoding="utf-8", errors="replace") for file in files)]
+    return not any("clocksource" in text for text in texts)
 
 
 def _told(ran: Ran, kernel: str) -> list[str]:
