@@ -45,7 +45,9 @@ PRESETS = {
     "hongkong-2025/mysql": Preset(
         "for busy MySQL servers: nr_requests 128",
         "",
-        "nothing changed under any load tried, on neither disk",
+        "nothing changed under any load tried, on a disk with many queues and on one of SAS; on an "
+        "NVMe disk with one queue of 128 commands the p99 of readers beside a writer fell from 16 "
+        "to 2 ms under mq-deadline",
         {"nr_requests": "128"},
     ),
 }
