@@ -305,6 +305,8 @@ def test_a_command_line_that_cannot_be_written_down_is_refused(run_dir: Path) ->
         boot(run_dir / "x", ["/bin/sh", 'a"b'], run_dir)
     with pytest.raises(InputError, match="at most 2000"):
         boot(run_dir / "x", ["/bin/sh", "x" * 3000], run_dir)
+    # The next guest has its CPUs for itself.
+    assert not any(sys.modules["blklab.kernel.boot"]._CPUS_IN_USE.values())
 
 
 @contextlib.contextmanager

@@ -414,7 +414,8 @@ def test_fio_as_a_program_is_told_which_clock_is_the_guests(place: Path, kernel:
     assert json.loads(told.stdout)["jobs"][0]["job_runtime"] == pytest.approx(30_000, abs=10)
     clock = "fio reads the CPU's own clock"
     assert clock not in told.stderr
-    for words in (["fio", "--parse-only", "plain.fio"], ["sh", "-c", "fio --version"]):
+    no_name = f"{'x' * 300}.fio"
+    for words in (["fio", "plain.fio"], ["sh", "-c", "fio --version"], ["fio", "-v", no_name]):
         assert clock in run(kernel, "--", *words).stderr
     assert clock not in run(kernel, "--", "fio", "--version", "--clocksource=clock_gettime").stderr
 

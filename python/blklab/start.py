@@ -5,6 +5,10 @@ from __future__ import annotations
 
 import sys
 
+INTERRUPTED = 130
+"""The exit code."""
+INTERRUPTED_TEXT = "interrupted; nothing was written"
+
 
 def main() -> None:
     """Load the command and run it."""
@@ -13,5 +17,5 @@ def main() -> None:
 
         command()
     except KeyboardInterrupt:
-        print("blklab: interrupted; nothing was written", file=sys.stderr)
-        sys.exit(130)
+        print(f"blklab: {INTERRUPTED_TEXT}", file=sys.stderr)
+        sys.exit(INTERRUPTED)

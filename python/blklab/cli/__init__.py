@@ -18,6 +18,7 @@ from typer.exceptions import TyperException
 from blklab.cli import lazy
 from blklab.devices.text import shown
 from blklab.errors import BlklabError
+from blklab.start import INTERRUPTED, INTERRUPTED_TEXT
 
 app = typer.Typer(
     name="blklab",
@@ -29,8 +30,6 @@ app = typer.Typer(
 )
 
 _FAILED = 1
-_INTERRUPTED = 130
-_INTERRUPTED_TEXT = "interrupted; nothing was written"
 _STDERR = 2
 
 
@@ -64,7 +63,7 @@ def main() -> None:
     except TyperException as error:
         _fail(f"{error.format_message()} (try '{_command(error)} --help')", error.exit_code)
     except (KeyboardInterrupt, typer.Abort):
-        _fail(_INTERRUPTED_TEXT, _INTERRUPTED)
+        _fail(INTERRUPTED_TEXT, INTERRUPTED)
     except MemoryError:
         _fail("out of memory; try fewer --jobs", _FAILED)
     except OSError as error:
@@ -80,8 +79,8 @@ def main() -> None:
             sys.exit(0)
         raise
     else:
-        if code == _INTERRUPTED:
-            _fail(_INTERRUPTED_TEXT, _INTERRUPTED)
+        if code == INTERRUPTED:
+            _fail(INTERRUPTED_TEXT, INTERRUPTED)
         sys.exit(code)
 
 

@@ -12,13 +12,18 @@ _TIMEOUT_S = 5.0
 _NOT_ASKED = ("sr", "fd")
 
 
+def found(program: str) -> str | None:
+    """Where a program of util-linux is: users have no ``sbin`` in their path."""
+    return shutil.which(program) or shutil.which(program, path="/usr/sbin:/sbin")
+
+
 def blkid(node: Path) -> dict[str, str]:
     """What ``blkid --probe`` finds on it, by its names: ``TYPE``, ``LABEL``, ``UUID``.
 
     Empty if it finds nothing or several things, if the device may not be read (who is not root),
     and where there is no blkid.
     """
-    program = shutil.which("blkid") or shutil.which("blkid", path="/usr/sbin:/sbin")
+    program = found("blkid")
     if program is None or node.name.startswith(_NOT_ASKED) or not os.access(node, os.R_OK):
         return {}
     try:

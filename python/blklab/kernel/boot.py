@@ -139,9 +139,8 @@ class Guest:
         self._give_back_cpus()
 
     def _give_back_cpus(self) -> None:
-        with _CPUS_LOCK:
-            _CPUS_IN_USE.subtract(self._cpus)
-            self._cpus = ()
+        _give_back(self._cpus)
+        self._cpus = ()
 
     def tail(self) -> list[str]:
         """The last lines of its console; up to the panic, if there was one."""
@@ -228,6 +227,7 @@ def boot(
             pass_fds=[] if terminal is None else [terminal],
         )
     except BaseException:
+        _give_back(cpus)
         shutil.rmtree(private)
         raise
     finally:
@@ -255,6 +255,11 @@ def _take_cpus() -> list[int]:
         taken = by_use[: 2 if len(by_use) >= 2 * pool.side_by_side() else 1]
         _CPUS_IN_USE.update(taken)
     return taken
+
+
+def _give_back(cpus: Sequence[int]) -> None:
+    with _CPUS_LOCK:
+        _CPUS_IN_USE.subtract(cpus)
 
 
 def _user_cpu(cpus: Sequence[int]) -> str:

@@ -12,12 +12,11 @@ import fcntl
 import json
 import os
 import shlex
-import shutil
 import subprocess
 from collections.abc import Iterator
 
 from blklab.as_root import or_as_root
-from blklab.devices import identity, mounts, queue, reading, stack
+from blklab.devices import identity, mounts, probe, queue, reading, stack
 from blklab.devices.roots import HERE, Roots
 from blklab.devices.text import shown
 from blklab.errors import InputError
@@ -144,7 +143,7 @@ def _signatures(device: str, roots: Roots) -> list[str]:
         ("wipefs", ["--no-act", "--json", "--", node]),
         ("blkid", ["--probe", "--output", "export", "--", node]),
     ):
-        path = shutil.which(program) or shutil.which(program, path="/usr/sbin:/sbin")
+        path = probe.found(program)
         if path is None:
             return [f"nobody knows what: {program} is missing (apt-get install util-linux)"]
         try:

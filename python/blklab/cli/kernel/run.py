@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,6 +11,7 @@ import typer
 
 from blklab.cli import complete
 from blklab.cli.models import DataPlace, DiskName
+from blklab.devices import reading
 
 if TYPE_CHECKING:
     from blklab.kernel.program import Ran
@@ -131,8 +133,11 @@ def _fio_reads_the_cpus_clock(command: Sequence[str]) -> bool:
     words = " ".join(command).split()
     if not any(Path(word).name == "fio" for word in words):
         return False
-    files = [Path(word) for word in words if Path(word).is_file() and word.endswith(".fio")]
-    texts = [*words, *(file.read_text(encoding="utf-8", errors="replace") for file in files)]
+    texts = list(words)
+    for word in words:
+        # One that is not there, or not for us, is fio's to refuse.
+        with contextlib.suppress(OSError):
+            texts += [reading.content(Path(word))] if word.endswith(".fio") else []
     return not any("clocksource" in text for text in texts)
 
 
