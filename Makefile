@@ -7,21 +7,30 @@ VENV := .venv
 BIN := $(VENV)/bin
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 # Programs that run as processes of their own, beside the Python package.
-PROGRAMS := blklab-disk blklab-guest
+PROGRAMS := blklab-confine blklab-disk blklab-guest
 PROGRAM_DIR := python/blklab/bin
 # Real fio as the reference for job files and output; Chromium, driven by its driver, to look at the report; PostgreSQL
-# as a store; programs that are workloads; a virtual machine; the rest builds a kernel. The command, and the package where that is called otherwise.
-TEST_PACKAGES := fio blkparse:blktrace chromium chromedriver:chromium-driver pg_ctlcluster:postgresql hdparm dbench sysbench mariadbd:mariadb-server-core mariadb:mariadb-client-core qemu-system-x86_64:qemu-system-x86 busybox:busybox-static cpio depmod:kmod udevadm:udev gcc make flex bison bc patch xz:xz-utils
+# as a store; programs that are workloads; a virtual machine; the wall around guests; a tracer of what opens files; the fuzzer is C++; the rest builds a kernel. The command, and the package where that is called otherwise.
+TEST_PACKAGES := fio bwrap:bubblewrap blkparse:blktrace chromium chromedriver:chromium-driver pg_ctlcluster:postgresql hdparm dbench sysbench mariadbd:mariadb-server-core mariadb:mariadb-client-core qemu-system-x86_64:qemu-system-x86 busybox:busybox-static cpio depmod:kmod udevadm:udev strace g++ gcc make flex bison bc patch xz:xz-utils
 
 # A client of TPC-C, which Debian does not have; its version and sums are in its module here.
 GO_TPC := tests/tools/go-tpc
 GO_TPC_SKIPPED := not built: the tests of TPC-C will be skipped
 
+# LLVM's fuzzer with Python's coverage, for Python 3.11 to 3.13; where it has no wheel, the targets of
+# Python are left out. Rust's comes with the crate that fuzz/Cargo.toml pins.
+ATHERIS := atheris==3.0.0
+# Of each target: so long, and in `make test`.
+FUZZ_SECONDS ?= 60
+FUZZ_SECONDS_TEST ?= 2
+# Of all targets and calls of `make fuzz-long` together.
+FUZZ_INPUTS ?= 100000000
+
 # Merges what an instrumented core has counted; comes with the compiler, on request.
 PROFDATA = $(wildcard $(shell rustc --print sysroot)/lib/rustlib/*/bin/llvm-profdata)
 NO_PROFDATA := built without a profile, which makes it slower: rustup component add llvm-tools
 
-.PHONY: help compare setup test test-packages check test-rust test-python docs verify pgo bench wheel clean
+.PHONY: help compare setup test test-packages check test-rust test-python fuzz fuzz-test fuzz-long docs verify soak pgo bench wheel clean
 
 help:  ## This list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | column -t -s "$$(printf '\t')"
@@ -56,7 +65,7 @@ $(VENV)/.dev: $(VENV)/.built
 	@rm -f $(VENV)/.pgo
 	@touch $@
 
-test: test-packages check test-rust test-python docs  ## Formatting, lints, types, all tests, docs
+test: test-packages check test-rust test-python fuzz-test docs  ## Formatting, lints, types, all tests, docs
 
 test-packages:
 	@missing=""; for p in $(TEST_PACKAGES); do command -v $${p%%:*} >/dev/null || missing="$$missing $${p##*:}"; done; \
@@ -81,6 +90,19 @@ test-rust:  ## The Rust tests
 test-python: $(VENV)/.dev $(BIN)/go-tpc  ## The Python tests
 	$(BIN)/pytest
 
+$(VENV)/.fuzz: $(VENV)/.dev
+	@$(BIN)/pip install --quiet --disable-pip-version-check '$(ATHERIS)' || echo "no $(ATHERIS) for this Python: its targets will be left out"
+	@touch $@
+
+fuzz: $(VENV)/.fuzz  ## Fuzz every parser with coverage, FUZZ_SECONDS each (60)
+	$(BIN)/python fuzz/run.py --seconds $(FUZZ_SECONDS)
+
+fuzz-test: $(VENV)/.fuzz
+	$(BIN)/python fuzz/run.py --seconds $(FUZZ_SECONDS_TEST)
+
+fuzz-long: $(VENV)/.fuzz  ## The same until 10^8 inputs were tried in all calls; keeps what is new
+	$(BIN)/python fuzz/run.py --inputs $(FUZZ_INPUTS) --keep --out docs/data/fuzz.json
+
 # Of the Go that is there, without C; if it cannot be built, that is tried again the next time.
 $(BIN)/go-tpc: $(GO_TPC)/go.mod $(GO_TPC)/go.sum | $(VENV)/.created
 	@if ! command -v go >/dev/null; then echo "go-tpc $(GO_TPC_SKIPPED); it needs Go 1.21: https://go.dev/dl"; \
@@ -102,6 +124,12 @@ $(VENV)/.pgo: $(VENV)/.built benches/train.py
 	@if [ -n "$(PROFDATA)" ]; then \
 	  PIP_QUIET=1 VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --quiet --pgo && touch $@; \
 	else echo "$(NO_PROFDATA)"; fi
+
+soak: $(VENV)/.dev  ## 2,000 random sequences of what may happen to a machine: nothing may be lost
+	@test "$$(id -u)" = 0 || { echo "make soak needs root, for loop devices and namespaces" >&2; exit 1; }
+	$(BIN)/python -m tests.machine_soak 4 --virtual
+	$(BIN)/python -m tests.machine_soak 2000 --kept target/soak.jsonl --out docs/data/soak.json
+	BLKLAB_HOSTILE_JOBS=2000 $(BIN)/pytest tests/test_live_confined.py
 
 pgo: $(VENV)/.pgo  ## The core once more, laid out after what it does most often: faster
 

@@ -22,7 +22,7 @@ from typing import Any
 import blklab
 import figures
 from blklab import specs
-from blklab.kernel import cache, program
+from blklab.kernel import cache, program, view
 from blklab.result import Result
 from figures import Measure
 
@@ -113,7 +113,12 @@ class _Bench:
     def _program(self, *command: str) -> tuple[program.Ran, str]:
         """A program before a fast disk, and what it printed."""
         out, errors = io.BytesIO(), io.BytesIO()
-        task = program.Program(command=command, disk=specs.disk("optane-900p"))
+        task = program.Program(
+            command=command,
+            disk=specs.disk("optane-900p"),
+            # Python may lie anywhere.
+            shared=view.shared([], [Path(sys.base_prefix)]).paths,
+        )
         ran = program.run(self._kernel, task, out, errors)
         if ran.exit_code != 0:
             raise RuntimeError(f"{command[0]}: {errors.getvalue().decode()}")
@@ -126,7 +131,7 @@ class _Bench:
     def clock_ns(self) -> float:
         """What reading the clock takes of the guest's time."""
         script = _CLOCK.format(n=_READS_OF_CLOCK)
-        return float(self._program(sys.executable, "-c", script)[1])
+        return float(self._program(str(Path(sys.executable).resolve()), "-c", script)[1])
 
     def lateness_ns(self) -> float:
         """How late half of the completions are."""
@@ -192,6 +197,8 @@ def shown(kernel: cache.Kernel) -> dict[str, list[dict[str, str]]]:
     path = f"{Path(figures.BLKLAB).parent}:/usr/sbin:{os.environ['PATH']}"
     for name, example in EXAMPLES.items():
         with tempfile.TemporaryDirectory() as directory:
+            # Root's guests are nobody's.
+            Path(directory).chmod(0o755)
             for file, text in FILES.items():
                 (Path(directory) / file).write_text(text, encoding="utf-8")
             outputs = []

@@ -18,6 +18,7 @@ from mkdocs.exceptions import PluginError
 
 from blklab import _core
 from blklab.disks import DISKS
+from blklab.kernel.view import PRIVATE
 from blklab.units import duration_text, number_text, rate_text
 from filled import ROOT, ExampleError, filled
 
@@ -136,6 +137,17 @@ def job_options(*status: str) -> str:
     )
 
 
+def job_options_real(*kind: str) -> str:
+    """What is ``handed to fio``, ``rewritten``, ``left out`` or ``refused`` on a real disk, by
+    reason."""
+    wanted, by_reason = " ".join(kind), dict[str, list[str]]()
+    for row in json.loads(_core.workload_options()):
+        if row["real"] == wanted and row["status"] != "not simulated":
+            by_reason.setdefault(row["real_why"], []).append(_code(row["name"]))
+    rows = ((why, ", ".join(names)) for why, names in by_reason.items())
+    return _table(("why", "options"), rows)
+
+
 def job_option_count(*status: str) -> str:
     """A sentence about how many options there are of each kind."""
     kinds = [row["status"] for row in json.loads(_core.workload_options())]
@@ -143,6 +155,7 @@ def job_option_count(*status: str) -> str:
     return (
         f"Of {len(kinds)} options that blklab knows from fio 3.33, {count['simulated']} are "
         f"simulated, {count['no effect']} are accepted because they could change nothing here, "
+        f"{count['real disks only']} are for [real disks](live.md) only, "
         f"and {count['not simulated']} are refused.\n"
     )
 
@@ -327,6 +340,27 @@ def live_rig() -> str:
     return _figures(kept).removesuffix(".\n") + after
 
 
+def soak() -> str:
+    """The figures of ``make soak``, as last kept."""
+    figures: dict[str, int] = json.loads(_text(ROOT / "docs" / "data" / "soak.json"))
+    by_name = [name for name in figures if name.startswith("signal ")]
+    rows = [(name, f"{value:,}") for name, value in figures.items() if name not in by_name]
+    signals = ", ".join(f"{name.removeprefix('signal ')} {figures[name]:,}" for name in by_name)
+    return f"{_table(('what', 'count'), rows, (1,))}\nSignals: {signals}.\n"
+
+
+def fuzzed() -> str:
+    """The figures of ``make fuzz-long``, as last kept."""
+    figures = json.loads(_text(ROOT / "docs" / "data" / "fuzz.json"))
+    sums = {key: sum(row[key] for row in figures.values()) for key in ("inputs", "failed")}
+    rows = [
+        (_code(name), f"{row['inputs']:,}", f"{row['edges']:,}", str(row["failed"]))
+        for name, row in figures.items()
+    ]
+    rows.append(("all", f"{sums['inputs']:,}", "", str(sums["failed"])))
+    return _table(("target", "inputs", "edges reached", "failed"), rows, (1, 2, 3))
+
+
 def kernel_rig_example(name: str) -> str:
     """An example of ``benches/kernel_rig.py`` with what it printed."""
     lines = []
@@ -338,6 +372,11 @@ def kernel_rig_example(name: str) -> str:
 def kernel_rig_file(name: str) -> str:
     """A file that the examples use."""
     return f"```ini\n{_kernel_rig()['files'][name]}```\n"
+
+
+def kernel_rig_private() -> str:
+    """What is empty in a directory that a guest shares."""
+    return _table(("name", "what is in it"), ((_code(name), why) for name, why in PRIVATE.items()))
 
 
 def _kernel_rig() -> dict[str, Any]:
@@ -529,6 +568,7 @@ _MAKERS: dict[str, Callable[..., str]] = {
         surroundings,
         job_options,
         job_option_count,
+        job_options_real,
         disk_list,
         disk_figures,
         disk_keys,
@@ -544,7 +584,10 @@ _MAKERS: dict[str, Callable[..., str]] = {
         kernel_rig,
         kernel_rig_example,
         kernel_rig_file,
+        kernel_rig_private,
         live_rig,
+        soak,
+        fuzzed,
         verify,
         verify_missed,
         repository_file,

@@ -80,7 +80,9 @@ def disk(text: str, path: str, overrides: Sequence[tuple[str, str]] = ()) -> str
     )
 
 
-def parse_job(text: str, path: str, env: Mapping[str, str], ignore_unsupported: bool) -> str:
+def parse_job(
+    text: str, path: str, env: Mapping[str, str], ignore_unsupported: bool, real: bool
+) -> str:
     if "typo" in text and not ignore_unsupported:
         raise ValueError(f"{path}:3: no option 'typo'")
     row = {"path": path, "line": 2, "name": "typo", "value": "1", "why": "no such option"}
@@ -102,7 +104,7 @@ def simulate(
     cancel: CancelToken | None,
     window: tuple[int, int, int] | None,
 ) -> plausible.MadeRun:
-    parse_job(job_text, job_path, env, ignore_unsupported)
+    parse_job(job_text, job_path, env, ignore_unsupported, real=False)
     speed = _SCHEDULERS[scheduler.partition(":")[0]]
     rotational = "rpm" in disk_text
     if not rotational:
@@ -115,7 +117,7 @@ def simulate(
         read_ios=0 if writes else 4000,
         write_ios=4000 if writes else 0,
         names=("alpha", "beta"),
-        syncs=40 if writes else 0,
+        syncs=160 if writes else 0,
         duration_ns=round(
             4e9 / speed * (1.0 + zlib.crc32(f"{scheduler}{seed}".encode()) % 40 / 1e3)
         ),

@@ -9,7 +9,6 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO
 
 import pytest
 
@@ -60,22 +59,36 @@ def attached(directory: Path, size_bytes: int = SIZE_BYTES) -> Iterator[str]:
 @contextlib.contextmanager
 def _own_number() -> Iterator[int]:
     """Of a new loop device that goes at the end."""
-    with Path("/dev/loop-control").open("rb") as control:
-        number = next(number for number in _OWN_NUMBERS if _is_added(control, number))
-        try:
-            yield number
-        finally:
-            # Who looks at every disk may have it open just now; it stays then, with no file.
-            with contextlib.suppress(OSError):
-                fcntl.ioctl(control, _LOOP_CTL_REMOVE, number)
-
-
-def _is_added(control: IO[bytes], number: int) -> bool:
+    number = next(number for number in _OWN_NUMBERS if _is_added(number))
     try:
-        fcntl.ioctl(control, _LOOP_CTL_ADD, number)
+        yield number
+    finally:
+        # Who looks at every disk may have it open just now; it stays then, with no file.
+        with contextlib.suppress(OSError):
+            remove(number)
+
+
+def _is_added(number: int) -> bool:
+    try:
+        add(number)
     except FileExistsError:
         return False
     return True
+
+
+def add(number: int) -> None:
+    """Make the device of this number. FileExistsError if there is one."""
+    _control(_LOOP_CTL_ADD, number)
+
+
+def remove(number: int) -> None:
+    """Take the device of this number away. OSError if it is in use."""
+    _control(_LOOP_CTL_REMOVE, number)
+
+
+def _control(what: int, number: int) -> None:
+    with Path("/dev/loop-control").open("rb") as control:
+        fcntl.ioctl(control, what, number)
 
 
 @contextlib.contextmanager

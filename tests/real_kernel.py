@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from blklab.kernel import source, tools
+from blklab.errors import RunError
+from blklab.kernel import source, tools, wall
 from blklab.kernel.build import build
 from blklab.kernel.errors import KernelError
 from blklab.kernel.steps import Steps
@@ -51,6 +54,10 @@ def image_or_reason() -> Path | str:
         return f"not installed: {', '.join(absent)}"
     if not _may_trace():
         return "ptrace is not allowed here"
+    try:
+        wall.told()
+    except RunError as error:
+        return str(error)
     told = _Told()
     try:
         source.find(None, told)
@@ -78,6 +85,18 @@ def processes(directory: Path) -> list[str]:
         if str(directory) in line:
             found.append(line)
     return found
+
+
+def descendants(ancestors: Iterable[int], name: str) -> list[dict[str, str]]:
+    """What the kernel says of processes of that name which descend from one of those."""
+    rows = []
+    for status in Path("/proc").glob("[0-9]*/status"):
+        with contextlib.suppress(OSError):
+            rows.append(dict(line.split(":\t", 1) for line in status.read_text().splitlines()))
+    family = set(map(str, ancestors))
+    while more := {row["Pid"] for row in rows if row["PPid"] in family} - family:
+        family |= more
+    return [row for row in rows if row["Name"] == name and row["Pid"] in family]
 
 
 def _may_trace() -> bool:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
 
+import hypothesis
 import pytest
+from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from blklab.apply import change, choice, profile, record, rule
@@ -22,6 +25,26 @@ from tests import loop_device
 from tests.applying import Asked, apply, files
 
 _SPEC = "bfq:low_latency=0,slice_idle_us=500"
+
+_SET = (
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "scheduler": st.sampled_from(["none", "mq-deadline", "kyber", "bfq"]),
+            "nr_requests": st.sampled_from(["4", "77", "128"]),
+            "read_ahead_kb": st.sampled_from(["0", "64", "4096"]),
+            "max_sectors_kb": st.sampled_from(["64", "1280"]),
+            "rq_affinity": st.sampled_from(["0", "1", "2"]),
+            "nomerges": st.sampled_from(["0", "1", "2"]),
+            "wbt_lat_usec": st.sampled_from(["0", "500", "75000"]),
+            "add_random": st.sampled_from(["0", "1"]),
+            "iostats": st.sampled_from(["0", "1"]),
+            "rotational": st.sampled_from(["0", "1"]),
+        },
+    )
+    .filter(bool)
+    .map(lambda values: {name: values[name] for name in queue.in_order(values)})
+)
 
 
 @pytest.mark.parametrize("first", ["none", "mq-deadline:fifo_batch=1", "kyber:read_lat_nsec=5",
@@ -58,6 +81,74 @@ def test_two_applies_are_undone_one_after_the_other(
     assert loop.settings() == pictures[0]
     with pytest.raises(InputError, match="nothing is applied"):
         change.undo(roots, programs)
+
+
+@pytest.mark.parametrize("form", ["nr_requests=77", "read_ahead_kb=64"])
+def test_what_another_scheduler_resets_comes_back_though_apply_did_not_change_it(
+    loop: Queue, roots: Roots, programs: Asked, form: str
+) -> None:
+    loop.write_all({"scheduler": "none", "nr_requests": "77", "rq_affinity": "2"})
+    before = loop.settings()
+    apply(loop, "bfq", roots, programs, more=form)
+    first = loop.settings()
+    apply(loop, "kyber", roots, programs, more="nr_requests=77")
+    assert change.undo(roots, programs)[1] == []
+    assert loop.settings() == first
+    assert change.undo(roots, programs)[1] == []
+    assert loop.settings() == before
+
+
+def test_any_applies_are_undone_to_what_was_before_each(
+    loop: Queue, roots: Roots, programs: Asked
+) -> None:
+    @hypothesis.settings(
+        max_examples=int(os.environ.get("BLKLAB_TEST_APPLIES", "25")),
+        deadline=None,
+        # A real disk takes its time for each.
+        phases=[hypothesis.Phase.generate],
+    )
+    @hypothesis.given(_SET, st.lists(_SET, min_size=1, max_size=3))
+    def all_undone(first: dict[str, str], applied: list[dict[str, str]]) -> None:
+        loop.write_all(first)
+        pictures = []
+        for settings in applied:
+            pictures.append(loop.settings())
+            made = change.plan(loop, settings, "id", "auto", roots)
+            change.carry_out(made, roots, programs)
+        while pictures:
+            assert change.undo(roots, programs)[1] == []
+            assert loop.settings() == pictures.pop()
+        assert files(roots) == []
+
+    all_undone()
+
+
+def test_what_was_set_after_apply_and_is_not_of_it_stays(
+    loop: Queue, roots: Roots, programs: Asked
+) -> None:
+    loop.write_all({"scheduler": "none", "nr_requests": "77", "read_ahead_kb": "128"})
+    before = loop.settings()
+    apply(loop, "bfq", roots, programs, more="nomerges=1")
+    # The administrator's own; the others belong to what is undone.
+    loop.write("read_ahead_kb", "512")
+    loop.write("nr_requests", "33")
+    loop.write("nomerges", "2")
+    loop.write("scheduler", "kyber")
+    assert change.undo(roots, programs)[1] == []
+    assert loop.settings() == before | {"read_ahead_kb": "512"}
+
+
+def test_undone_after_a_reboot_everything_of_it_is_as_before(
+    loop: Queue, roots: Roots, programs: Asked
+) -> None:
+    loop.write_all({"scheduler": "kyber", "iosched/read_lat_nsec": "7", "nr_requests": "77"})
+    before = loop.settings()
+    apply(loop, "bfq:slice_idle=0", roots, programs, more="nr_requests=77")
+    # A new boot: the kernel's own settings, then what the rule sets.
+    loop.write("scheduler", "none")
+    loop.write_all(rule.wanted(rule.place(roots).read_text(), loop, roots))
+    assert change.undo(roots, programs)[1] == []
+    assert loop.settings() == before
 
 
 def test_what_was_applied_before_stays_unless_it_is_said_anew(

@@ -85,6 +85,16 @@ def test_another_disk_of_the_kind_that_goes_meanwhile_is_left_out(
     assert [disk.name for disk in made.entry.disks] == list(made.rivals) == ["sda", "sdc"]
 
 
+def test_a_disk_that_goes_while_all_are_looked_at_is_left_out(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sata(machine, "sda", 0)
+    disks, listed = queue.disks, [["sda", "sdb"]]
+    monkeypatch.setattr(queue, "disks", lambda of: listed.pop() if listed else disks(of))
+    part = Part(Key("kind", ('KERNEL=="sd*"',)), {"scheduler": "bfq"})
+    assert rule.disks([part], machine.roots) == {"sda": {"scheduler": "bfq"}}
+
+
 def test_a_disk_that_is_called_otherwise_now_is_not_missing(machine: Machine) -> None:
     sata(machine, "sda", 0, wwid="naa.5000")
     entry = planned(machine, "sda", "mq-deadline").entry
@@ -186,6 +196,21 @@ def test_the_lines_stand_in_the_order_in_which_they_can_be_set(machine: Machine)
         "scheduler", "nr_requests", "iosched/strict_guarantees", "read_ahead_kb",
         "iosched/slice_idle",
     ]  # fmt: skip
+
+
+def test_what_was_applied_to_one_disk_does_not_spread_to_all_of_its_kind(machine: Machine) -> None:
+    for number, name in enumerate(("sda", "sdb")):
+        sata(machine, name, number, wwid=f"naa.{number}")
+    one = planned(machine, "sda", "kyber")
+    record.save([replace(one.entry, done=True)], machine.roots)
+    said = "kyber was applied to sda alone, and would now reach 2 disks"
+    target = queue.named("sda", machine.roots)
+    with pytest.raises(InputError, match=said):
+        change.plan(target, {"nr_requests": "9"}, "kind", "auto", machine.roots)
+    # What is given anew was asked for, and to the disk itself it stays.
+    assert planned(machine, "sda", "none", of="kind").entry.settings == {"scheduler": "none"}
+    alone = change.plan(target, {"nr_requests": "9"}, "id", "auto", machine.roots)
+    assert alone.entry.settings == {"scheduler": "kyber", "nr_requests": "9"}
 
 
 def test_the_latest_that_means_a_disk_decides_alone(machine: Machine) -> None:

@@ -26,7 +26,7 @@ from blklab.files import check_directory, write_together, write_whole
 from blklab.result import Result
 from blklab.rigs import Disk, Experiment
 from blklab.rigs.modelled import ModelledDisks
-from blklab.statistics import decide
+from blklab.statistics import Unranked, decide
 from tests import plausible
 
 
@@ -214,14 +214,15 @@ def test_the_analysis_finds_who_is_faster_and_where_nobody_is() -> None:
     assert {name: verdict and verdict.winner for name, verdict in advice.items()} == dict.fromkeys(
         ("throughput", "latency", "both"), "mq-deadline:fifo_batch=1"
     )
-    assert analysis.recommendations["ssd:dies=4"]["both"].winner is None  # type: ignore[union-attr]
+    assert analysis.recommendations["ssd:dies=4"]["both"].winner is None
 
 
 def test_a_load_without_io_is_not_measured() -> None:
     empty = [replace(run, bytes_per_s=0.0, latencies={}) for run in measured()]
     analysis = analyse(empty, "both")
-    assert analysis.cells[0].verdicts["both"] is None
-    assert short(None) == "not measured"
+    verdict = analysis.cells[0].verdicts["both"]
+    assert isinstance(verdict, Unranked) and verdict.winner is None
+    assert short(verdict) == "not measured"
 
 
 def test_a_note_is_told_once_with_the_schedulers_that_it_is_about() -> None:
@@ -241,12 +242,14 @@ def test_words_say_who_wins_by_how_much_or_what_would_have_shown() -> None:
         r"a is 50\.\d % faster than b \(.* % to .* %\)", sentence(clear, "throughput")
     )
     tie = decide({"a": [1.0, 2.0, 3.0], "b": [1.0, 2.0, 3.0]})
-    assert sentence(tie, "both") == "no difference that matters (one of 2.0 % would have shown)"
+    assert sentence(tie, "both") == "no significant difference (minimum detectable: 2.0 %)"
     noisy = decide({"a": [1.0, 3.0, 2.0], "b": [2.0, 1.0, 3.0]})
-    assert sentence(noisy, "both").startswith("not known (only a difference of ")
+    assert sentence(noisy, "both").startswith("not known (minimum detectable: ")
     assert short(noisy) == "not known"
     wild = decide({"a": [1.0, 9e9, 2.0], "b": [2e9, 1.0, 3.0]})
-    assert "only a difference of more than 1000 times would have shown" in sentence(wild, "both")
+    assert "minimum detectable: more than 1000 times; more repeats detect less" in sentence(
+        wild, "both"
+    )
     single = decide({"a": [1.0], "b": [2.0]})
     assert "use more --repeats or a longer --budget" in sentence(single, "both")
     pair = decide({"a": [9.0, 9.0], "b": [9.0, 9.0], "c": [3.0, 3.0]})
@@ -254,7 +257,7 @@ def test_words_say_who_wins_by_how_much_or_what_would_have_shown() -> None:
     assert short(pair) == "a or b"
     many = decide({"first": [9.0, 9.0], "second": [9.0, 9.0], "third": [9.0, 9.0], "c": [3.0, 3.0]})
     assert short(many) == "any but c"
-    assert sentence(many, "both").startswith("first, second and third: no difference")
+    assert sentence(many, "both").startswith("first, second and third: no significant")
 
 
 def test_a_results_file_is_read_back_and_others_are_refused(tmp_path: Path) -> None:

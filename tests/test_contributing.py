@@ -53,6 +53,9 @@ def apply(diff: str, path: Path) -> None:
 def test_a_scheduler_is_one_file_and_two_lines_and_then_passes_every_property() -> None:
     shutil.rmtree(TREE / "crates", ignore_errors=True)
     shutil.copytree(ROOT / "crates", TREE / "crates")
+    # The workspace has a member there.
+    shutil.rmtree(TREE / "fuzz", ignore_errors=True)
+    shutil.copytree(ROOT / "fuzz", TREE / "fuzz", ignore=shutil.ignore_patterns("target"))
     for name in ("Cargo.toml", "Cargo.lock", "rustfmt.toml"):
         shutil.copy2(ROOT / name, TREE / name)
     for path, text in examples("rust").items():

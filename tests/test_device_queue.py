@@ -92,6 +92,7 @@ def test_what_one_setting_would_reset_comes_after_it() -> None:
     order = queue.in_order(names)
     assert order[:3] == ["scheduler", "nr_requests", "iosched/strict_guarantees"]
     assert order.index("iosched/slice_idle") < order.index("iosched/slice_idle_us")
+    assert queue.in_order(["read_ahead_kb", "rotational"]) == ["rotational", "read_ahead_kb"]
     assert set(order) == set(names)
 
 
@@ -163,6 +164,15 @@ def test_a_tunable_of_a_real_disk_is_set_and_read_back(loop: Queue) -> None:
     loop.write("scheduler", "mq-deadline")
     loop.write("iosched/fifo_batch", "1")
     assert loop.tunables()["fifo_batch"] == "1"
+
+
+@pytest.mark.parametrize("attribute", ["max_sectors_kb", "rotational", "iostats", "add_random"])
+def test_setting_a_limit_leaves_the_read_ahead_as_it_was(loop: Queue, attribute: str) -> None:
+    loop.write("read_ahead_kb", "64")
+    other = {"0": "1", "1": "0"}.get(loop.read(attribute), "64")
+    loop.write(attribute, other)
+    assert loop.read(attribute) == other
+    assert loop.read("read_ahead_kb") == "64"
 
 
 def test_the_kernel_refuses_and_clips_and_both_are_told(loop: Queue) -> None:

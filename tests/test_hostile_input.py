@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import blklab
-from blklab import _core, fio
+from blklab import _core, fio, specs
 from blklab.errors import BlklabError, InputError, RunError
 from blklab.fio.status import report
 
@@ -122,7 +122,7 @@ def test_any_value_of_a_disk_is_taken_or_refused_in_one_line(
         ("size=1m\nthinktime=36501d", "up to 36500d"),
         ("size=1m\nthinktime=36500d", "292 years of virtual time"),
         ("size=100g\nrate=1\nbs=1g\ndirect=1", "292 years of virtual time"),
-        ("size=1m\ninclude /dev/zero", "no job file"),
+        ("size=1m\ninclude /dev/zero", "not a regular file"),
     ],
 )
 def test_what_cannot_be_simulated_is_refused(options: str, message: str) -> None:
@@ -224,8 +224,14 @@ def test_a_closed_stream_is_no_traceback(tmp_path: Path, closed: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["fio", "/dev/zero", "--disk=su800-128gb"], "/dev/zero: more than .* are no workload"),
-        (["fio", "randread", "--disk=/dev/zero"], "/dev/zero: more than .* are no disk"),
+        (
+            ["fio", "/dev/zero", "--disk=su800-128gb"],
+            "/dev/zero: is a device; expected a regular file that is a workload",
+        ),
+        (
+            ["fio", "randread", "--disk=/dev/zero"],
+            "/dev/zero: is a device; expected a regular file that is a disk",
+        ),
         (["compare", "--out=taken"], "taken: taken is not a directory"),
         (["compare", "--out=taken/x"], "is not a directory"),
     ],
@@ -241,3 +247,15 @@ def test_a_file_that_cannot_be_meant_is_refused_at_once(
     assert done.returncode == 2
     assert re.fullmatch(f"blklab: .*{message}.*\n", done.stderr)
     assert (tmp_path / "taken").read_text() == "mine"
+
+
+def test_an_unknown_tunable_of_the_host_is_told_with_the_names_of_all() -> None:
+    with pytest.raises(
+        InputError, match="no tunable 'memory_kib'; did you mean 'memory_kb'"
+    ) as one:
+        specs.host(["memory_kib=1"])
+    assert "\n" not in str(one.value)
+    with pytest.raises(InputError, match=r"there are: cpus, .*, memory_kb, .*dirty_ratio"):
+        specs.host(["zzzzzzzz=1"])
+    with pytest.raises(InputError, match="'cpus' is given twice"):
+        specs.host(["cpus=1", "hz=100,cpus=1"])

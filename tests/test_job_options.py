@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -510,6 +511,66 @@ def test_group_reporting_name_and_percentile_list_reach_the_result() -> None:
 
 def test_threads_and_processes_give_the_same_result() -> None:
     assert simulate("rw=randread", "thread").duration_ns == simulate("rw=randread").duration_ns
+
+
+SLOW_CPUS = {"submit_ns": 50_000}
+
+
+def cpu_bound(*options: str) -> float:
+    """I/Os per second of four processes on a fast disk, with slow CPUs."""
+    job = ["[job]", "direct=1", "size=1m", "rw=randread", "ioengine=libaio", "iodepth=16"]
+    text = "\n".join(
+        [*job, "numjobs=4", "runtime=100ms", "time_based", "norandommap", *options, ""]
+    )
+    result = blklab.simulate(text, disk=NVME, scheduler="none", host=SLOW_CPUS)
+    return sum(one.read.ios for one in result.jobs) / 0.1
+
+
+@pytest.mark.parametrize("one_cpu", ["cpus_allowed=2", "cpumask=4", "cpus_allowed=2,2-2"])
+def test_processes_that_are_allowed_one_cpu_share_it(one_cpu: str) -> None:
+    assert cpu_bound(one_cpu) < 0.5 * cpu_bound()
+    assert cpu_bound("cpus_allowed=0-3") == cpu_bound()
+
+
+def test_cpus_allowed_policy_split_gives_clones_one_cpu_each() -> None:
+    text = "[a]\nsize=4k\ndirect=1\n[b]\nsize=4k\ndirect=1\n{}\ncpus_allowed=0,1\n"
+    both = [
+        blklab.simulate(text.format(policy), disk=NVME, scheduler="none", host=SLOW_CPUS)
+        for policy in ("cpus_allowed_policy=shared", "cpus_allowed_policy=split")
+    ]
+    # Number 1 of all is on CPU 1; clone 0 of its own job is on CPU 0, behind the other.
+    shared_ns, split_ns = (result.duration_ns for result in both)
+    assert shared_ns < split_ns
+
+
+def test_lockmem_leaves_the_page_cache_less() -> None:
+    def read_again(*options: str) -> Result:
+        text = ["[a]", "rw=read", "bs=1m", "size=600m", "loops=2", "invalidate=0", *options, ""]
+        return blklab.simulate(
+            "\n".join(text), disk=SSD, scheduler="none", host={"memory_kb": 1 << 20}
+        )
+
+    assert read_again().disk.read_sectors * SECTOR == 600 * MIB
+    assert read_again("lockmem=700m").disk.read_sectors * SECTOR > 1000 * MIB
+
+
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        ("cpus_allowed=4", "CPU 4 of cpus_allowed: the host has 0 to 3; --host cpus=N"),
+        ("cpumask=16", "CPU 4 of cpus_allowed: the host has 0 to 3; --host cpus=N"),
+        ("lockmem=9g", "all processes pin 9216 MiB of 8192, at least 16 have to be left"),
+        ("lockmem=5g\nnumjobs=2", "all processes pin 10240 MiB of 8192"),
+        ("cpus_allowed=1-", "expected CPUs such as 0-3,5, up to 1023"),
+        ("numa_cpu_nodes=0", "the modelled host has one node"),
+        ("nice=-5", "CPUs serve processes in order of arrival"),
+    ],
+)
+def test_what_the_modelled_host_has_not_is_refused(option: str, said: str) -> None:
+    with pytest.raises(InputError) as refused:
+        simulate(*option.split("\n"))
+    text = str(refused.value)
+    assert said in text and re.match(r"[^:]*:\d+: ", text)
 
 
 def test_includes_variables_and_units_are_read(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -141,3 +142,43 @@ def test_without_a_rig_there_is_nothing_to_say(tmp_path: Path) -> None:
     job = tmp_path / "j.fio"
     job.write_text(JOB)
     assert run("fio", str(job), "--disk", "wd10ezrx").stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("record", "why"),
+    [
+        ("{}", "missing required field `version`"),
+        ("[]", "Expected `object`, got `array`"),
+        ("", "Expecting value"),
+        ('{"version": 7}', "Expected `str`, got `int`"),
+        ("[" * 100_000, "recursion"),
+        ("\xff", "not a text file in UTF-8"),
+    ],
+)
+def test_a_damaged_record_is_one_line_and_hides_no_other_kernel(
+    record: str, why: str, empty: Path
+) -> None:
+    keep(empty, PLAIN, *CHANGED)
+    cache.give_name("7.3.4", "b")
+    (cache.root() / "built/b/kernel.json").write_bytes(record.encode("latin-1"))
+    assert [kernel.key for kernel in cache.kernels()] == ["d", "c", PLAIN.key]
+    [line] = cache.damaged()
+    assert re.fullmatch(f"[^\n]*built/b/kernel.json: [^\n]*{why}[^\n]*; [^\n]*remove [^\n]*", line)
+    with pytest.raises(InputError, match=re.escape(f"kernel '7.3.4': {line}")):
+        cache.find("7.3.4")
+    # It is built again.
+    assert cache.by_key("b") is None
+
+
+def test_a_kernel_without_its_program_is_told(empty: Path) -> None:
+    keep(empty, PLAIN, CHANGED[0])
+    (cache.root() / "built/b/linux").unlink()
+    assert [kernel.key for kernel in cache.kernels()] == [PLAIN.key]
+    assert "built/b/linux: is not there" in cache.damaged()[0]
+
+
+def test_a_name_whose_kernel_has_gone_is_not_offered_as_what_was_meant(empty: Path) -> None:
+    keep(empty, PLAIN)
+    cache.give_name("7.3.4", "gone")
+    with pytest.raises(InputError, match=r"^kernel '7\.3\.4': .*built/gone/kernel\.json: No such"):
+        cache.find("7.3.4")

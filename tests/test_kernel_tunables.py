@@ -15,7 +15,7 @@ from tests.test_cli import run
 JOB = "[a]\nrw=randread\nbs=4k\ndirect=1\nsize=1g\nnumber_ios=20\n"
 
 
-def notes(spec: str, disk: str = "950pro-256gb") -> tuple[str, ...]:
+def notes(spec: str, disk: str = "950pro-256gb:hw_queues=1,queue_depth=128") -> tuple[str, ...]:
     kernel = real_kernel.image().parent.name
     made = blklab.simulate(
         JOB, disk=disk, scheduler=spec, rig="kernel", kernel=kernel, driver="native"
@@ -58,7 +58,12 @@ def test_a_comparison_shows_and_keeps_what_was_rounded(tmp_path: Path) -> None:
     (tmp_path / "j.fio").write_text(JOB)
     spec = "mq-deadline:write_expire=4999"
     arguments = ["compare", "--rig", "kernel", "--kernel", kernel, "--driver", "native"]
-    arguments += ["--disk", "950pro-256gb", "--workload", str(tmp_path / "j.fio")]
+    arguments += [
+        "--disk",
+        "950pro-256gb:hw_queues=1,queue_depth=128",
+        "--workload",
+        str(tmp_path / "j.fio"),
+    ]
     arguments += ["--scheduler", spec, "--repeats", "2", "--out", str(tmp_path)]
     told = f"{spec}: write_expire=4999 is 5000: the kernel counts in ticks"
     assert " ".join(run(*arguments).stdout.split()).count(f"Note: {told}") == 1
@@ -70,7 +75,14 @@ def test_a_comparison_shows_and_keeps_what_was_rounded(tmp_path: Path) -> None:
 def test_one_run_says_on_stderr_what_was_rounded(tmp_path: Path) -> None:
     kernel = real_kernel.image().parent.name
     (tmp_path / "j.fio").write_text(JOB)
-    where = ("--disk", "950pro-256gb", "--kernel", kernel, "--scheduler", "bfq:timeout_sync=121")
+    where = (
+        "--disk",
+        "950pro-256gb:hw_queues=1,queue_depth=128",
+        "--kernel",
+        kernel,
+        "--scheduler",
+        "bfq:timeout_sync=121",
+    )
     once = run("fio", str(tmp_path / "j.fio"), "--rig", "kernel", "--driver", "native", *where)
     told = once.stderr.splitlines()
     assert told[0].startswith("blklab: Linux ")

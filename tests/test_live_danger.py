@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 import struct
 import subprocess
 import zlib
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from blklab.devices.roots import HERE
 from blklab.errors import InputError
 from blklab.live import danger, target
 from tests import loop_device
@@ -55,9 +58,13 @@ def table(node: Path) -> None:
 
 
 def test_a_device_with_nothing_on_it_is_written_to_only_if_that_is_meant(loop: str) -> None:
-    with pytest.raises(InputError, match=f"/dev/{loop}: the job writes.* --write-device"):
-        danger.check(loop, allowed=False, overwrite=None)
-    danger.check(loop, allowed=True, overwrite=None)
+    with (
+        pytest.raises(InputError, match=f"/dev/{loop}: the job writes.* --write-device"),
+        danger.kept_for_writing(loop, allowed=False, overwrite=None),
+    ):
+        pass
+    with danger.kept_for_writing(loop, allowed=True, overwrite=None):
+        pass
 
 
 @pytest.mark.parametrize(
@@ -81,63 +88,146 @@ def test_what_holds_something_known_is_written_to_only_under_its_full_id(
     danger.check(loop, allowed=False, overwrite=identity)
 
 
-def test_what_is_mounted_or_open_is_refused(tmp_path: Path) -> None:
+def refused(name: str) -> str:
+    """Why, whatever is said about it: its full id too."""
+    said = set()
+    for allowed in (False, True):
+        for overwrite in (None, danger.full_id(name), "wrong"):
+            with (
+                pytest.raises(InputError) as why,
+                danger.kept_for_writing(name, allowed=allowed, overwrite=overwrite),
+            ):
+                pass
+            said.add(str(why.value))
+    [line] = said
+    assert line.endswith(
+        ". The job writes, and nothing was written; what is in use is never written to"
+    )
+    return line.removeprefix(f"/dev/{name}: ").partition(". The job writes")[0]
+
+
+def test_what_is_mounted_is_never_written_to(tmp_path: Path) -> None:
     with loop_device.file_system(tmp_path) as mounted:
         name = target.find(str(mounted)).disks[0]
-        found = danger.reasons(name)
-        assert f"it is mounted at {mounted}" in found and "it holds ext4" in found
-        with pytest.raises(InputError, match="in use: mounted"), danger.kept(name, alone=True):
-            pass
-        with danger.kept(name, alone=False):
+        assert refused(name) == f"it is mounted at {mounted}"
+        with danger.kept(name):
             pass
 
 
-def test_swap_in_use_is_refused(loop: str) -> None:
+def test_what_is_mounted_where_we_do_not_see_it_is_never_written_to(tmp_path: Path) -> None:
+    loop_device.require()
+    with loop_device.attached(tmp_path) as name:
+        ext4(Path(f"/dev/{name}"))
+        elsewhere = ["unshare", "--mount", "sh", "-c", f"mount /dev/{name} /mnt && echo && cat"]
+        with subprocess.Popen(elsewhere, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+            assert other.stdin and other.stdout
+            if other.stdout.readline() != b"\n":
+                pytest.skip("needs namespaces, which this container refuses")
+            assert refused(name) == "a program has it open for itself alone"
+            other.stdin.close()
+
+
+def test_swap_in_use_is_never_written_to(loop: str) -> None:
     node = f"/dev/{loop}"
     subprocess.run(["mkswap", node], check=True, capture_output=True)
     if subprocess.run(["swapon", node], capture_output=True, check=False).returncode:
         pytest.skip("needs swapon to be allowed")
     try:
-        assert "it is swap space" in danger.reasons(loop)
+        assert refused(loop) == "it is swap space"
     finally:
         subprocess.run(["swapoff", node], check=True)
 
 
-def test_what_a_program_has_for_itself_alone_is_refused(loop: str) -> None:
-    with danger.kept(loop, alone=True):
-        assert danger.reasons(loop) == ["a program has it open for itself alone"]
-    assert danger.reasons(loop) == []
+def test_what_a_program_has_for_itself_alone_is_never_written_to(loop: str) -> None:
+    with danger.kept_for_writing(loop, allowed=True, overwrite=None):
+        assert refused(loop) == "a program has it open for itself alone"
+    with danger.kept_for_writing(loop, allowed=True, overwrite=None):
+        pass
 
 
-def test_partitions_and_what_is_on_them_are_refused(tmp_path: Path) -> None:
+def test_nothing_can_take_a_device_while_it_is_written_to(loop: str, tmp_path: Path) -> None:
+    ext4(Path(f"/dev/{loop}"))
+    mount = ["mount", f"/dev/{loop}", str(tmp_path)]
+    with danger.kept_for_writing(loop, allowed=False, overwrite=danger.full_id(loop)):
+        assert subprocess.run(mount, check=False, capture_output=True).returncode != 0
+    subprocess.run(mount, check=True)
+    subprocess.run(["umount", str(tmp_path)], check=True)
+
+
+@pytest.fixture
+def parted(tmp_path: Path) -> Iterator[tuple[str, str]]:
+    """A loop device with a partition, which holds a file system."""
     loop_device.require()
-    image = tmp_path / "parted.img"
-    with image.open("wb") as file:
-        file.truncate(16 << 20)
-    table(image)
-    node = Path(loop_device.losetup("--find", "--show", str(image)))
-    part = f"{node.name}p1"
-    try:
+    own = tmp_path / "parted"
+    own.mkdir()
+    with loop_device.attached(own) as name:
+        node, part = Path(f"/dev/{name}"), f"{name}p1"
+        table(node)
         # Not every kernel reads the table itself.
         subprocess.run(["addpart", str(node), "1", "2048", "8192"], check=True)
-        ext4(Path(f"/dev/{part}"))
-        found = danger.reasons(node.name)
-        assert f"it has partitions ({part})" in found
-        assert f"its partition {part} holds ext4" in found
-        assert danger.reasons(part) == ["it holds ext4"]
-        assert danger.full_id(part) == f"loop:{image}-part1"
-        assert target.find(f"/dev/{part}").disks == (node.name,)
-    finally:
-        subprocess.run(["delpart", str(node), "1"], check=True)
-        loop_device.losetup("--detach", str(node))
+        try:
+            ext4(Path(f"/dev/{part}"))
+            yield name, part
+        finally:
+            subprocess.run(["delpart", str(node), "1"], check=True)
 
 
-def test_a_device_below_a_loop_device_is_in_use(loop: str, tmp_path: Path) -> None:
-    over = loop_device.losetup("--find", "--show", f"/dev/{loop}")
+def test_partitions_and_what_is_on_them_are_refused(
+    parted: tuple[str, str], tmp_path: Path
+) -> None:
+    whole, part = parted
+    found = danger.held(whole)
+    assert f"it has partitions ({part})" in found
+    assert f"its partition {part} holds ext4" in found
+    assert danger.in_use(whole) == danger.in_use(part) == []
+    assert danger.held(part) == ["it holds ext4"]
+    assert danger.full_id(part) == f"loop:{tmp_path}/parted/loop.img-part1"
+    assert target.find(f"/dev/{part}").disks == (whole,)
+    with danger.kept_for_writing(whole, allowed=False, overwrite=danger.full_id(whole)):
+        assert refused(part) == "a program has it open for itself alone"
+
+
+def test_a_disk_with_a_mounted_partition_is_never_written_to(
+    parted: tuple[str, str], tmp_path: Path
+) -> None:
+    whole, part = parted
+    subprocess.run(["mount", f"/dev/{part}", str(tmp_path)], check=True)
     try:
-        assert danger.reasons(loop) == [f"it is below {Path(over).name}"]
+        assert refused(whole) == f"its partition {part} is mounted at {tmp_path}"
+        assert refused(part) == f"it is mounted at {tmp_path}"
     finally:
-        loop_device.losetup("--detach", over)
+        subprocess.run(["umount", str(tmp_path)], check=True)
+
+
+def test_a_device_below_a_loop_device_is_never_written_to(
+    loop: str, parted: tuple[str, str], tmp_path: Path
+) -> None:
+    # By any node that leads to it.
+    node = tmp_path / "node"
+    os.mknod(node, 0o600 | stat.S_IFBLK, Path(f"/dev/{loop}").stat().st_rdev)
+    for at, over_what in ((f"/dev/{loop}", "it"), (str(node), "it"), (f"/dev/{parted[0]}", "disk")):
+        over = loop_device.losetup("--find", "--show", at)
+        try:
+            if over_what == "it":
+                assert refused(loop) == f"it is below {Path(over).name}"
+            else:
+                assert refused(parted[0]) == f"it is below {Path(over).name}"
+                assert refused(parted[1]) == f"its disk {parted[0]} is below {Path(over).name}"
+        finally:
+            loop_device.losetup("--detach", over)
+
+
+def test_a_node_that_leads_to_another_device_is_refused(loop: str, tmp_path: Path) -> None:
+    node = tmp_path / loop
+    os.mknod(node, 0o600 | stat.S_IFBLK, Path("/dev/loop0").stat().st_rdev)
+    for kept in (
+        danger.kept(loop, replace(HERE, dev=tmp_path)),
+        danger.kept_for_writing(
+            loop, allowed=True, overwrite=None, roots=replace(HERE, dev=tmp_path)
+        ),
+    ):
+        with pytest.raises(InputError, match=f"the node does not lead to {loop}"), kept:
+            pass
 
 
 @pytest.mark.parametrize("missing", ["wipefs", "blkid"])
@@ -158,7 +248,7 @@ def test_what_holds_a_device_is_told(tmp_path: Path) -> None:
     machine.write(f"{part.relative_to(tmp_path)}/holders/dm-0", "")
     machine.write("proc/self/mountinfo", "25 1 8:1 / /mnt/a\\040b rw - ext4 /dev/sda1 rw")
     machine.write("proc/swaps", "Filename Type Size Used Priority")
-    found = danger.reasons("sda", machine.roots)
+    found = danger.in_use("sda", machine.roots)
     assert "its partition sda1 is mounted at /mnt/a b" in found
     assert "its partition sda1 is in use by dm-0" in found
 

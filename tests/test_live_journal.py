@@ -22,12 +22,14 @@ from blklab.errors import InputError, RunError
 from blklab.live import files, left
 from blklab.live.borrowed import borrowing, put_back
 from blklab.live.journal import BusyError, Journal, boot_id
-from blklab.live.signals import Signals
+from blklab.live.signals import ENDING, Signals
 from tests import live_helper, loop_device
 from tests.fake_sysfs import Machine
 
 KILLS = int(os.environ.get("BLKLAB_TEST_KILLS", "100"))
 """How often a process is killed at a random moment."""
+SIGNALS = int(os.environ.get("BLKLAB_TEST_SIGNALS", "1"))
+"""How often it is sent each other signal."""
 
 _CUSTOM = {
     "scheduler": "mq-deadline",
@@ -199,17 +201,67 @@ def test_the_next_borrower_puts_back_what_a_killed_one_left(
     assert "put back to mq-deadline" in told[0]
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_ended_by_a_signal_it_puts_back_itself(
-    loop: Queue, journal: Journal, number: signal.Signals
-) -> None:
-    before, chance = loop.settings(), random.Random(int(number))
-    for _ in range(5):
-        process = helper(journal, loop.name)
-        time.sleep(chance.uniform(0.0, 0.1))
-        process.send_signal(number)
-        process.communicate(timeout=30)
-        ends = {signal.SIGINT: (1, -signal.SIGINT, 130)}.get(number, (128 + number, -number))
+def _ends_a_process(number: int) -> bool:
+    """By default, whatever the kernel's manual says: one that sleeps is tried."""
+    with subprocess.Popen(["sleep", "60"]) as sleeping:
+        sleeping.send_signal(number)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            sleeping.wait(0.2)
+        ended = sleeping.poll() is not None
+        sleeping.kill()
+    return ended
+
+
+def test_every_signal_that_ends_a_process_is_caught_but_those_of_its_own_faults() -> None:
+    faults = {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL}
+    missed = {number for number in signal.valid_signals() - ENDING if _ends_a_process(number)}
+    assert missed == faults | {signal.SIGKILL}
+
+
+def test_what_is_handled_or_ignored_stays_so_and_all_is_as_before_at_the_end() -> None:
+    def theirs(*_: object) -> None:
+        arrived.append(1)
+
+    arrived: list[int] = []
+    before = {number: signal.getsignal(number) for number in signal.valid_signals()}
+    signal.signal(signal.SIGUSR1, theirs)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with Signals.guarding() as guard:
+            os.kill(os.getpid(), signal.SIGUSR1)
+            os.kill(os.getpid(), signal.SIGHUP)
+            os.kill(os.getpid(), signal.SIGTSTP)
+        assert (arrived, guard.ended) == ([1], False)
+        assert signal.getsignal(signal.SIGUSR1) is theirs
+    finally:
+        signal.signal(signal.SIGUSR1, before[signal.SIGUSR1])
+        signal.signal(signal.SIGHUP, before[signal.SIGHUP])
+    assert {number: signal.getsignal(number) for number in signal.valid_signals()} == before
+
+
+def test_a_second_signal_does_not_disturb_what_the_first_has_ended(signals: Signals) -> None:
+    done = []
+    with pytest.raises(SystemExit) as left_by, signals.undoing(lambda: done.append("undone")):
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+        finally:
+            os.kill(os.getpid(), signal.SIGQUIT)
+            done.append("closed")
+            os.kill(os.getpid(), signal.SIGINT)
+    assert done == ["closed", "undone"]
+    assert left_by.value.code == 128 + signal.SIGTERM
+
+
+@pytest.mark.parametrize("number", sorted(ENDING - {signal.SIGPIPE, signal.SIGXFSZ}))
+def test_ended_by_a_signal_it_puts_back_itself(loop: Queue, journal: Journal, number: int) -> None:
+    before, chance = loop.settings(), random.Random(number)
+    # Python ignores SIGPIPE and SIGXFSZ from its start.
+    for _ in range(SIGNALS):
+        with helper(journal, loop.name) as process:
+            time.sleep(chance.uniform(0.0, 0.1))
+            process.send_signal(number)
+            process.communicate(timeout=30)
+        ends = (1, 130, -number) if number == signal.SIGINT else (128 + number, -number)
         assert process.returncode in ends
         assert (loop.settings(), journal.keys()) == (before, [])
 
@@ -320,6 +372,45 @@ def test_a_damaged_record_is_one_line_and_nothing_is_written(journal: Journal, t
         left.forget(journal, "loop0")
 
 
+@pytest.mark.parametrize("what", ["directory", "record"])
+@pytest.mark.parametrize("how", ["owner", "mode"])
+def test_what_another_user_can_write_is_not_acted_upon(
+    loop: Queue, journal: Journal, what: str, how: str
+) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("needs root")
+    key, before = f"disk-{loop.name}", loop.settings()
+    settings = before | {"read_ahead_kb": "4"}
+    with journal.locked(key, loop.name):
+        identity = (loop.disk / "queue").stat().st_ino
+        journal.write(key, "disk", {"disk": loop.name, "queue": identity, "settings": settings})
+    place = journal.directory if what == "directory" else journal.directory / f"{key}.json"
+    if how == "owner":
+        os.chown(place, 65534, 65534)
+    else:
+        place.chmod(place.stat().st_mode | 0o002)
+    why = "it belongs to user nobody" if how == "owner" else "other users may write to it"
+    if what == "record":
+        [problem] = left.restore(journal).problems
+        assert why in problem
+    else:
+        for act in (lambda: left.restore(journal), lambda: journal.locked("a", "a").__enter__()):
+            with pytest.raises(InputError, match=f"not to be trusted as the journal .*: {why}"):
+                act()
+    assert loop.settings() == before
+
+
+def test_a_record_is_a_file_and_no_link_or_pipe(journal: Journal, tmp_path: Path) -> None:
+    with journal.locked("disk-a", "it"):
+        journal.write("disk-a", "disk", {})
+    (journal.directory / "disk-a.json").rename(tmp_path / "elsewhere")
+    (journal.directory / "disk-a.json").symlink_to(tmp_path / "elsewhere")
+    os.mkfifo(journal.directory / "disk-b.json")
+    problems = left.restore(journal).problems
+    assert len(problems) == 2
+    assert all("not a record of blklab's" in line for line in problems)
+
+
 def test_test_files_are_written_out_and_removed(
     tmp_path: Path, journal: Journal, signals: Signals
 ) -> None:
@@ -356,7 +447,7 @@ def test_test_files_of_a_killed_process_are_removed_and_nothing_else(
     assert not place.exists()
 
 
-@pytest.mark.parametrize("call", ["fsync", "rename"])
+@pytest.mark.parametrize("call", ["fsync", "replace"])
 def test_killed_while_it_writes_the_record_down_nothing_stays_after_the_next_start(
     loop: Queue, tmp_path: Path, journal: Journal, signals: Signals, call: str
 ) -> None:
@@ -408,10 +499,10 @@ def test_a_journal_on_a_full_disk_is_one_line_and_nothing_of_it_stays(
 def _be_killed_at(call: str) -> None:
     """This process, when it has written a record and it is not yet there."""
 
-    def die(*_: object) -> None:
+    def die(*_: object, **__: object) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
-    setattr(*{"fsync": (os, "fsync"), "rename": (Path, "replace")}[call], die)
+    setattr(os, call, die)
 
 
 def test_a_link_in_the_place_of_test_files_is_not_followed(
@@ -425,6 +516,132 @@ def test_a_link_in_the_place_of_test_files_is_not_followed(
     (tmp_path / ".blklab-abc").symlink_to(treasure)
     assert "not removed" in left.restore(journal).problems[0]
     assert (treasure / "0").read_text() == "keep"
+
+
+@pytest.mark.parametrize("when", ["while it runs", "after it was killed"])
+def test_test_files_of_a_file_system_that_was_unmounted_are_removed_all_the_same(
+    tmp_path: Path, journal: Journal, signals: Signals, when: str
+) -> None:
+    if not shutil.which("mkfs.ext4"):
+        pytest.skip("needs mkfs.ext4: apt-get install e2fsprogs")
+    loop_device.require()
+    with loop_device.attached(tmp_path) as name:
+        subprocess.run(["mkfs.ext4", "-q", f"/dev/{name}"], check=True)
+        mounted, other = tmp_path / "mounted", tmp_path / "other"
+        for place in (mounted, other):
+            place.mkdir()
+        subprocess.run(["mount", f"/dev/{name}", str(mounted)], check=True)
+        (mounted / "deep").mkdir()
+        lazily = ["umount", "--lazy", str(mounted)]
+        told: list[str] = []
+        if when == "while it runs":
+            with files.laid_in(mounted / "deep", journal, signals, told) as laid:
+                laid.lay_out([1000], lambda _: None)
+                subprocess.run(lazily, check=True)
+                laid.lay_out([1000, 2000], lambda _: None)
+        else:
+            child = os.fork()
+            if child == 0:
+                with files.laid_in(mounted / "deep", journal, Signals(), []) as laid:
+                    laid.lay_out([1000], lambda _: None)
+                    os.kill(os.getpid(), signal.SIGKILL)
+            os.waitpid(child, 0)
+            subprocess.run(lazily, check=True)
+            for _ in range(2):
+                [line] = left.restore(journal).problems
+                assert f"{mounted}/deep/.blklab-" in line and "is not mounted" in line
+        assert told == []
+        subprocess.run(["mount", f"/dev/{name}", str(other)], check=True)
+        try:
+            if when == "after it was killed":
+                [line] = left.restore(journal).done
+                assert line.startswith(f"{other}/deep/.blklab-") and line.endswith(": removed")
+            assert (list((other / "deep").iterdir()), journal.keys()) == ([], [])
+        finally:
+            subprocess.run(["umount", str(other)], check=True)
+
+
+def test_test_files_that_can_never_be_reached_again_can_be_forgotten(
+    tmp_path: Path, journal: Journal
+) -> None:
+    gone = {"type": "ext4", "uuid": "0000", "fsid": 1, "path": "/.blklab-abc"}
+    place = tmp_path / ".blklab-abc"
+    with journal.locked("files-abc", "it"):
+        record = {"directory": str(place), "inode": 7, "inside": gone}
+        journal.write("files-abc", files.KIND, record)
+    [line] = left.restore(journal).problems
+    assert line == (
+        f"{place}: not removed: its file system, ext4 0000, is not mounted; once it is: blklab "
+        f"restore; if it never will be: blklab restore --forget {place}"
+    )
+    assert left.forget(journal, str(place)) == f"{place}: forgotten; it stays as it is"
+    assert list(journal.directory.iterdir()) == []
+
+
+def test_a_directory_that_another_user_swaps_leads_to_nothing_else(
+    tmp_path: Path, journal: Journal, signals: Signals
+) -> None:
+    treasure = tmp_path / "treasure"
+    treasure.mkdir(mode=0o700)
+    for name in ("0", "1", "thesis"):
+        (treasure / name).write_text("keep")
+    (treasure / files.WORK).mkdir()
+    told: list[str] = []
+    with files.laid_in(tmp_path, journal, signals, told) as laid:
+        laid.lay_out([1000], lambda _: None)
+        place = laid.place.path
+        place.rename(tmp_path / "taken")
+        place.symlink_to(treasure)
+        laid.lay_out([2000, 3000], lambda _: None)
+        assert (laid.path(1)).stat().st_size == 3000
+    assert list((tmp_path / "taken").iterdir()) == []
+    assert sorted(path.name for path in treasure.iterdir()) == ["0", "1", "thesis", files.WORK]
+    assert {(treasure / name).read_text() for name in ("0", "1")} == {"keep"}
+    assert (told, journal.keys()) == ([], [])
+
+
+def test_another_directory_of_the_same_name_is_not_emptied(
+    tmp_path: Path, journal: Journal
+) -> None:
+    child = os.fork()
+    if child == 0:
+        with files.laid_in(tmp_path, journal, Signals(), []) as laid:
+            laid.lay_out([1000], lambda _: None)
+            os.kill(os.getpid(), signal.SIGKILL)
+    os.waitpid(child, 0)
+    [place] = tmp_path.glob(".blklab-*")
+    place.rename(tmp_path / "taken")
+    place.mkdir(mode=0o700)
+    (place / "0").write_text("keep")
+    [line] = left.restore(journal).problems
+    assert line == f"{place}: not removed: it is not the directory that was made"
+    assert (place / "0").read_text() == "keep"
+
+
+def test_programs_that_go_by_paths_run_only_where_nobody_else_can_swap_one(
+    tmp_path: Path, journal: Journal, signals: Signals
+) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("needs root")
+    own = tmp_path / "own"
+    own.mkdir()
+    for owner, mode, why in (
+        (65534, 0o755, "user nobody may change what is in"),
+        (0, 0o777, "other users may change what is in"),
+        (0, 0o1777, ""),
+        (0, 0o755, ""),
+    ):
+        os.chown(own, owner, owner)
+        own.chmod(mode)
+        with files.laid_in(own, journal, signals, []) as laid:
+            if why:
+                with pytest.raises(InputError, match=f"{own}: {why} {own}"), laid.work(others=True):
+                    pass
+            else:
+                with laid.work(others=True) as place:
+                    (place / "deep/er").mkdir(parents=True)
+                    (place / "deep/er/x").symlink_to("/etc/passwd")
+        assert list(own.iterdir()) == []
 
 
 def test_a_full_file_system_is_one_line_and_the_files_go(

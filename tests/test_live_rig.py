@@ -30,7 +30,7 @@ from blklab.live import target as targets
 from blklab.live.borrowed import borrowing
 from blklab.live.counters import Counters
 from blklab.live.journal import Journal
-from blklab.live.signals import Signals
+from blklab.live.signals import ENDING, Signals
 from blklab.rigs import Experiment, rig
 from blklab.rigs.live import LiveRig
 from blklab.store import read
@@ -143,8 +143,21 @@ def test_repeats_with_other_seeds_go_to_other_offsets(mounted: Path) -> None:
                      targets.find(str(mounted)), 8 * MIB)
         for seed in (1, 2)
     ]  # fmt: skip
-    texts = [one.job.write([("0", None)]) for one in made]
+    texts = [one.job.write([("0", None)], None) for one in made]
     assert "randseed=1\nrandrepeat=0" in texts[0] and "randseed=2\nrandrepeat=0" in texts[1]
+
+
+@pytest.mark.parametrize(
+    ("options", "size_bytes"),
+    [("size=1m", MIB), ("size=1m\noffset=2m", 3 * MIB), ("size=50%", 8 * MIB), ("", 8 * MIB)],
+)
+def test_in_a_directory_a_device_is_a_file_of_what_the_job_uses_of_it(
+    options: str, size_bytes: int, mounted: Path
+) -> None:
+    text = f"[r]\nfilename=/dev/sdx\n{options}\n"
+    one = experiment(LiveRig(), mounted, text)
+    made = load.Load.of(one, targets.find(str(mounted)), 8 * MIB)
+    assert made.sizes == [size_bytes]
 
 
 def test_a_device_is_read_but_not_written_to_unless_that_is_said(loop: str) -> None:
@@ -181,6 +194,36 @@ def test_a_known_signature_is_overwritten_only_under_the_full_id(loop: str) -> N
     with place.prepared([one], print):
         place.run(one)
     assert node.read_bytes() != before
+
+
+def test_a_mounted_device_is_not_written_to_even_under_its_full_id(mounted: Path) -> None:
+    name = disk_of(mounted).name
+    node = Path(f"/dev/{name}")
+    (mounted / "thesis").write_text("mine")
+    os.sync()
+    before = node.read_bytes()
+    place = rig("live", {"overwrite": danger.full_id(name), "write-device": "yes"})
+    one = Experiment(entry(WRITES), place.find_disk(str(node)), "none", 1)
+    with (
+        pytest.raises(InputError, match=f"it is mounted at {mounted}.*never written to"),
+        place.prepared([one], print),
+    ):
+        pass
+    assert node.read_bytes() == before
+
+
+def test_a_device_cannot_be_mounted_between_its_check_and_the_end_of_the_runs(
+    loop: str, tmp_path: Path
+) -> None:
+    node = Path(f"/dev/{loop}")
+    subprocess.run(["mkfs.ext4", "-q", str(node)], check=True)
+    place = rig("live", {"overwrite": danger.full_id(loop)})
+    one = Experiment(entry(WRITES), place.find_disk(str(node)), "none", 1)
+    mount = ["mount", str(node), str(tmp_path)]
+    with place.prepared([one], print):
+        assert subprocess.run(mount, check=False, capture_output=True).returncode != 0
+        place.run(one)
+        assert subprocess.run(mount, check=False, capture_output=True).returncode != 0
 
 
 def test_compare_says_beforehand_how_long_it_takes_and_ranks(mounted: Path, tmp_path: Path) -> None:
@@ -239,6 +282,37 @@ def test_interrupted_nothing_of_it_stays(
         assert (disk.settings(), sorted(mounted.iterdir())) == (before, there)
         assert journal.keys() == []
     assert CliRunner().invoke(app, ["restore"]).stdout == "nothing to restore\n"
+
+
+@pytest.mark.parametrize(
+    "number", sorted(ENDING - {signal.SIGPIPE, signal.SIGXFSZ} - {*range(35, 64)})
+)
+def test_a_signal_at_any_moment_of_a_run_leaves_nothing(
+    mounted: Path, tmp_path: Path, journal: Journal, number: int
+) -> None:
+    disk, there = disk_of(mounted), sorted(mounted.iterdir())
+    before, chance = disk.settings(), random.Random(number)
+    (tmp_path / "long.fio").write_text(LONG)
+    words = ["fio", str(tmp_path / "long.fio"), "--rig", "live", "--disk", str(mounted)]
+    own = tmp_path / "scratch"
+    own.mkdir()
+    process = subprocess.Popen(
+        [*BLKLAB, *words, "--scheduler", "bfq:slice_idle=0,nr_requests=32"],
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=os.environ | {"TMPDIR": str(own)},
+    )
+    try:
+        _wait((journal.directory / f"disk-{disk.name}.json").exists, "the disk is borrowed")
+        # From the first setting to the middle of fio's work.
+        time.sleep(chance.uniform(0, 0.8))
+    finally:
+        process.send_signal(number)
+        _, stderr = process.communicate(timeout=60)
+    assert process.returncode == (130 if number == signal.SIGINT else 128 + number), stderr
+    _wait(lambda: not _fio_at(mounted), "fio has ended with us")
+    assert (disk.settings(), sorted(mounted.iterdir())) == (before, there)
+    assert (journal.keys(), sorted(own.iterdir())) == ([], [])
 
 
 def test_where_users_have_no_namespaces_fio_ends_all_the_same(
@@ -467,7 +541,7 @@ def test_fio_that_fails_is_one_line(mounted: Path) -> None:
         (found,) = (path for path in mounted.iterdir() if path.name.startswith(".blklab-"))
         (found / "0").unlink()
         (found / "0").mkdir()
-        with pytest.raises(RunError, match=r"fio: .*Is a directory") as failed:
+        with pytest.raises(RunError, match=r"fio: .*(Is a directory|Permission denied)") as failed:
             place.run(one)
         (found / "0").rmdir()
     assert "\n" not in str(failed.value)
@@ -493,6 +567,24 @@ def test_a_disk_that_fails_in_the_middle_is_one_line_and_is_put_back(
         assert disk.read("scheduler") == "kyber"
     assert "\n" not in str(failed.value)
     assert (disk.settings(), journal.keys()) == (before, [])
+
+
+def test_fio_writes_nowhere_else_though_another_user_swaps_its_directory(
+    mounted: Path, tmp_path: Path
+) -> None:
+    treasure = tmp_path / "treasure"
+    treasure.mkdir()
+    (treasure / "0").write_text("keep")
+    place = LiveRig()
+    one = experiment(place, mounted, WRITES)
+    with place.prepared([one], print):
+        (found,) = (path for path in mounted.iterdir() if path.name.startswith(".blklab-"))
+        found.rename(mounted / "taken")
+        found.symlink_to(treasure)
+        assert place.run(one).jobs[0].write.bytes == MIB
+    assert [path.name for path in treasure.iterdir()] == ["0"]
+    assert (treasure / "0").read_text() == "keep"
+    assert list((mounted / "taken").iterdir()) == []
 
 
 def test_the_library_runs_it_too(mounted: Path) -> None:

@@ -22,7 +22,7 @@ from typer.testing import CliRunner
 from blklab import programs, rigs, specs
 from blklab.catalogue import Entry
 from blklab.cli import app
-from blklab.compare.analyse import analyse
+from blklab.compare.analyse import NOT_MEASURED, analyse
 from blklab.compare.measurement import Measurement, from_json
 from blklab.compare.summary import summarise
 from blklab.errors import InputError, RunError
@@ -33,6 +33,7 @@ from blklab.programs import hdparm, kernel_tree, tpcc
 from blklab.result import Figure, Result
 from blklab.rigs import Experiment
 from blklab.rigs.live import LiveRig
+from blklab.statistics import Verdict
 from blklab.store import packing
 from tests import loop_device
 
@@ -257,11 +258,10 @@ def test_a_program_without_latencies_is_ranked_by_its_figure(higher: bool, best:
     assert cell.rows[0].scheduler == best
     for objective in ("throughput", "both"):
         verdict = cell.verdicts[objective]
-        assert verdict is not None
-        assert verdict.winner == best
+        assert isinstance(verdict, Verdict) and verdict.winner == best
         [gap] = verdict.behind.values()
         assert gap.estimate == pytest.approx(2.0)
-    assert cell.verdicts["latency"] is None
+    assert cell.verdicts["latency"] == NOT_MEASURED
     told = summarise(found)["cells"][0]
     assert (told["figure_unit"], told["figure_higher_is_better"]) == ("s", higher)
     assert {row["figure"]["estimate"] for row in told["ranking"]} == {1.002, 2.004}

@@ -359,7 +359,7 @@ def test_who_wins_at_which_number_is_what_the_verdicts_say() -> None:
     data = payload.build(kept, analyse(runs, "both"))["sweeps"]
     for curve in data:
         said = curve["told"].partition(".")[0]
-        assert said == f"Best throughput: nobody clearly at 4, {fast} at 16"
+        assert said == f"Best throughput: none clearly at 4, {fast} at 16"
 
 
 def one_read_of_each(processes: int) -> dict[str, list[int]]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import random
 import sqlite3
+import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -278,9 +281,9 @@ def test_what_is_packed_is_unpacked_and_anything_else_is_damage() -> None:
 
 def test_a_request_survives_the_store(setup: Setup) -> None:
     asked = request_of(replace(setup, host={"cpus": 2}))
-    assert from_bytes(to_bytes(asked), Request) == asked
-    with pytest.raises(DamagedError):
-        from_bytes(packing.pack_json({"setup": 1}), Request)
+    assert from_bytes("here", to_bytes(asked), Request) == asked
+    with pytest.raises(DamagedError, match=r"^here: "):
+        from_bytes("here", packing.pack_json({"setup": 1}), Request)
 
 
 def test_what_would_not_be_the_same_does_not_go_on(
@@ -409,6 +412,31 @@ def test_a_damaged_store_is_one_line_or_still_right(
             refused += 1
             assert "\n" not in str(error)
     assert refused > 30
+
+
+@pytest.mark.parametrize("damaged", [False, True])
+def test_a_store_that_is_let_go_leaves_no_connection(anywhere: str, damaged: bool) -> None:
+    """Open, or found to be somebody else's: in either case only the collector closes it."""
+    store = open_store(place.find(anywhere))
+    if damaged:
+        with store.writing() as connection:
+            connection.execute(schema.MARK.update().values(version=schema.VERSION + 1))
+        with pytest.raises(StoreError, match="newer blklab"):
+            open_store(place.find(anywhere))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        left: list[object] = []
+        hook = sys.unraisablehook
+        sys.unraisablehook = lambda met: left.append(met.exc_value)
+        try:
+            # Held by nothing but a cycle, as in an error's traceback.
+            cycle: list[object] = [store]
+            cycle.append(cycle)
+            del store, cycle
+            gc.collect()
+        finally:
+            sys.unraisablehook = hook
+    assert left == []
 
 
 def test_reading_makes_no_store(tmp_path: Path) -> None:

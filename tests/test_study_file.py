@@ -185,3 +185,10 @@ def test_the_studies_that_ship_are_in_order(name: str) -> None:
     for kernel in study.kernels:
         for patch in kernel.patches:
             assert (folder / patch).is_file()
+
+
+def test_a_key_of_thousands_of_parts_is_refused_at_once() -> None:
+    """To read it takes the square of its length."""
+    text = f'title = "Version 1. Two. Three."\na{".a" * 100_000} = 1\n'
+    with pytest.raises(InputError, match=r"mine\.toml:2: more than 200 dots; no key has so many"):
+        parse(Entry("mine", Path("mine.toml"), text))

@@ -19,6 +19,11 @@ from pathlib import Path
 
 from blklab.kernel import cache
 
+CHANGED = Path("/var/lib/machine/changed")
+"""In the virtual machine: each file that was written there."""
+HOST = Path("/var/lib/machine/host")
+"""In the virtual machine: the files of its owner's machine as they are."""
+
 _PACKAGE = "linux-image-6.12-amd64"
 """Debian's; stands for the newest of its line."""
 _PROGRAMS = {
@@ -55,6 +60,8 @@ mkdir -p tmp/share var/lib/blklab lib/modules/{release}
 share share tmp/share cache=none
 mount --bind tmp/share/state var/lib/blklab
 mount --bind {modules_directory} lib/modules/{release}
+mkdir -p {machine}/changed {machine}/host
+mount --bind /over/upper {machine}/changed; mount --bind /host {machine}/host
 umount /proc
 exec switch_root . /bin/bash /tmp/share/first.sh
 """
@@ -201,7 +208,10 @@ class Machine:
         init = first / "init"
         init.write_text(
             _INIT.format(
-                modules=" ".join(_FIRST), release=release, modules_directory=f"/host{modules}"
+                modules=" ".join(_FIRST),
+                release=release,
+                modules_directory=f"/host{modules}",
+                machine=CHANGED.parent.relative_to("/"),
             )
         )
         init.chmod(0o755)

@@ -1,6 +1,7 @@
 """The Rust core. All JSON strings are UTF-8 documents; errors are one line of text."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 def version() -> str: ...
 def profile_guided() -> bool:
@@ -32,10 +33,18 @@ def validate_disk(text: str, path: str) -> str:
 def workload_options() -> str:
     """[{"name", "aliases", "type", "default", "help", "status", "why"}]"""
 
-def parse_job(text: str, path: str, env: Mapping[str, str], ignore_unsupported: bool) -> str:
+def parse_job(
+    text: str, path: str, env: Mapping[str, str], ignore_unsupported: bool, real: bool
+) -> str:
     """{"path", "global": [[name, value]], "jobs": [{"name", "description", "line", "clones",
     "options"}], "ignored": [{"path", "line", "name", "value", "why"}], "without_effect": [...]};
-    ValueError with ``file:line: ...`` if the file is not a job file that can be simulated."""
+    ValueError with ``file:line: ...`` if the file is not a job file that can be simulated, or, if
+    `real`, handed to real fio on a real disk."""
+
+def give_up_rights(write: Sequence[Path]) -> bool:
+    """From now on this thread, and all that it starts, changes nothing but what is below these
+    paths, and has of root's rights those about files only. False where the kernel has no Landlock:
+    then files everywhere may still be changed. RuntimeError if it fails."""
 
 def check_scheduler(spec: str) -> str:
     """{"name", "settings": {every tunable}, "changed": {those given}}; ValueError."""
@@ -102,11 +111,13 @@ class FioJob:
     ) -> None: ...
     def describe(self) -> str:
         """{"files": [{"path", "is_device", "size_bytes", "start_bytes"}], "processes",
-        "ends_by_ns" (null if nobody knows), "writes" (or trims), "direct"}"""
+        "ends_by_ns" (null if it is not known), "writes" (or trims), "direct", "cgroups":
+        [{"path", "weight"}] without the root}"""
 
-    def write(self, places: Sequence[tuple[str, int | None]]) -> str:
+    def write(self, places: Sequence[tuple[str, int | None]], cgroup: str | None) -> str:
         """The job file; of each file, in the order of `describe`, its path and, if it is a piece
-        of a device, its first byte. ValueError if that cannot be said to fio."""
+        of a device, its first byte. All cgroups are inside `cgroup`, if there is one. ValueError if
+        that cannot be said to fio."""
 
     def read(self, text: str, duration_ns: int) -> Run:
         """The processes' results, from fio's ``json+``; nothing of the disk. ValueError with one

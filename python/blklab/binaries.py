@@ -1,4 +1,4 @@
-"""The programs in Rust that run as processes of their own: the disk, and the guest's first one.
+"""The programs in Rust that run as processes of their own: a wall, the disk, the guest's first one.
 
 ``make setup`` builds them into ``blklab/bin``, from where they go into a wheel.
 """
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from blklab.errors import RunError
 
-NAMES = ("blklab-disk", "blklab-guest")
+NAMES = ("blklab-confine", "blklab-disk", "blklab-guest")
 """What there is to be found."""
 
 DIRECTORY = Path(__file__).parent / "bin"

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from blklab import homes
+from blklab.devices.text import shown, utf8
 from blklab.errors import InputError, nearest
+from blklab.files import text_content
 
-_CHARACTERS_MAX = 16 << 20
+_BYTES_MAX = 16 << 20
 """Disks and job files are some kilobytes."""
 
 
@@ -20,6 +24,11 @@ class Entry:
     name: str
     path: Path
     text: str
+
+    @property
+    def place(self) -> str:
+        """Where it lies, for messages and for the core."""
+        return utf8(str(self.path))
 
 
 @dataclass(frozen=True)
@@ -38,9 +47,10 @@ class Catalogue:
     def directories(self) -> list[Path]:
         """Where names are looked up; the first that has the name wins."""
         own = os.environ.get(self.variable)
-        data = os.environ.get("XDG_DATA_HOME") or "~/.local/share"
-        places = [Path(own).expanduser()] if own else []
-        places.append(Path(data).expanduser() / "blklab" / self.packaged.name)
+        places = [homes.expanded(own)] if own else []
+        # Without a home directory there are those that ship with blklab.
+        with contextlib.suppress(homes.NoHomeError):
+            places.append(homes.data() / "blklab" / self.packaged.name)
         return [*places, self.packaged]
 
     def paths(self) -> dict[str, Path]:
@@ -53,8 +63,10 @@ class Catalogue:
 
     def find(self, what: str) -> Entry:
         """The file of that name or at that path. InputError if there is none."""
+        if "\0" in what:
+            raise InputError(f"no {self.kind} '{what}': no file's name has a NUL")
         if what.endswith(self.suffix) or os.sep in what:
-            return self.read(Path(what).expanduser())
+            return self.read(homes.expanded(what))
         paths = self.paths()
         if what not in paths:
             raise InputError(f"no {self.kind} '{what}'{nearest(what, paths)}")
@@ -62,19 +74,9 @@ class Catalogue:
 
     def read(self, path: Path) -> Entry:
         """The file at `path`. InputError if it cannot be read as text."""
-        try:
-            with path.open(encoding="utf-8") as file:
-                # A device or a pipe has no size to ask for, and may have no end.
-                text = file.read(_CHARACTERS_MAX + 1)
-            if len(text) > _CHARACTERS_MAX:
-                raise InputError(
-                    f"{path}: more than {_CHARACTERS_MAX} characters are no {self.kind}"
-                )
-            return Entry(path.stem, path, text)
-        except UnicodeDecodeError as error:
-            raise InputError(f"{path}: not a text file ({error.reason})") from error
-        except OSError as error:
-            raise InputError(f"{path}: {error.strerror or error}") from error
+        text = text_content(path, _BYTES_MAX, f"a {self.kind}")
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+        return Entry(shown(path.stem), path, text)
 
     def _files(self, directory: Path) -> Iterator[Path]:
         try:

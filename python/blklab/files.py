@@ -1,25 +1,82 @@
-"""Files that are there whole or not at all."""
+"""Files that are there whole or not at all; files of a user's, which may be anything."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import secrets
+import stat
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
+from blklab.devices.text import utf8
 from blklab.errors import InputError, RunError
 
+_KINDS = {
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
 
-def write_whole(path: Path, text: str) -> None:
-    """Replace `path` by `text`; whatever goes wrong, what was there before stays.
+
+def content(path: Path, bytes_max: int, what: str) -> bytes:
+    """All of the file at `path`, which is to be `what`: ``a patch``. InputError if it is no regular
+    file, larger, or cannot be read.
+
+    A pipe without a writer is never waited for. One that the shell has made for this command,
+    ``<(...)`` or ``/dev/stdin``, is read to its end.
+    """
+    try:
+        # Without O_NONBLOCK to open a pipe waits for its other end.
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        kind = stat.S_IFMT(os.fstat(handle).st_mode)
+        if kind == stat.S_IFDIR:
+            os.close(handle)
+            raise IsADirectoryError(f"is a directory; expected a regular file that is {what}")
+        with os.fdopen(handle, "rb") as file:
+            if kind == stat.S_IFIFO and os.path.realpath(path).startswith("/proc/"):
+                os.set_blocking(handle, True)
+            elif kind != stat.S_IFREG:
+                found = _KINDS.get(kind, "no file")
+                raise InputError(f"{path}: is {found}; expected a regular file that is {what}")
+            # Files of /proc have a size of 0, and some have no end.
+            found_bytes = file.read(bytes_max + 1)
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: {why(error)}") from error
+    if found_bytes is None:
+        raise InputError(f"{path}: there is nothing to be read from it now")
+    if len(found_bytes) > bytes_max:
+        raise InputError(f"{path}: more than {bytes_max} bytes are not {what}")
+    return found_bytes
+
+
+def text_content(path: Path, bytes_max: int, what: str) -> str:
+    """The same of a text in UTF-8."""
+    try:
+        return content(path, bytes_max, what).decode()
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: not a text file in UTF-8: byte {error.start}") from error
+
+
+def why(error: OSError | ValueError) -> str:
+    """For a person. ValueError is what Python says of a path with a NUL in it."""
+    said = error.strerror if isinstance(error, OSError) else None
+    return said or str(error)
+
+
+def write_whole(path: Path, text: str, mode: int | None = None) -> None:
+    """Replace `path` by `text`; whatever goes wrong, what was there before stays. It has `mode`,
+    or what the umask leaves.
 
     RunError with one line if it cannot be written (disk full, no permission).
     """
-    write_together({path: text})
+    write_together({path: text}, mode=mode)
 
 
-def write_together(texts: Mapping[Path, str | bytes], *, durable: bool = True) -> None:
+def write_together(
+    texts: Mapping[Path, str | bytes], *, durable: bool = True, mode: int | None = None
+) -> None:
     """The same for files that belong together: if one cannot be written, all stay as they were.
 
     Each is there under another name before the first is replaced, and with `durable` on the disk.
@@ -29,7 +86,7 @@ def write_together(texts: Mapping[Path, str | bytes], *, durable: bool = True) -
     try:
         for path, text in texts.items():
             if not _is_special(path):
-                partial[path] = _beside(path, _bytes(text), durable)
+                partial[path] = _beside(path, _bytes(text), durable, mode)
         for path, text in texts.items():
             if path not in partial:
                 path.write_bytes(_bytes(text))
@@ -64,22 +121,27 @@ def _is_special(path: Path) -> bool:
 
 
 def _bytes(text: str | bytes) -> bytes:
-    return text.encode() if isinstance(text, str) else text
+    # A name in it may be of a file whose name is not UTF-8.
+    return utf8(text).encode() if isinstance(text, str) else text
 
 
-def _beside(path: Path, content: bytes, durable: bool) -> Path:
+def _beside(path: Path, content: bytes, durable: bool, mode: int | None) -> Path:
     """A new file beside `path` that holds `content`."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    made = Path(name)
+    made = path.parent / f".{path.name}.{secrets.token_hex(4)}"
+    handle, unnamed = _unnamed(made)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)
+            # A new file is made for nobody else to read.
+            os.fchmod(file.fileno(), 0o666 & ~_umask() if mode is None else mode)
+            file.flush()
             if durable:
-                file.flush()
                 os.fsync(file.fileno())
-        # mkstemp makes files that nobody else may read.
-        made.chmod(0o666 & ~_umask())
+            if unnamed:
+                # A directory (of no use to a path from the root) makes Python call linkat, which
+                # follows.
+                os.link(f"/proc/self/fd/{file.fileno()}", made, src_dir_fd=file.fileno())
     except BaseException:
         with contextlib.suppress(OSError):
             made.unlink()
@@ -87,13 +149,43 @@ def _beside(path: Path, content: bytes, durable: bool) -> Path:
     return made
 
 
+def _unnamed(made: Path) -> tuple[int, bool]:
+    """A file to write that is to be called `made`, and whether it has no name yet.
+
+    What a process that was killed has not finished goes with it then. Not every file system has
+    files without a name.
+    """
+    try:
+        return os.open(made.parent, os.O_WRONLY | os.O_TMPFILE | os.O_CLOEXEC, 0o600), True
+    except OSError:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        return os.open(made, flags, 0o600), False
+
+
+def check_files(*paths: Path) -> None:
+    """InputError if one of them cannot be written; asked before work that takes long."""
+    for path in paths:
+        if path.is_dir():
+            raise InputError(f"{path}: is a directory; expected a file to write")
+        if not _is_special(path):
+            check_directory(path.parent)
+
+
 def check_directory(path: Path) -> None:
     """InputError if no file can be written below `path`; asked before work that takes long."""
-    there = next(place for place in (path, *path.absolute().parents) if place.exists())
+    there = next(place for place in (path, *path.absolute().parents) if os.path.lexists(place))
+    if there.is_symlink() and not there.exists():
+        raise InputError(f"{path}: {there} is a link to {there.readlink()}, which is not there")
     if not there.is_dir():
         raise InputError(f"{path}: {there} is not a directory")
     if not os.access(there, os.W_OK | os.X_OK):
         raise InputError(f"{path}: no permission to write in {there}")
+    try:
+        # Not every file system that is said to be writable takes a file.
+        with tempfile.TemporaryFile(dir=there):
+            pass
+    except OSError as error:
+        raise InputError(f"{path}: no file can be made in {there}: {error.strerror}") from error
 
 
 def _umask() -> int:

@@ -37,7 +37,8 @@ def fio_version() -> str | None:
         done = subprocess.run(
             [program, "--version"],
             capture_output=True,
-            text=True,
+            encoding="utf-8",
+            errors="replace",
             timeout=_FIO_TIMEOUT_S,
             check=False,
         )

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from blklab import programs
 from blklab.catalogue import Entry
+from blklab.devices.text import shown
 from blklab.disks import DISKS
 from blklab.errors import InputError, nearest
 from blklab.rigs import Disk
@@ -17,7 +18,7 @@ from blklab.workloads import WORKLOADS, changes, sweep
 def disk(spec: str | os.PathLike[str]) -> Disk:
     """``name``, ``file.toml``, either with ``:key=value,key=value`` behind it."""
     text = os.fspath(spec)
-    if Path(text).is_file():
+    if _is_file(text):
         return Disk(DISKS.read(Path(text)))
     what, colon, changes = text.rpartition(":") if ":" in text else (text, "", "")
     overrides = []
@@ -25,7 +26,7 @@ def disk(spec: str | os.PathLike[str]) -> Disk:
         key, equals, value = change.partition("=")
         if not (key.strip() and equals and value.strip()):
             raise InputError(f"disk '{text}': expected key=value behind ':', found '{change}'")
-        overrides.append((key.strip(), value.strip()))
+        overrides.append((shown(key.strip()), shown(value.strip())))
     return Disk(DISKS.find(what), tuple(overrides))
 
 
@@ -33,13 +34,16 @@ def host(changes: Iterable[str]) -> dict[str, int]:
     """``name=value`` or several with commas: tunables of the host and its page cache."""
     from blklab.rigs import sim
 
-    values = {}
+    values: dict[str, int] = {}
     for change in ",".join(changes).split(","):
-        name, _, value = change.partition("=")
+        name, _, value = shown(change).partition("=")
         if not change:
             continue
+        name = name.strip()
+        if name in values:
+            raise InputError(f"--host: '{name}' is given twice")
         try:
-            values[name.strip()] = int(value)
+            values[name] = int(value)
         except ValueError:
             raise InputError(
                 f"--host: expected name=number, found '{change}'; see: blklab host"
@@ -52,7 +56,7 @@ def workload(spec: str | os.PathLike[str]) -> Entry:
     """A workload's name or a job file's path, either with fio's ``:option=value,...`` behind it, or
     ``program:parameter=value,...``."""
     text = os.fspath(spec)
-    if Path(text).is_file():
+    if _is_file(text):
         return WORKLOADS.read(Path(text))
     paths = WORKLOADS.paths()
     if text not in paths:
@@ -74,10 +78,15 @@ def workload(spec: str | os.PathLike[str]) -> Entry:
 def workloads(specs: Iterable[str]) -> tuple[Entry, ...]:
     """Those of all `specs`, each of them one or a sweep: see `blklab.workloads.sweep`."""
     each = (
-        [text] if Path(text).is_file() or text in WORKLOADS.paths() else sweep.expanded(text)
+        [text] if _is_file(text) or text in WORKLOADS.paths() else sweep.expanded(text)
         for text in specs
     )
     return tuple(workload(text) for several in each for text in several)
+
+
+def _is_file(text: str) -> bool:
+    # Not Path's, which raises if a name is longer than one can be.
+    return os.path.isfile(text)  # noqa: PTH113
 
 
 def _is_path(text: str) -> bool:

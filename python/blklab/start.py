@@ -14,7 +14,9 @@ def main() -> None:
     """Load the command and run it."""
     try:
         from blklab.cli import main as command
+        from blklab.cli import rights
 
+        rights.Program.is_blklab = True
         command()
     except KeyboardInterrupt:
         print(f"blklab: {INTERRUPTED_TEXT}", file=sys.stderr)

@@ -41,13 +41,14 @@ chance of at most a (Ville's inequality; Lai, "On confidence sequences", Annals 
 1976; Perez-Ortiz et al., "E-statistics, group invariance and anytime-valid testing", Annals of
 Statistics 52, 2024). The price is an interval half as wide again or more.
 
-*What matters*: a difference is named only if its interval excludes a tie and its estimate
-is at least `MATTERS`.
+*What matters*: a difference is named only if its interval excludes a tie, its estimate is at
+least `MATTERS`, and more than what the figures themselves are counted in (`blklab.samples`).
 """
 
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -69,11 +70,17 @@ ANYTIME_SCALE = 2.0
 be, by order of magnitude. Any value is valid; a larger one decides large differences sooner, in
 three repeats and more, and small ones later."""
 _RESAMPLES = 4000
+_ROUNDING = 1e-9
+_DRAWS_MAX = 1 << 20
+"""Of a bootstrap that are in memory at a time."""
+_T_MAX = 1e15
+"""Beyond, the probability cannot be told from 1."""
 
 
 @dataclass(frozen=True)
 class Interval:
-    """An estimate and the ends of its confidence interval."""
+    """An estimate and the ends of its confidence interval: of ratios `low` may be 0 and `high`
+    infinite, which says that nothing is known to that side; the estimate is neither."""
 
     estimate: float
     low: float
@@ -99,6 +106,8 @@ class Verdict:
     """Every other one: how many times better `best` is, with its interval."""
     visible: float
     """The smallest ratio that would have shown, among those that lead."""
+    resolution: float = 1.0
+    """The ratio by which figures differ if one I/O more or less is counted."""
 
     @property
     def winner(self) -> str | None:
@@ -109,7 +118,26 @@ class Verdict:
     def is_settled(self) -> bool:
         """Of each it is known whether it is behind, or as good as the best for all that matters."""
         ties = [self.behind[name] for name in self.leads if name != self.best]
-        return all(gap.high < MATTERS and gap.low > 1.0 / MATTERS for gap in ties)
+        # No number of repeats shows more than the figures can.
+        limit = max(MATTERS, self.resolution * (1.0 + _ROUNDING))
+        return all(gap.high < limit and gap.low > 1.0 / limit for gap in ties)
+
+
+@dataclass(frozen=True)
+class Unranked:
+    """That nothing can be said about who is best, however often it is repeated."""
+
+    why: str
+    """For a person."""
+    short: str
+    """The same for a table."""
+    winner: None = None
+    """As of a `Verdict`."""
+    is_settled: bool = True
+    """The same: more repeats would tell no more."""
+
+
+Answer: TypeAlias = Verdict | Unranked
 
 
 def ratio(
@@ -124,19 +152,17 @@ def ratio(
     If `anytime`, the intervals after all numbers of runs hold the true ratio together. Both are
     positive and in the order of the same seeds. ValueError if they are not, or if there is none.
     """
-    pairs = np.array([better, worse], dtype=np.float64)
-    if pairs.shape[1] == 0 or not (np.isfinite(pairs) & (pairs > 0)).all():
-        raise ValueError("ratios need positive figures, at least one pair")
-    logs = np.log(pairs[0]) - np.log(pairs[1])
+    if len(better) != len(worse):
+        raise ValueError(f"ratios need pairs, found {len(better)} and {len(worse)} figures")
+    logs = _logs(better) - _logs(worse)
     if anytime:
-        middle, low, high = _anytime(logs, level)
-        return Interval(math.exp(middle), math.exp(low), _exp(high))
+        return _interval(*_anytime(logs, level))
     if np.ptp(logs) == 0.0:
-        # Not a matter of chance: every seed gave this ratio.
-        same = math.exp(logs[0])
-        return Interval(same, same, same) if len(logs) > 1 else Interval(same, 0.0, math.inf)
-    middle, low, high = _bootstrap(logs, level) if len(logs) >= BOOTSTRAP_FROM else _t(logs, level)
-    return Interval(math.exp(middle), math.exp(low), math.exp(high))
+        # Not a matter of chance: every seed gave this ratio. A single run tells nothing of that.
+        same = float(logs[0])
+        ends = (same, same) if len(logs) > 1 else (-math.inf, math.inf)
+        return _interval(same, *ends)
+    return _interval(*(_bootstrap if len(logs) >= BOOTSTRAP_FROM else _t)(logs, level))
 
 
 def independent_ratio(
@@ -147,26 +173,21 @@ def independent_ratio(
     All are positive; the two may be of different length. ValueError if they are not, or if
     there is none.
     """
-    samples = [np.array(values, dtype=np.float64) for values in (one, other)]
-    if not all(len(values) and (np.isfinite(values) & (values > 0)).all() for values in samples):
-        raise ValueError("ratios need positive figures, at least one on each side")
-    ours, theirs = (np.log(values) for values in samples)
+    ours, theirs = _logs(one), _logs(other)
     fewest = min(len(ours), len(theirs))
-    if fewest >= BOOTSTRAP_FROM:
-        middle, low, high = _bootstrap_two(ours, theirs, level)
-    elif fewest > 1:
-        middle, low, high = _welch(ours, theirs, level)
-    else:
+    if fewest == 1:
         # One run has no spread to judge the other side by.
-        return Interval(math.exp(ours.mean() - theirs.mean()), 0.0, math.inf)
-    return Interval(math.exp(middle), math.exp(low), math.exp(high))
+        return _interval(float(ours.mean() - theirs.mean()), -math.inf, math.inf)
+    return _interval(*(_bootstrap_two if fewest >= BOOTSTRAP_FROM else _welch)(ours, theirs, level))
 
 
-def decide(figures: Mapping[str, Sequence[float]], *, anytime: bool = False) -> Verdict:
+def decide(
+    figures: Mapping[str, Sequence[float]], *, anytime: bool = False, resolution: float = 1.0
+) -> Verdict:
     """The best of several by a figure of which more is better, each run's in order of seeds; see
-    `ratio` for `anytime`."""
+    `ratio` for `anytime`. No difference up to `resolution` is one."""
     names = list(figures)
-    centre = {name: float(np.mean(np.log(figures[name]))) for name in names}
+    centre = {name: float(_logs(figures[name]).mean()) for name in names}
     best = max(names, key=lambda name: centre[name])
     level = 1.0 - (1.0 - CONFIDENCE) / max(math.comb(len(names), 2), 1)
     behind = {
@@ -174,9 +195,22 @@ def decide(figures: Mapping[str, Sequence[float]], *, anytime: bool = False) -> 
         for name in names
         if name != best
     }
-    ties = tuple(name for name, gap in behind.items() if gap.low <= 1.0 or gap.estimate < MATTERS)
-    visible = max((behind[name].visible for name in ties), default=1.0)
-    return Verdict(best, (best, *ties), behind, visible)
+    ties = tuple(name for name, gap in behind.items() if not is_shown(gap, resolution))
+    visible = max((max(behind[name].visible, resolution) for name in ties), default=1.0)
+    return Verdict(best, (best, *ties), behind, visible, resolution)
+
+
+def turned(gap: Interval) -> Interval:
+    """How many times larger the other one is."""
+    return Interval(1.0 / gap.estimate, 1.0 / gap.high, 1.0 / gap.low if gap.low else math.inf)
+
+
+def is_shown(gap: Interval, resolution: float = 1.0) -> bool:
+    """Whether the one is better by more than chance, by an amount that matters and by more than
+    the figures are counted in."""
+    # A ratio of whole numbers may come out of the logarithms a little larger.
+    counted = gap.estimate > resolution * (1.0 + _ROUNDING)
+    return gap.low > 1.0 and gap.estimate >= MATTERS and counted
 
 
 def median_interval(values: Sequence[float]) -> tuple[Interval, float]:
@@ -186,14 +220,21 @@ def median_interval(values: Sequence[float]) -> tuple[Interval, float]:
     """
     ordered = sorted(values)
     count = len(ordered)
-    best, covered = 0, _order_coverage(count, 0)
-    for cut in range(1, (count + 1) // 2):
-        coverage = _order_coverage(count, cut)
-        if coverage < CONFIDENCE:
+    best, covered = 0, 0.0
+    # Of all 2^count ways in which values may lie below and above the median, those with `cut` at
+    # most on a given side: as whole numbers, since of a thousand values no float holds them.
+    ways, outside = 1, 0
+    for cut in range((count + 1) // 2):
+        outside += ways
+        coverage = 1.0 - 2 * outside / (1 << count)
+        if cut and coverage < CONFIDENCE:
             break
         best, covered = cut, coverage
-    middle = float(np.median(ordered))
-    return Interval(middle, ordered[best], ordered[count - 1 - best]), covered
+        ways = ways * (count - cut) // (cut + 1)
+    middle = (ordered[(count - 1) // 2], ordered[count // 2])
+    # Halved before they are added, so that the sum is no larger than a float can be.
+    estimate = middle[0] if middle[0] == middle[1] else middle[0] / 2 + middle[1] / 2
+    return Interval(float(estimate), ordered[best], ordered[count - 1 - best]), covered
 
 
 def spread(values: Sequence[float]) -> float:
@@ -203,8 +244,12 @@ def spread(values: Sequence[float]) -> float:
 
 def student_quantile(probability: float, degrees: int) -> float:
     """The quantile of Student's t for whole degrees of freedom, by bisection."""
-    low, high = -1e6, 1e6
-    for _ in range(200):
+    reach = 1.0
+    # Of one degree and a thousand schedulers it is in the millions.
+    while _student_cdf(reach, degrees) < max(probability, 1 - probability) and reach < _T_MAX:
+        reach *= 2.0
+    low, high = -reach, reach
+    for _ in range(100):
         middle = (low + high) / 2
         if _student_cdf(middle, degrees) < probability:
             low = middle
@@ -268,9 +313,27 @@ def _anytime(logs: Floats, level: float) -> tuple[float, float, float]:
     return middle, middle - reach, middle + reach
 
 
+def _logs(values: Sequence[float]) -> Floats:
+    """ValueError if one has none."""
+    figures = np.array(values, dtype=np.float64)
+    if not len(figures) or not (np.isfinite(figures) & (figures > 0)).all():
+        raise ValueError("ratios need positive figures, at least one on each side")
+    return np.log(figures)
+
+
+def _interval(middle: float, low: float, high: float) -> Interval:
+    """Of a ratio, from logarithms. An end that is no number any more is 0 or infinite, and the
+    estimate the least or largest number then; rounding puts no end on the wrong side of it."""
+    estimate = min(max(_exp(middle), sys.float_info.min), sys.float_info.max)
+    return Interval(estimate, min(_exp(low), estimate), max(_exp(high), estimate))
+
+
 def _exp(value: float) -> float:
     """Infinite where it is too large for a number."""
-    return math.exp(value) if value < 700.0 else math.inf  # noqa: PLR2004
+    return math.exp(value) if value < _LOG_MAX else math.inf
+
+
+_LOG_MAX = math.log(sys.float_info.max)
 
 
 def _welch(one: Floats, other: Floats, level: float) -> tuple[float, float, float]:
@@ -279,31 +342,37 @@ def _welch(one: Floats, other: Floats, level: float) -> tuple[float, float, floa
     error = sum(errors)
     if error == 0.0:
         return middle, middle, middle
-    weights = (e * e / (len(logs) - 1) for e, logs in zip(errors, (one, other), strict=True))
-    degrees = max(1, math.floor(error * error / sum(weights)))
+    # As shares of the whole, whose squares do not vanish.
+    weights = (
+        (e / error) ** 2 / (len(logs) - 1) for e, logs in zip(errors, (one, other), strict=True)
+    )
+    degrees = max(1, math.floor(1.0 / sum(weights)))
     reach = student_quantile((1 + level) / 2, degrees) * math.sqrt(error)
     return middle, middle - reach, middle + reach
 
 
 def _bootstrap_two(one: Floats, other: Floats, level: float) -> tuple[float, float, float]:
     random = np.random.default_rng(len(one) + len(other))
-    medians = [
-        np.median(logs[random.integers(0, len(logs), (_RESAMPLES, len(logs)))], axis=1)
-        for logs in (one, other)
-    ]
+    medians = [_medians(logs, random) for logs in (one, other)]
     low, high = np.quantile(medians[0] - medians[1], [(1 - level) / 2, (1 + level) / 2])
     return float(np.median(one) - np.median(other)), float(low), float(high)
 
 
 def _bootstrap(logs: Floats, level: float) -> tuple[float, float, float]:
-    random = np.random.default_rng(len(logs))
-    draws = random.integers(0, len(logs), (_RESAMPLES, len(logs)))
-    medians = np.median(logs[draws], axis=1)
+    medians = _medians(logs, np.random.default_rng(len(logs)))
     low, high = np.quantile(medians, [(1 - level) / 2, (1 + level) / 2])
     return float(np.median(logs)), float(low), float(high)
 
 
-def _order_coverage(count: int, cut: int) -> float:
-    """Chance that the median lies between the order statistics `cut` from either end."""
-    outside = sum(math.comb(count, below) for below in range(cut + 1))
-    return 1.0 - 2.0 * outside / float(1 << count)
+def _medians(logs: Floats, random: np.random.Generator) -> Floats:
+    """Of `_RESAMPLES` samples with replacement."""
+    count = len(logs)
+    at_once = max(1, _DRAWS_MAX // count)
+    return np.concatenate(
+        [
+            np.median(
+                logs[random.integers(0, count, (min(at_once, _RESAMPLES - begun), count))], axis=1
+            )
+            for begun in range(0, _RESAMPLES, at_once)
+        ]
+    )

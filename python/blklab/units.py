@@ -10,7 +10,7 @@ _SIZE_STEP = 1024.0
 
 def duration_text(span_ns: float) -> str:
     """``85 us``, ``4.17 ms``, ``30 s``: three digits, the unit that keeps the figure above one."""
-    if math.isnan(span_ns):
+    if not math.isfinite(span_ns):
         return "-"
     value, unit = float(span_ns), "ns"
     for larger in ("us", "ms", "s"):
@@ -37,7 +37,7 @@ def size_text(size_bytes: float) -> str:
 
 def number_text(value: float) -> str:
     """Three significant digits without an exponent; thousands separated."""
-    if math.isnan(value):
+    if not math.isfinite(value):
         return "-"
     if value == 0:
         return "0"

@@ -80,7 +80,7 @@ fn an_error_names_file_line_option_and_the_nearest_right_word() {
 #[test]
 fn what_is_not_simulated_can_be_collected_and_left_out() {
     let text = "[a]\nsize=1m\nverify=md5\nioengine=mmap\nzero_buffers\n";
-    let options = ParseOptions { ignore_unsupported: true };
+    let options = ParseOptions { ignore_unsupported: true, ..ParseOptions::default() };
     let file =
         jobfile::parse(text, "JOB.fio", &mut Machine::default(), options).expect("it runs without them");
     let ignored: Vec<_> = file.ignored.iter().map(|idle| (idle.line, idle.name.as_str())).collect();
@@ -92,7 +92,7 @@ fn what_is_not_simulated_can_be_collected_and_left_out() {
 #[test]
 fn with_an_engine_that_is_not_simulated_its_options_are_left_out_too() {
     let ignored = |text: &str| {
-        let options = ParseOptions { ignore_unsupported: true };
+        let options = ParseOptions { ignore_unsupported: true, ..ParseOptions::default() };
         let file = jobfile::parse(text, "JOB.fio", &mut Machine::default(), options);
         let left_out = |file: jobfile::JobFile| file.ignored.into_iter().map(|idle| idle.name).collect();
         file.map(left_out).unwrap_or_else(|error| vec![error.to_string()])

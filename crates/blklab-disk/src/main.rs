@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use blklab_core::disk::DiskModel;
+use blklab_core::text::shown;
 use blklab_disk::control::Control;
 use blklab_disk::store::DataKind;
 use blklab_disk::{Config, Server};
@@ -58,7 +59,7 @@ fn main() -> ExitCode {
     match run(Arguments::parse().command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => {
-            eprintln!("blklab-disk: {message}");
+            eprintln!("blklab-disk: {}", shown(&message));
             ExitCode::FAILURE
         }
     }
@@ -89,7 +90,7 @@ fn read_model(path: &Path, overrides: &[(String, String)]) -> Result<DiskModel, 
 
 fn create(config: Config) -> Outcome {
     let mut signals = Signals::new([SIGINT, SIGTERM]).map_err(|error| format!("signals: {error}"))?;
-    let name = config.model.name().to_owned();
+    let name = shown(config.model.name());
     // The device may be removed from elsewhere; then there is nothing to wait for.
     let waiting = signals.handle();
     let server = Server::start(config, move || waiting.close()).map_err(line)?;

@@ -6,7 +6,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
-use rustix::mount::{MountFlags, mount};
+use rustix::mount::{MountFlags, mount, mount_remount};
 
 /// Where each file system goes: type, place, and whether a run can do without.
 const BASE: &[(&str, &str, bool)] = &[
@@ -24,6 +24,10 @@ const BASE: &[(&str, &str, bool)] = &[
 /// # Errors
 /// One line: what could not be mounted, and why.
 pub fn base() -> Result<(), String> {
+    // Where a user name space is the wall around the guest, what is root's looks like nobody's: mount(8)
+    // would change into nobody.
+    let flags = MountFlags::BIND | MountFlags::RDONLY | MountFlags::NOSUID;
+    mount_remount("/", flags, c"").map_err(|error| format!("mounting / without set-user-ID: {error}"))?;
     for (kind, place, optional) in BASE {
         match mount(*kind, *place, *kind, MountFlags::empty(), None) {
             // The kernel may have mounted devtmpfs itself.
@@ -50,6 +54,7 @@ pub fn host_directory(directory: &Path, writable: bool) -> Result<(), String> {
     }
     let path = CString::new(directory.as_os_str().as_bytes()).map_err(|error| fail(&error))?;
     let flags = if writable { MountFlags::empty() } else { MountFlags::RDONLY };
+    let flags = flags | MountFlags::NOSUID;
     mount("none", directory, "hostfs", flags, Some(path.as_c_str())).map_err(|error| fail(&error))
 }
 

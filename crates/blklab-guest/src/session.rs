@@ -91,10 +91,6 @@ fn try_run(directory: &Path, outcome: &mut Outcome) -> Result<(), String> {
     let config = read_config(directory)?;
     for path in &config.host_directories {
         mounts::host_directory(path, false)?;
-        if directory.starts_with(path) {
-            // It is hidden now, and would be read-only.
-            mounts::host_directory(directory, true)?;
-        }
     }
     let server = start_disk(directory, &config)?;
     std::thread::sleep(TIMERS_SETTLE);

@@ -5,6 +5,7 @@ use blklab_core::disk::{Absent, DiskModel, Key};
 use blklab_core::scheduler::registry;
 use blklab_core::tunable::Tunable;
 use blklab_core::workload::jobfile::{Idle, JobFile};
+use blklab_core::workload::options::real::{self, Handing};
 use blklab_core::workload::options::{self, Status};
 use serde_json::{Value, json};
 
@@ -89,11 +90,19 @@ pub fn workload_options() -> Value {
             let (status, why) = match option.status {
                 Status::Simulated => ("simulated", String::new()),
                 Status::NoEffect(why) => ("no effect", why.to_owned()),
+                Status::RealOnly(why) => ("real disks only", why.to_owned()),
                 Status::NotSimulated(_) | Status::OtherEngine(_) => {
                     ("not simulated", option.status.refusal().unwrap_or_default())
                 }
             };
+            let (real, real_why) = match real::handing(option.name, "") {
+                Handing::Handed(why) => ("handed to fio", why),
+                Handing::Rewritten(why) => ("rewritten", why),
+                Handing::LeftOut(why) => ("left out", why),
+                Handing::Refused(why) => ("refused", why),
+            };
             json!({
+                "real": real, "real_why": real_why,
                 "name": option.name, "aliases": option.aliases, "type": option.expects(),
                 "default": option.default, "help": option.help, "status": status, "why": why,
             })

@@ -1,7 +1,10 @@
 //! What a job file may ask of the machine: variables and included files.
 
 use std::collections::BTreeMap;
+use std::fs::OpenOptions;
 use std::io::Read;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
 
 use blklab_core::workload::jobfile::Resolver;
 
@@ -11,6 +14,8 @@ const INCLUDE_BYTES_MAX: u64 = 16 << 20;
 /// The environment handed over, the files there are, the simulated host's size.
 pub struct Machine {
     pub env: BTreeMap<String, String>,
+    /// The directory that included files have to lie in, links followed; `None` for anywhere.
+    pub within: Option<PathBuf>,
     pub cpus: u64,
     pub memory_mib: u64,
 }
@@ -21,7 +26,19 @@ impl Resolver for Machine {
     }
 
     fn include(&mut self, path: &str) -> Result<String, String> {
-        let file = std::fs::File::open(path).map_err(|error| error.to_string())?;
+        if let Some(directory) = &self.within {
+            let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
+            let real = |path: &Path| path.canonicalize().map_err(|error| error.to_string());
+            if !real(Path::new(path))?.starts_with(real(directory)?) {
+                return Err("on a real disk a job includes files of its own directory only".to_owned());
+            }
+        }
+        // A pipe would wait for its other end.
+        let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path);
+        let file = file.map_err(|error| error.to_string())?;
+        if !file.metadata().map_err(|error| error.to_string())?.is_file() {
+            return Err("not a regular file".to_owned());
+        }
         let mut text = String::new();
         // A device has no length to ask for.
         let read = file.take(INCLUDE_BYTES_MAX + 1).read_to_string(&mut text);

@@ -7,9 +7,11 @@ mod describe;
 mod events;
 mod files;
 mod live;
+mod memory;
 
 use std::collections::BTreeMap;
 use std::panic::resume_unwind;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -23,8 +25,9 @@ use blklab_core::pagecache::MemoryConfig;
 use blklab_core::recorder::Window;
 use blklab_core::result::RunResult;
 use blklab_core::scheduler::spec::SchedulerSpec;
+use blklab_core::text;
 use blklab_core::units::Nanos;
-use blklab_core::workload::{jobfile, plan};
+use blklab_core::workload::{jobfile, machine, plan};
 use pyo3::exceptions::{PyKeyError, PyKeyboardInterrupt, PyRuntimeError, PyValueError};
 use pyo3::panic::PanicException;
 use pyo3::prelude::*;
@@ -47,6 +50,12 @@ fn version() -> &'static str {
 #[pyfunction]
 fn profile_guided() -> bool {
     cfg!(profile_guided)
+}
+
+/// See [`blklab_confine::give_up_rights`].
+#[pyfunction]
+fn give_up_rights(write: Vec<PathBuf>) -> PyResult<bool> {
+    blklab_confine::give_up_rights(&write).map_err(PyRuntimeError::new_err)
 }
 
 /// Every scheduler with its tunables.
@@ -112,24 +121,27 @@ fn job_file(
     path: &str,
     env: BTreeMap<String, String>,
     ignore_unsupported: bool,
+    real: bool,
     host: &Host,
     memory: &MemoryConfig,
 ) -> PyResult<jobfile::JobFile> {
-    let mut machine = Machine { env, cpus: host.cpus.into(), memory_mib: memory.memory.0 >> 20 };
-    let options = jobfile::ParseOptions { ignore_unsupported };
+    let within = real.then(|| Path::new(path).parent().unwrap_or(Path::new("")).to_owned());
+    let mut machine = Machine { env, within, cpus: host.cpus.into(), memory_mib: memory.memory.0 >> 20 };
+    let options = jobfile::ParseOptions { ignore_unsupported, real };
     jobfile::parse(text, path, &mut machine, options).map_err(bad_input)
 }
 
-/// What a job file asks for.
+/// What a job file asks for; if `real`, of real fio on a real disk.
 #[pyfunction]
 fn parse_job(
     text: &str,
     path: &str,
     env: BTreeMap<String, String>,
     ignore_unsupported: bool,
+    real: bool,
 ) -> PyResult<String> {
     let (host, memory) = surroundings(BTreeMap::new())?;
-    let file = job_file(text, path, env, ignore_unsupported, &host.0, &memory.0)?;
+    let file = job_file(text, path, env, ignore_unsupported, real, &host.0, &memory.0)?;
     Ok(describe::job_file(&file).to_string())
 }
 
@@ -138,7 +150,12 @@ type Table<T> = (T, blklab_core::tunable::Settings);
 /// Host and memory, from their tunables by name.
 fn surroundings(values: BTreeMap<String, i64>) -> PyResult<(Table<Host>, Table<MemoryConfig>)> {
     let (mut host, mut memory) = (Host::settings(), MemoryConfig::settings());
+    let names: Vec<_> = host.iter().chain(memory.iter()).map(|(tunable, _)| tunable.name).collect();
     for (name, value) in values {
+        if !names.contains(&name.as_str()) {
+            // Each table knows its own names only.
+            return Err(bad_input(format!("host has no tunable '{name}'{}", text::hint(&name, &names))));
+        }
         let of_memory = blklab_core::pagecache::TUNABLES.iter().any(|tunable| tunable.name == name);
         debug_assert!(!(of_memory && host::TUNABLES.iter().any(|tunable| tunable.name == name)));
         let table = if of_memory { &mut memory } else { &mut host };
@@ -274,7 +291,8 @@ fn simulate(
     window: Option<(u64, u64, usize)>,
 ) -> PyResult<Run> {
     let ((host, _), (memory, memory_settings)) = surroundings(host)?;
-    let file = job_file(job_text, job_path, env, ignore_unsupported, &host, &memory)?;
+    let file = job_file(job_text, job_path, env, ignore_unsupported, false, &host, &memory)?;
+    machine::check(&file, host.cpus, memory.memory).map_err(bad_input)?;
     let model = disk_model(disk_text, disk_path, &disk_overrides)?;
     let scheduler = SchedulerSpec::parse(scheduler).map_err(bad_input)?;
     let watch = cancel.map(|token| Arc::clone(&token.watch)).unwrap_or_default();
@@ -305,6 +323,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("PanicException", module.py().get_type::<PanicException>())?;
     module.add_function(wrap_pyfunction!(version, module)?)?;
     module.add_function(wrap_pyfunction!(profile_guided, module)?)?;
+    module.add_function(wrap_pyfunction!(give_up_rights, module)?)?;
     module.add_function(wrap_pyfunction!(schedulers, module)?)?;
     module.add_function(wrap_pyfunction!(decision_kinds, module)?)?;
     module.add_function(wrap_pyfunction!(environment, module)?)?;

@@ -33,7 +33,7 @@ impl FioJob {
         seed: u64,
     ) -> PyResult<FioJob> {
         let (host, memory) = surroundings(BTreeMap::new())?;
-        let file = parse(text, path, env, ignore_unsupported, &host.0, &memory.0)?;
+        let file = parse(text, path, env, ignore_unsupported, true, &host.0, &memory.0)?;
         let room = Bytes(room_bytes);
         let plan = plan::plan(&file, room, seed).map_err(bad_input)?;
         Ok(FioJob { plan, seed, room })
@@ -42,34 +42,40 @@ impl FioJob {
     /// What it does, as JSON.
     fn describe(&self) -> String {
         let starts = self.plan.starts(Sector(self.room.sectors()));
-        let file = |(file, start): (&FilePlan, Sector)| {
+        let file = |(number, (file, start)): (usize, (&FilePlan, Sector))| {
             json!({
                 "path": file.path,
                 "is_device": file.kind == FileKind::Device,
-                "size_bytes": file.size.0,
+                "size_bytes": match file.kind {
+                    FileKind::Device => self.plan.used(number as u32).0,
+                    FileKind::Regular => file.size.0,
+                },
                 "start_bytes": start.to_bytes().0,
             })
         };
-        let files: Vec<_> = self.plan.files.iter().zip(starts).map(file).collect();
+        let files: Vec<_> = self.plan.files.iter().zip(starts).enumerate().map(file).collect();
         let jobs = || self.plan.processes.iter().map(|process| &process.job);
         json!({
             "files": files,
             "processes": self.plan.processes.len(),
             "ends_by_ns": self.plan.ends_by().map(|end| end.0),
             "writes": jobs().any(|job| job.access.rw.writes() || job.access.rw.trims()),
+            "cgroups": self.plan.cgroups.iter().filter(|cgroup| !cgroup.path.is_empty())
+                .map(|cgroup| json!({"path": cgroup.path, "weight": cgroup.group.weight})).collect::<Vec<_>>(),
             "direct": jobs().all(|job| job.queueing.direct),
         })
         .to_string()
     }
 
     /// The job file for fio: `places` are path and, in a device, first byte of each file.
-    fn write(&self, places: Vec<(String, Option<u64>)>) -> PyResult<String> {
+    /// All cgroups are inside `cgroup`, if there is one.
+    fn write(&self, places: Vec<(String, Option<u64>)>, cgroup: Option<&str>) -> PyResult<String> {
         let places: Vec<_> =
             places.into_iter().map(|(path, piece_from)| Place { path, piece_from }).collect();
         if places.len() != self.plan.files.len() {
             return Err(bad_input(format!("{} places for {} files", places.len(), self.plan.files.len())));
         }
-        job_file::write(&self.plan, &places, self.seed).map_err(bad_input)
+        job_file::write(&self.plan, &places, cgroup, self.seed).map_err(bad_input)
     }
 
     /// The processes' results, from what fio has written as ``json+``.

@@ -22,7 +22,7 @@ from blklab.apply.rivals import rivals
 from blklab.as_root import as_root
 from blklab.devices import modules, queue
 from blklab.devices.deciders.influence import Influence
-from blklab.devices.queue import IOSCHED, SCHEDULER, Queue, same
+from blklab.devices.queue import IOSCHED, SCHEDULER, WITH_SCHEDULER, Queue, same
 from blklab.devices.roots import Roots
 from blklab.devices.text import shown
 from blklab.errors import BlklabError, InputError, RunError, nearest
@@ -62,9 +62,11 @@ def plan(target: Queue, settings: Mapping[str, str], of: str, form: str, roots: 
     earlier = record.load(roots)
     if earlier and not earlier[-1].done:
         raise InputError("the last apply was interrupted; first: blklab undo")
+    asked = settings
     settings = choice.beside(rule.wanted(_rules(earlier), target, roots), settings)
     module = _module(target, settings, roots)
     key, names = _key(target, of, settings, roots)
+    _check_not_spread(earlier, asked, names, roots)
     disks, pictures, against = [], [], {}
     for name in names:
         try:
@@ -138,6 +140,10 @@ def _carried_out(made: Plan, signals: Signals, roots: Roots, programs: Programs)
                 notes.append(f"{disk.name}: udev has not set {listed}; set directly")
             _check_all(disk, made.entry.settings)
             before.after = disk.settings()
+        # Too late to be taken back: a signal from now on finds it done.
+        signals.hold()
+        made.entry.done = True
+        record.save(entries, roots)
     except BaseException as error:
         signals.hold()
         left = _take_back(made.entry, made.earlier, roots, programs)
@@ -145,8 +151,7 @@ def _carried_out(made: Plan, signals: Signals, roots: Roots, programs: Programs)
         if left and isinstance(error, BlklabError):
             raise RunError(f"{error}; and not put back: {'; '.join(left)}") from error
         raise
-    made.entry.done = True
-    record.save(entries, roots)
+    signals.release()
     return notes
 
 
@@ -183,28 +188,46 @@ def _take_back(entry: Entry, others: list[Entry], roots: Roots, programs: Progra
         back = " ".join(entry.tuned)
         notes += _tell_tuned(entry.tuned, back, back or "off", programs)
     for one in entry.disks:
-        notes += _restore(one, roots)
+        notes += _restore(one, entry.settings, roots)
     record.save(others, roots)
     return notes
 
 
-def _restore(one: Before, roots: Roots) -> list[str]:
-    """Put back what this entry has changed, or has had changed by the kernel."""
+def _restore(one: Before, applied: Mapping[str, str], roots: Roots) -> list[str]:
+    """Put back what this entry has set, and what the kernel has changed with it."""
     try:
         disk = _again(one, roots)
-    except InputError:
+        now = disk.settings() if disk is not None else {}
+    except (InputError, queue.GoneError):
         return [f"{shown(one.name)} is not there; nothing of it was put back"]
     if disk is None:
         return [f"{shown(one.name)} is another disk now; nothing of it was put back"]
-    # One that was killed on its way has no picture of after: everything may have been changed.
-    after = one.after
-    new_scheduler = not after or after.get(SCHEDULER) != one.before.get(SCHEDULER)
-    wanted = {
-        name: value
+    touched = _touched(one, applied)
+    # The rest stays as it is now, though what is put back may disturb it.
+    rest = {name: now[name] for name in one.before if name in now and name not in touched}
+    return put_back(disk, rest | {name: one.before[name] for name in touched})
+
+
+def _touched(one: Before, applied: Mapping[str, str]) -> list[str]:
+    """The attributes that this entry has set, or had changed by the kernel. What else differs
+    by now was set by others since.
+
+    Equal before and after does not mean left alone: another scheduler resets `nr_requests`, and
+    resets it again when the first comes back.
+    """
+    touched = [
+        name
         for name, value in one.before.items()
-        if after.get(name) != value or (new_scheduler and name.startswith(IOSCHED))
-    }
-    return put_back(disk, wanted)
+        # One that was killed on its way has no picture of after: it may have changed all.
+        if name in applied or one.after.get(name) != value
+    ]
+    if SCHEDULER in touched:
+        touched += [
+            name
+            for name in one.before
+            if name not in touched and (name.startswith(IOSCHED) or name in WITH_SCHEDULER)
+        ]
+    return touched
 
 
 def _again(one: Before, roots: Roots) -> Queue | None:
@@ -236,6 +259,22 @@ def _key(
             f"{shown(target.name)}: {others} call themselves the same; use --for model"
         )
     raise InputError(f"{shown(target.name)}: no udev rule can tell it from others; use --for kind")
+
+
+def _check_not_spread(
+    earlier: Sequence[Entry], asked: Mapping[str, str], names: Sequence[str], roots: Roots
+) -> None:
+    """InputError if what was applied to some of these disks would reach all of them, unasked."""
+    for entry in earlier:
+        meant = set(rule.disks([entry.part], roots))
+        unasked = [name for name in entry.settings if name not in asked]
+        if unasked and meant & set(names) and not set(names) <= meant:
+            own = ", ".join(map(shown, sorted(meant & set(names))))
+            raise InputError(
+                f"{choice.text({name: entry.settings[name] for name in unasked})} was applied to "
+                f"{own} alone, and would now reach {len(names)} disks; give the same settings "
+                "anew, or first: blklab undo"
+            )
 
 
 def _module(target: Queue, settings: Mapping[str, str], roots: Roots) -> str:
@@ -276,8 +315,11 @@ def _new_profile(entries: Sequence[Entry], roots: Roots) -> str:
     with_tuned = [entry for entry in entries if entry.tuned is not None]
     parts = []
     for entry in with_tuned:
-        names = rule.disks([entry.part], roots)
-        parts.append((entry.part, [queue.named(name, roots) for name in names]))
+        disks = []
+        for name in rule.disks([entry.part], roots):
+            with contextlib.suppress(InputError):
+                disks.append(queue.named(name, roots))
+        parts.append((entry.part, disks))
     return profile.text(parts, with_tuned[0].tuned or [], roots) if with_tuned else ""
 
 
@@ -295,7 +337,7 @@ def _held_by_profile(one: Influence, entry: Entry) -> bool:
 def _write_files(rules: str, content: str, roots: Roots) -> None:
     for path, text in ((rule.place(roots), rules), (profile.place(roots), content)):
         if text:
-            write_whole(path, text)
+            write_whole(path, text, 0o644)
         else:
             path.unlink(missing_ok=True)
     if not content:

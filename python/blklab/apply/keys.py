@@ -82,6 +82,11 @@ def check(key: Key) -> None:
         raise InputError(f"not a key of blklab's: {shown(key.text)}")
 
 
+def is_identity(text: str) -> bool:
+    """Whether `of_one` could have said so."""
+    return not text or bool(_MATCH.fullmatch(text))
+
+
 def pattern(text: str) -> str:
     """A pattern of udev that fits `text`, and does no harm in a rule."""
     made = _ODD.sub("\0", text)

@@ -18,6 +18,8 @@ from blklab.devices.deciders import tuned
 from blklab.devices.deciders.tuned import Section
 from blklab.devices.queue import SCHEDULER, Queue
 from blklab.devices.roots import Roots
+from blklab.devices.text import shown
+from blklab.errors import InputError
 from blklab.udev import node
 
 NAME = "blklab"
@@ -26,6 +28,14 @@ _FIRST = "# Written by blklab; do not edit. See: blklab status, blklab undo"
 _NOT_SETTINGS = ("type", "devices", "devices_udev_regex", "priority", "enabled", "replace")
 _OPTIONS = {SCHEDULER: "elevator", "read_ahead_kb": "readahead"}
 _SAFE = re.compile(r"[A-Za-z0-9_.-]+", re.ASCII)
+_WHOLE = re.compile(
+    re.escape(f"{_FIRST}\n[main]\nsummary=What blklab has applied to disks\n")
+    + r"(include=[A-Za-z0-9_.,-]+\n)?"
+    # Whatever tuned's own sections set of a disk, which is never a section's type.
+    r"(\n\[blklab_\d+\]\ntype=disk\npriority=-\d+\ndevices(_udev_regex)?=[^\0-\x1f]+\n"
+    r"((?!type=)[A-Za-z0-9_]+=[^\0-\x1f]*\n)*)*",
+    re.ASCII,
+)
 _PROPERTIES = ("ID_SERIAL", "ID_WWN", "DM_UUID", "MD_UUID")
 
 
@@ -80,6 +90,19 @@ def _device(disk: Queue, roots: Roots) -> str:
         if value := known.get(name, ""):
             return f"devices_udev_regex=^{name}={re.sub(r'[^A-Za-z0-9_:-]', '.', value)}$"
     return f"devices={disk.name}"
+
+
+def check(content: str) -> None:
+    """InputError if a profile that was read from a file is none that `text` makes: it sets disks,
+    and starts nothing."""
+    if content and not _WHOLE.fullmatch(content):
+        raise InputError("not a profile of blklab's")
+
+
+def check_names(names: Sequence[str]) -> None:
+    """InputError if these are no names of profiles that were active."""
+    if not all(_SAFE.fullmatch(name) and not name.startswith("-") for name in names):
+        raise InputError(f"not profiles of tuned's: {shown(', '.join(names))}")
 
 
 def active_without(roots: Roots) -> list[str]:

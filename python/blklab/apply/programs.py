@@ -40,7 +40,7 @@ class OfMachine:
             return f"{words[0]} is not installed"
         try:
             done = subprocess.run(
-                words, check=False, capture_output=True, text=True, errors="replace",
+                words, check=False, capture_output=True, encoding="utf-8", errors="replace",
                 stdin=subprocess.DEVNULL, timeout=_SECONDS_MAX,
             )  # fmt: skip
         except subprocess.TimeoutExpired:

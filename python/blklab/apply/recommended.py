@@ -16,6 +16,7 @@ from blklab.devices.text import shown
 from blklab.errors import InputError, nearest
 from blklab.live.danger import full_id
 from blklab.specs import on_kernel
+from blklab.statistics import Unranked
 from blklab.store import ids, place, read
 from blklab.store.opening import open_store
 from blklab.store.place import Place
@@ -113,7 +114,7 @@ def scheduler(source: Source, disk: str | None, objective: str | None) -> tuple[
     verdict = answers[of][by]
     said = sentence(verdict, by)
     # Of one alone, as of a run of blklab fio, nothing is known.
-    if verdict is None or not verdict.winner or not verdict.behind:
+    if isinstance(verdict, Unranked) or not verdict.winner or not verdict.behind:
         raise InputError(f"{source.name} recommends nothing for {of}, {by}: {said}")
     return on_kernel(verdict.winner)[0], f"{of}, {by}: {said}"
 

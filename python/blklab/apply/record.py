@@ -10,14 +10,18 @@ import contextlib
 import fcntl
 import json
 import os
+import re
+import stat
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from blklab.apply import choice, keys
+from blklab import trust
+from blklab.apply import choice, keys, profile
 from blklab.apply.keys import Key
 from blklab.apply.rule import Part
+from blklab.devices.queue import is_setting
 from blklab.devices.roots import HERE, Roots
 from blklab.devices.text import shown
 from blklab.errors import InputError, RunError
@@ -26,6 +30,10 @@ from blklab.live.borrowed import KIND
 from blklab.live.journal import Journal, default_directory
 
 _FORMAT = 1
+_BYTES_MAX = 16 << 20
+_VALUE_MAX = 256
+_NAME_MAX = 64
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
 VARIABLE = "BLKLAB_STATE"
 
 
@@ -70,12 +78,16 @@ def path(roots: Roots) -> Path:
 
 @contextlib.contextmanager
 def alone(roots: Roots) -> Iterator[None]:
-    """Nobody else applies or undoes meanwhile. RunError if somebody is at it."""
+    """Nobody else applies or undoes meanwhile. RunError if somebody is at it, InputError if others
+    may write there."""
     directory = path(roots).parent
-    directory.mkdir(parents=True, exist_ok=True)
+    directory.mkdir(mode=0o755, parents=True, exist_ok=True)
     # The directory itself is the lock: it leaves no file behind, and a killed process frees it.
     handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
+        # What is written here would not be believed later.
+        if why := trust.why_not(os.fstat(handle)):
+            raise InputError(f"{directory}: not to be trusted with what is applied: {why}")
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield
     except BlockingIOError:
@@ -106,35 +118,82 @@ def load(roots: Roots) -> list[Entry]:
     """All entries, the latest last. InputError if the file is not ours."""
     place = path(roots)
     try:
-        document = json.loads(place.read_text(encoding="utf-8"))
+        document = json.loads(_text(place))
         if document["format"] != _FORMAT:
-            raise InputError(f"{place}: format {document['format']}, expected {_FORMAT}")
+            found = shown(str(document["format"]))
+            raise InputError(f"{place}: format {found}, expected {_FORMAT}")
         return [_entry(one) for one in document["entries"]]
     except FileNotFoundError:
         return []
     except OSError as error:
         raise InputError(f"{place}: {error.strerror or error}") from error
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise InputError(f"{place}: not what blklab has written ({error})") from error
+        raise InputError(f"{place}: not what blklab has written ({shown(str(error))})") from error
 
 
 def save(entries: list[Entry], roots: Roots) -> None:
-    """Replace the file; remove it with the last entry. RunError if it cannot be written."""
+    """Replace the file; remove it with the last entry. RunError if it cannot be written, InputError
+    if it could not be read again."""
     place = path(roots)
     if not entries:
         with contextlib.suppress(FileNotFoundError):
             place.unlink()
             sync_directory(place.parent)
         return
+    for entry in entries:
+        # What `load` would refuse could never be undone.
+        _check(entry)
     document = {"format": _FORMAT, "entries": [asdict(entry) for entry in entries]}
-    write_whole(place, json.dumps(document, indent=1) + "\n")
+    write_whole(place, json.dumps(document, indent=1) + "\n", 0o644)
+
+
+def _text(place: Path) -> str:
+    """Of the file, which only this user or root can have written. InputError if not; OSError."""
+    parent = os.open(place.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        handle = os.open(place.name, flags, dir_fd=parent)
+        with os.fdopen(handle, encoding="utf-8") as file:
+            for what, found in ((place.parent, os.fstat(parent)), (place, os.fstat(handle))):
+                if why := trust.why_not(found):
+                    raise InputError(f"{what}: not to be trusted with what is applied: {why}")
+            if not stat.S_ISREG(found.st_mode):
+                raise InputError(f"{place}: expected a file")
+            return file.read(_BYTES_MAX)
+    finally:
+        os.close(parent)
 
 
 def _entry(row: Mapping[str, Any]) -> Entry:
     key = Key(row["key"]["kind"], tuple(row["key"]["matches"]))
     disks = [Before(**one) for one in row["disks"]]
     entry = Entry(**{**row, "key": key, "disks": disks, "settings": dict(row["settings"])})
-    # Whatever comes from a file goes into rules only if we could have written it.
+    _check(entry)
+    return entry
+
+
+def _check(entry: Entry) -> None:
+    """InputError or TypeError if we could not have written it: what comes from a file goes into
+    rules, profiles and sysfs."""
+    number, tuned = entry.number, entry.tuned
+    if type(number) is not int or type(entry.done) is not bool or number < 1:
+        raise TypeError("an entry without a number")
+    if not _TIME.fullmatch(entry.time):
+        raise TypeError("an entry without a time")
     keys.check(entry.key)
     choice.check(entry.settings)
-    return entry
+    profile.check(entry.profile)
+    if tuned is not None:
+        if type(tuned) is not list:
+            raise TypeError("no list of profiles")
+        profile.check_names(tuned)
+    for disk in entry.disks:
+        odd = not disk.name.isprintable() or "/" in disk.name or len(disk.name) > _NAME_MAX
+        if odd or disk.name in ("", ".", ".."):
+            raise InputError(f"not the name of a disk: {shown(disk.name)}")
+        if not keys.is_identity(disk.identity):
+            raise InputError(f"not what a disk calls itself: {shown(disk.identity)}")
+        for picture in (disk.before, disk.after):
+            for name, value in picture.items():
+                if not is_setting(name) or len(value) > _VALUE_MAX or not value.isprintable():
+                    raise InputError(f"not a setting of a disk: {shown(name)}={shown(value)}")

@@ -8,7 +8,7 @@ and behind ``60-persistent-storage.rules``, which brings in the properties that 
 
 from __future__ import annotations
 
-import tempfile
+import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,8 +17,8 @@ from blklab.apply.keys import Key
 from blklab.devices import queue
 from blklab.devices.queue import Queue
 from blklab.devices.roots import Roots
+from blklab.errors import InputError
 from blklab.udev import judge
-from blklab.udev.files import ordered
 from blklab.udev.judge import Effect
 
 NAME = "99-blklab.rules"
@@ -59,13 +59,9 @@ def text(parts: Sequence[Part]) -> str:
 
 def effects(content: str, disk: Queue, roots: Roots) -> list[Effect]:
     """What this content of the file would do to a disk beside all other rules."""
-    with tempfile.TemporaryDirectory() as directory:
-        candidate = Path(directory) / NAME
-        candidate.write_text(content, encoding="utf-8")
-        others = [path for path in ordered(roots) if path.name != NAME]
-        files = sorted([*others, candidate], key=lambda path: path.name)
-        found = judge.effects(disk.disk, "change", roots, files)
-    return [effect for effect in found if effect.line.file == candidate]
+    ours = place(roots)
+    found = judge.effects(disk.disk, "change", roots, {ours: content})
+    return [effect for effect in found if effect.line.file == ours]
 
 
 def wanted(content: str, disk: Queue, roots: Roots) -> dict[str, str]:
@@ -77,5 +73,10 @@ def wanted(content: str, disk: Queue, roots: Roots) -> dict[str, str]:
 def disks(parts: Sequence[Part], roots: Roots) -> dict[str, dict[str, str]]:
     """Every disk of this machine that these parts mean, with what they want of it."""
     content = text(parts)
-    every = {name: wanted(content, queue.named(name, roots), roots) for name in queue.disks(roots)}
-    return {name: settings for name, settings in every.items() if settings}
+    found = {}
+    for name in queue.disks(roots):
+        # One may go while they are looked at.
+        with contextlib.suppress(InputError, queue.GoneError):
+            if settings := wanted(content, queue.named(name, roots), roots):
+                found[name] = settings
+    return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -11,9 +12,10 @@ from blklab.apply.rivals import rivals
 from blklab.devices import queue
 from blklab.devices.deciders import order
 from blklab.devices.deciders.influence import Influence
-from blklab.devices.queue import QueueError, same
+from blklab.devices.queue import GoneError, Queue, QueueError, same
 from blklab.devices.roots import Roots
 from blklab.devices.text import shown
+from blklab.errors import InputError
 
 
 @dataclass(frozen=True)
@@ -71,13 +73,19 @@ def status(entries: Sequence[Entry], roots: Roots) -> Status:
     meant = rule.disks(parts, roots)
     place = rule.place(roots)
     there = place.read_text(encoding="utf-8", errors="replace") if place.exists() else ""
-    here = {keys.of_one(queue.named(name, roots), roots) for name in meant}
-    recorded = (disk for entry in entries for disk in entry.disks if disk.name not in meant)
+    found = {}
+    for name, wanted in sorted(meant.items()):
+        # One may go meanwhile.
+        with contextlib.suppress(InputError, GoneError):
+            disk = queue.named(name, roots)
+            found[name] = _of_disk(disk, wanted, roots), keys.of_one(disk, roots)
+    here = {identity for _, identity in found.values()}
+    recorded = (disk for entry in entries for disk in entry.disks if disk.name not in found)
     # A disk may be called otherwise since: what it calls itself tells.
     missing = {one.name for one in recorded if not one.identity or one.identity not in here}
     return Status(
         tuple(entries),
-        tuple(_of_disk(name, meant[name], roots) for name in sorted(meant)),
+        tuple(state for state, _ in found.values()),
         tuple(sorted(missing)),
         there == rule.text(parts),
     )
@@ -120,8 +128,7 @@ def rival_text(one: Influence) -> str:
     return f"{one.by} {shown(one.place)}, which sets {shown(one.attribute)} to {what}{doubt}"
 
 
-def _of_disk(name: str, wanted: dict[str, str], roots: Roots) -> OfDisk:
-    disk = queue.named(name, roots)
+def _of_disk(disk: Queue, wanted: dict[str, str], roots: Roots) -> OfDisk:
     against = rivals(disk, wanted, roots)
     settings = []
     for attribute, value in wanted.items():
@@ -131,4 +138,4 @@ def _of_disk(name: str, wanted: dict[str, str], roots: Roots) -> OfDisk:
             found = None
         last = order.last_word(against, attribute)
         settings.append(Setting(attribute, value, found, last))
-    return OfDisk(name, tuple(settings), tuple(against))
+    return OfDisk(disk.name, tuple(settings), tuple(against))

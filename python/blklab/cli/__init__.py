@@ -5,18 +5,15 @@ Nothing heavy is loaded until a subcommand runs: ``blklab --help`` is read often
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sys
 from collections.abc import Sequence
-from pathlib import Path
-from typing import TextIO
+from typing import NoReturn
 
 import typer
 from typer.exceptions import TyperException
 
-from blklab.cli import lazy
-from blklab.devices.text import shown
+from blklab.cli import lazy, streams
 from blklab.errors import BlklabError
 from blklab.start import INTERRUPTED, INTERRUPTED_TEXT
 
@@ -30,7 +27,6 @@ app = typer.Typer(
 )
 
 _FAILED = 1
-_STDERR = 2
 
 
 @app.callback(invoke_without_command=True)
@@ -49,9 +45,11 @@ def root(
 
 def main() -> None:
     """Run the command; every error is one line on stderr, never a traceback."""
-    # Python has no stream where the caller has closed it (`>&-`).
-    sys.stdout = sys.stdout or _nowhere()
-    sys.stderr = sys.stderr or _nowhere()
+    with streams.installed():
+        _run()
+
+
+def _run() -> NoReturn:
     try:
         try:
             # By name: what typer finds out differs where Python was started with -m.
@@ -90,20 +88,12 @@ def _command(error: TyperException) -> str:
     return context.command_path if context else "blklab"
 
 
-def _nowhere() -> TextIO:
-    return Path(os.devnull).open("w", encoding="utf-8")
-
-
 def _drop_stdout() -> None:
     """Python would try to write what is left at exit, and complain a second time."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _fail(message: str, code: int, detail: Sequence[str] = ()) -> None:
-    with contextlib.suppress(OSError):
-        for line in detail:
-            os.write(_STDERR, f"    {line}\n".encode(errors="replace"))
-        # It may quote a file of somebody else.
-        line = shown(" ".join(message.split()))
-        os.write(_STDERR, f"blklab: {line}\n".encode(errors="replace"))
+def _fail(message: str, code: int, detail: Sequence[str] = ()) -> NoReturn:
+    lines = [f"    {line}" for line in detail]
+    streams.tell("\n".join([*lines, f"blklab: {' '.join(message.split())}"]))
     sys.exit(code)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -25,6 +24,7 @@ from blklab.cli.rigs import (
     options,
 )
 from blklab.compare import defaults
+from blklab.limits import JOBS_DEFAULT, JOBS_MAX, REPEATS_MAX
 
 if TYPE_CHECKING:
     from blklab.cli.keeping import Work
@@ -67,7 +67,9 @@ def compare(
             autocompletion=complete.scheduler,
         ),
     ] = None,
-    repeats: Annotated[int, typer.Option(min=1, help="Runs of each, with other seeds.")] = 5,
+    repeats: Annotated[
+        int, typer.Option(min=1, max=REPEATS_MAX, help="Runs of each, with other seeds.")
+    ] = 5,
     budget: Annotated[
         str | None,
         typer.Option(
@@ -86,8 +88,8 @@ def compare(
     ] = "both",
     out: Annotated[Path, typer.Option(help="Directory for report.html and results.json.")] = _OUT,
     jobs: Annotated[
-        int, typer.Option(min=1, help="Runs at the same time; default: one per CPU.")
-    ] = len(os.sched_getaffinity(0)),
+        int, typer.Option(min=1, max=JOBS_MAX, help="Runs at the same time; default: one per CPU.")
+    ] = JOBS_DEFAULT,
     rig: RigName = "sim",
     kernel: KernelName = None,
     driver: DriverName = None,
@@ -112,7 +114,7 @@ def compare(
     from blklab.compare import budget as budgets
     from blklab.compare.plan import Setup
     from blklab.errors import InputError
-    from blklab.files import check_directory
+    from blklab.files import check_files
     from blklab.rigs import rig as rig_of
 
     keeping.check_resume(context, resume, "number")
@@ -126,9 +128,9 @@ def compare(
         told = {name for name in ("out", "objective") if keeping.is_told(context, name)}
         out = out if "out" in told else Path(work.request.out)
         objective = objective if "objective" in told else work.request.objective
-        check_directory(out)
+        check_files(*_files(out))
     else:
-        check_directory(out)
+        check_files(*_files(out))
         place_told = options(
             kernel, driver, cache, write_device, overwrite, trace_latency, no_precondition
         )
@@ -199,12 +201,9 @@ def _show(results: Results, objective: str, out: Path, keeper: Keeper, as_json: 
     from blklab.files import write_together
 
     answers = analyse(results.runs, objective, anytime=results.anytime)
-    page = out / "report.html"
+    document, page = _files(out)
     with keeping.written([keeper], "compare"):
-        texts = {
-            out / "results.json": store.to_text(results),
-            page: pages.render(results, answers),
-        }
+        texts = {document: store.to_text(results), page: pages.render(results, answers)}
         write_together(texts)
     if as_json:
         kept = int(keeper.name) if keeper.name else None
@@ -212,6 +211,11 @@ def _show(results: Results, objective: str, out: Path, keeper: Keeper, as_json: 
         console.print_json(head | summarise(answers) | {"report": str(page)})
     else:
         comparison.show(answers, results.setup, page)
+
+
+def _files(out: Path) -> tuple[Path, Path]:
+    """What is written into that directory: the results and the page."""
+    return out / "results.json", out / "report.html"
 
 
 def checked_objective(objective: str) -> str:

@@ -7,8 +7,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from blklab.cli.console import console, table
-from blklab.compare.analyse import OBJECTIVE_TEXT, OBJECTIVES, OPERATION_TEXT, Analysis, Cell
-from blklab.compare.words import sentence
+from blklab.compare.analyse import (
+    OBJECTIVE_TEXT,
+    OBJECTIVES,
+    OPERATION_TEXT,
+    RANKED_BY,
+    Analysis,
+    Cell,
+)
+from blklab.compare.latencies import PERCENTILES
+from blklab.compare.words import few_text, percentiles_text, sentence, spread_text
 from blklab.devices.text import shown
 from blklab.units import duration_text, number_text
 
@@ -69,12 +77,15 @@ def show_cells(analysis: Analysis, out: Console, *, requests: bool) -> None:
         out.print(Text(shown(f"{cell.disk}, {cell.workload} ({latency})"), style="bold"))
         out.print(_ranking(cell))
         verdict = cell.verdicts[analysis.objective]
-        style = "green" if verdict is not None and verdict.winner else ""
+        style = "green" if verdict.winner else ""
         said = shown(f"{analysis.objective}: {sentence(verdict, analysis.objective)}")
         out.print(Text(said, style))
         if requests and any(row.stages for row in cell.rows):
             out.print("Requests, from the queue to the disk and from there to their end:")
             out.print(_requests(cell))
+    if any(row.has_few(requests=requests) for cell in analysis.cells for row in cell.rows):
+        out.print()
+        out.print(few_text())
     if analysis.notes:
         out.print()
     for note in analysis.notes:
@@ -86,12 +97,18 @@ def _requests(cell: Cell) -> Any:
     rows = table(*heads, right=range(2, len(heads)))
     for row in cell.rows:
         for name, of in row.stages.items():
-            p50, p99, p999 = of.disk.percentiles_ns
-            figures = (
-                of.queue.mean_ns, of.queue.percentiles_ns[1],
-                of.disk.mean_ns, p50, p99, p999, of.disk.stddev_ns,
-            )  # fmt: skip
-            rows.add_row(shown(row.scheduler), name, *map(duration_text, figures))
+            seen = row.followed[name]
+            queue = percentiles_text(of.queue.percentiles_ns, seen)
+            disk = percentiles_text(of.disk.percentiles_ns, seen)
+            rows.add_row(
+                shown(row.scheduler),
+                name,
+                duration_text(of.queue.mean_ns),
+                queue[PERCENTILES.index(RANKED_BY)],
+                duration_text(of.disk.mean_ns),
+                *disk,
+                duration_text(of.disk.stddev_ns),
+            )
     return rows
 
 
@@ -113,7 +130,7 @@ def _ranking(cell: Cell) -> Any:
             number_text(row.rate.estimate),
             number_text(row.ios_per_s),
             duration_text(row.mean_ns),
-            *(duration_text(value) for value in row.percentiles_ns),
-            f"{row.spread * 100:.1f} %",
+            *percentiles_text(row.percentiles_ns, row.samples),
+            spread_text(row.spread),
         )
     return rows

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import sys
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from blklab.cli import streams
+from blklab.devices.text import harmless, shown
+
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, ConsoleOptions, RenderableType
     from rich.table import Table
 
 _PLAIN_WIDTH = 80
@@ -18,10 +21,24 @@ _PLAIN_WIDTH = 80
 def console(*, stderr: bool = False) -> Console:
     """Plain and 80 columns wide when it is no terminal."""
     from rich.console import Console
+    from rich.segment import Segment
+
+    class Harmless(Console):
+        """What a document says moves no cursor; rich's own control codes do."""
+
+        def render(
+            self, renderable: RenderableType, options: ConsoleOptions | None = None
+        ) -> Iterator[Segment]:
+            for segment in super().render(renderable, options):
+                if segment.control:
+                    yield segment
+                else:
+                    yield Segment(harmless(segment.text), segment.style)
 
     stream = sys.stderr if stderr else sys.stdout
     terminal = stream.isatty()
-    return Console(
+    return Harmless(
+        file=streams.styled(stream),
         stderr=stderr,
         force_terminal=terminal,
         no_color=None if terminal else True,
@@ -50,13 +67,14 @@ def table(*heads: str, right: Iterable[int] = ()) -> Table:
 
 def print_json(value: Any) -> None:
     """Machine-readable output: JSON on stdout, nothing else."""
-    print(json.dumps(value, indent=2))
+    # The one control character that JSON lets stand as it is.
+    print(json.dumps(value, indent=2, allow_nan=False).replace("\x7f", "\\u007f"))
 
 
 def print_ignored(options: Iterable[str]) -> None:
     """What `--ignore-unsupported` left out, on stderr."""
     for option in options:
-        print(f"blklab: ignored: {option}", file=sys.stderr)
+        print_note(f"ignored: {option}")
 
 
 def print_notes(notes: Iterable[str]) -> None:
@@ -67,7 +85,7 @@ def print_notes(notes: Iterable[str]) -> None:
 
 def print_note(note: str) -> None:
     """One line on stderr."""
-    print(f"blklab: {note}", file=sys.stderr)
+    print(f"blklab: {shown(note)}", file=sys.stderr)
 
 
 def print_names(rows: Sequence[tuple[str, str]]) -> None:

@@ -6,12 +6,15 @@ sees, and signals reach it.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, NoReturn
 
 import typer
 
 from blklab.cli import complete
 from blklab.cli.models import DISK_HELP, DataPlace, PlatterSeed
+
+_UBLK = Path("/dev/ublk-control")
 
 app = typer.Typer(
     name="disk",
@@ -34,20 +37,33 @@ def create(
     data: DataPlace = "memory",
     number: Annotated[
         int | None,
-        typer.Option("--id", min=0, help="The N of /dev/ublkbN. [default: the first that is free]"),
+        typer.Option(
+            "--id",
+            min=0,
+            max=(1 << 20) - 1,
+            help="The N of /dev/ublkbN. [default: the first that is free]",
+        ),
     ] = None,
     seed: PlatterSeed = 1,
 ) -> None:
     """Make /dev/ublkbN and serve it until Ctrl-C; then print what it did as JSON."""
+    import os
+
     from blklab import specs
+    from blklab.disk_data import DiskData
     from blklab.rigs import sim
 
     model = specs.disk(disk)
-    sim.describe_disk(model)
+    limits = sim.describe_disk(model)["limits"]
     words = ["create", f"--disk={model.file.path}", f"--data={data}", f"--seed={seed}"]
     words += [f"--set={key}={value}" for key, value in model.overrides]
     if number is not None:
         words.append(f"--id={number}")
+    # Without ublk, blklab-disk says so, and there is to be no file.
+    if data not in ("memory", "none") and _UBLK.exists():
+        file = DiskData(data, limits["capacity_bytes"])
+        # blklab-disk has it from now on, and with it the lock.
+        os.set_inheritable(file.fileno(), True)
     _become(words)
 
 

@@ -77,7 +77,7 @@ def explain(
     from blklab.cli.progress import watching
     from blklab.explain import summary, window
     from blklab.explain.timeline import build
-    from blklab.files import check_directory, write_together
+    from blklab.files import check_files, write_together
     from blklab.rigs import Experiment, check_workload, sim
     from blklab.rigs import rig as rig_of
 
@@ -85,10 +85,9 @@ def explain(
     check_workload(rig, entry)
     asked = window.parse(from_, until)
     wanted = window.check_processes(
-        process or (), sim.describe_job(entry, ignore_unsupported), str(entry.path)
+        process or (), sim.describe_job(entry, ignore_unsupported), entry.place
     )
-    for path in filter(None, (out, perfetto)):
-        check_directory(path.parent)
+    check_files(*filter(None, (out, perfetto)))
     experiment = Experiment(
         entry, model, scheduler, seed, specs.host(host or ()), ignore_unsupported, asked
     )

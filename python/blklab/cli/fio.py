@@ -66,12 +66,14 @@ def fio(
     from blklab.cli.progress import watching
     from blklab.compare.plan import Setup, plan
     from blklab.errors import InputError
-    from blklab.files import write_whole
+    from blklab.files import check_files, write_whole
     from blklab.fio.status import report
     from blklab.rigs import rig as rig_of
     from blklab.rigs import sim
 
     chosen = formats.formats(output_format)
+    if output is not None:
+        check_files(output)
     place = rig_of(
         rig, options(kernel, driver, cache, write_device, overwrite, trace_latency, no_precondition)
     )
@@ -85,8 +87,9 @@ def fio(
     changed = specs.host(host or ())
     setup = Setup((model,), (entry,), (scheduler,), 1, seed, changed, ignore_unsupported)
     [planned] = plan(setup)
-    console.print_ignored(sim.ignored_options(entry, ignore_unsupported))
-    shared = dict(sim.describe_job(entry, ignore_unsupported)["global"])
+    real = place.name == "live"
+    console.print_ignored(sim.ignored_options(entry, ignore_unsupported, real=real))
+    shared = dict(sim.describe_job(entry, ignore_unsupported, real=real)["global"])
     single = None if no_keep else keeping.begin_single(store, setup, place)
     with place.prepared([planned.experiment], console.print_note), watching(place):
         begun_at = datetime.now(UTC)
@@ -100,7 +103,7 @@ def fio(
         model.file.name,
         shared,
         requests=trace_latency,
-        ended_at=ended_at if rig == "live" else None,
+        ended_at=ended_at if real else None,
     )
     text = formats.render(told, chosen)
     if output is None:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from blklab.rigs import Rig
     from blklab.store.database import Store
     from blklab.store.keep import Keeper
+    from blklab.store.place import Place
     from blklab.store.request import Request
     from blklab.store.single import Single
     from blklab.study.model import Study
@@ -79,10 +80,11 @@ def opened(store: str | None, rig: str) -> Store | None:
     """The store to keep in. None, and a line on stderr, if the usual one cannot be used;
     StoreError if the user has chosen it."""
     from blklab.cli import console
-    from blklab.store import place
     from blklab.store.opening import open_store
 
-    where = place.find(store)
+    where = _place(store)
+    if where is None:
+        return None
     try:
         # What took real time on a real disk is to outlive a power cut.
         return open_store(where, durable=rig != "sim", tell=console.print_note)
@@ -178,7 +180,7 @@ def resumed(store: str | None, number: str | None) -> Work:
 
     kept = open_store(place.find(store), durable=True, make=False, tell=console.print_note)
     found = left(kept, None if number is None else ids.number(number), study=False)
-    asked = request.from_bytes(found.request, request.Request)
+    asked = request.from_bytes(f"comparison {found.id}: request", found.request, request.Request)
     if asked.budget:
         raise InputError(
             f"comparison {found.id} cannot go on: it had a budget of {asked.budget}; what has "
@@ -195,11 +197,13 @@ def begin_single(store: str | None, setup: Setup, rig: Rig) -> Single | None:
     used; an error if the user has chosen it. InputError if a disk, a load or a scheduler is
     wrong."""
     from blklab.compare.describe import describe
-    from blklab.store import place, waiting
+    from blklab.store import waiting
     from blklab.store.single import Single
 
-    where = place.find(store)
+    where = _place(store)
     described = describe(setup, rig)
+    if where is None:
+        return None
     if where.file is None:
         server = opened(store, rig.name)
         return None if server is None else Single(where, described, server)
@@ -269,6 +273,18 @@ def _the_same_kernel(described: Mapping[str, Any]) -> dict[str, str | None]:
     """The kernel that runs now, by its key: the default may be another one tomorrow."""
     kernel = described["rig_setup"].get("kernel")
     return {"kernel": kernel["key"]} if kernel else {}
+
+
+def _place(store: str | None) -> Place | None:
+    """None, and a line on stderr, if there is no home directory for the usual one."""
+    from blklab.homes import NoHomeError
+    from blklab.store import place
+
+    try:
+        return place.find(store)
+    except NoHomeError as error:
+        _not_kept(error, chosen=False)
+        return None
 
 
 def _not_kept(error: BlklabError, chosen: bool) -> None:

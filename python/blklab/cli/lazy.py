@@ -14,6 +14,8 @@ from typing import Any, cast
 import typer
 from typer.core import TyperGroup
 
+from blklab.cli.rights import fewer
+
 
 @dataclass(frozen=True)
 class Listed:
@@ -23,16 +25,22 @@ class Listed:
     """Module below ``blklab.cli`` and the name in it: a function, or a group's ``typer.Typer``."""
     help: str
     """What it does, in the list of commands: in a line of a terminal of 80 columns."""
+    computes: bool = True
+    """It does nothing to this machine, but on another rig than the simulator."""
 
     def load(self) -> typer.Typer:
         """Its module's own, or an application of this one command."""
         module, name = self.place.split(":")
         found = getattr(import_module(f"blklab.cli.{module}"), name)
-        if isinstance(found, typer.Typer):
-            return found
-        alone = typer.Typer(rich_markup_mode=None, add_completion=False)
-        alone.command(name)(found)
-        return alone
+        if not isinstance(found, typer.Typer):
+            alone = typer.Typer(rich_markup_mode=None, add_completion=False)
+            alone.command(name)(found)
+            found = alone
+        if self.computes:
+            for one in found.registered_commands:
+                assert one.callback is not None
+                one.callback = fewer(one.callback)
+        return found
 
 
 COMMANDS: Mapping[str, Listed] = {
@@ -43,7 +51,9 @@ COMMANDS: Mapping[str, Listed] = {
     "fio": Listed("fio:fio", "Run one fio job file once and print what fio prints."),
     "explain": Listed("explain:explain", "Show what happened to each request of a run, and why."),
     "devices": Listed(
-        "devices:devices", "Show this machine's disks, and who sets their scheduler."
+        "devices:devices",
+        "Show this machine's disks, and who sets their scheduler.",
+        computes=False,
     ),
     "disks": Listed("disks:disks", "List the disk models, or all about one."),
     "schedulers": Listed("schedulers:schedulers", "List the I/O schedulers, or one's tunables."),
@@ -51,14 +61,22 @@ COMMANDS: Mapping[str, Listed] = {
     "studies": Listed("studies:studies", "List the published comparisons that can be run again."),
     "host": Listed("host:host", "Show the modelled host: CPUs, memory and write-back."),
     "report": Listed("report:report", "Make a report again, without running anything."),
-    "restore": Listed("restore:restore", "Put back what a killed run has left on real disks."),
-    "apply": Listed("apply:apply", "Set a disk's scheduler, now and after every boot."),
-    "status": Listed("apply:status", "Say whether what was applied still holds."),
-    "undo": Listed("apply:undo", "Take back the latest apply."),
-    "verify": Listed("verify:verify", "Hold the simulator against a real kernel."),
+    "restore": Listed(
+        "restore:restore", "Put back what a killed run has left on real disks.", computes=False
+    ),
+    "apply": Listed(
+        "apply:apply", "Set a disk's scheduler, now and after every boot.", computes=False
+    ),
+    "status": Listed("apply:status", "Say whether what was applied still holds.", computes=False),
+    "undo": Listed("apply:undo", "Take back the latest apply.", computes=False),
+    "verify": Listed("verify:verify", "Hold the simulator against a real kernel.", computes=False),
     "results": Listed("results:app", "List, show, compare, export and remove what is kept."),
-    "kernel": Listed("kernel:app", "Build Linux as a program, patched or not, and start it."),
-    "disk": Listed("disk:app", "Make a modelled disk a block device of this machine."),
+    "kernel": Listed(
+        "kernel:app", "Build Linux as a program, patched or not, and start it.", computes=False
+    ),
+    "disk": Listed(
+        "disk:app", "Make a modelled disk a block device of this machine.", computes=False
+    ),
 }
 """By name, in the order in which they are listed."""
 

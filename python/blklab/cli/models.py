@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -13,13 +14,21 @@ TARGET_HELP = f"{DISK_HELP} With --rig live: a directory (test files are made th
 
 DiskName = Annotated[str, typer.Option("--disk", help=DISK_HELP, autocompletion=complete.disk)]
 TargetName = Annotated[str, typer.Option("--disk", help=TARGET_HELP, autocompletion=complete.disk)]
+ShareOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--share",
+        metavar="DIR",
+        help="A directory or file of this machine that the guest sees too, read-only; repeatable.",
+    ),
+]
 DataPlace = Annotated[
     str,
     typer.Option(
         "--data",
         metavar="memory|none|FILE",
-        help="Where the disk's data are kept: in memory, in a sparse file that stays, or "
-        "nowhere (reads give zeros).",
+        help="Where the disk's data are kept: in memory, in a sparse file that stays (a new one, "
+        "or one that blklab made), or nowhere (reads give zeros).",
     ),
 ]
 PlatterSeed = Annotated[

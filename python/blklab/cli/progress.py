@@ -80,7 +80,12 @@ def _bar(total: int | None, what: str) -> Iterator[Callable[[Any], None]]:
 
     from blklab.cli.console import console
 
-    columns = (TextColumn("{task.description}"), BarColumn(20), MofNCompleteColumn(), Remaining())
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(20),
+        MofNCompleteColumn(),
+        Remaining(),
+    )
     with Progress(*columns, console=console(stderr=True), transient=True) as bar:
         task = bar.add_task(what, total=total)
         yield lambda _: bar.advance(task)

@@ -60,6 +60,7 @@ def report(
 
 def _of_number(number: str, objective: str | None, out: Path | None, store: str | None) -> Path:
     from blklab import report as pages
+    from blklab.cli import console
     from blklab.cli.results.opening import opened
     from blklab.compare.analyse import analyse
     from blklab.errors import InputError
@@ -67,7 +68,7 @@ def _of_number(number: str, objective: str | None, out: Path | None, store: str 
     from blklab.store import ids, read
 
     kept = opened(store)
-    found = read.comparison(kept, ids.number(number))
+    found = read.comparison(kept, ids.number(number), tell=console.print_note)
     results, row = found.results(), found.listed
     if not results.runs:
         raise InputError(f"{number}: no repeat has run to its end yet, nothing can be compared")

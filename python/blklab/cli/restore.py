@@ -11,8 +11,9 @@ def restore(
     forget: Annotated[
         str | None,
         typer.Option(
-            help="Drop what is written down of this disk, since it is right as it is now.",
-            metavar="DISK",
+            help="Discard the record of this disk, whose settings are right as they are, or of "
+            "this directory of test files.",
+            metavar="DISK|DIRECTORY",
         ),
     ] = None,
 ) -> None:

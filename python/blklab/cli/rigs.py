@@ -50,8 +50,8 @@ Overwrite = Annotated[
     typer.Option(
         "--overwrite",
         metavar="ID",
-        help="With --rig live: the job may write to the device with this full id, whatever is on "
-        "it. All of that is lost.",
+        help="With --rig live: the job may write to the device with this full id if it is not in "
+        "use, whatever is on it. All of that is lost.",
     ),
 ]
 TraceLatency = Annotated[

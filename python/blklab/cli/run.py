@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,6 +17,7 @@ from blklab.cli.rigs import (
     WriteDevice,
     options,
 )
+from blklab.limits import JOBS_DEFAULT, JOBS_MAX, REPEATS_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -61,7 +61,9 @@ def run(
     no_precondition: NoPrecondition = False,
     repeats: Annotated[
         int | None,
-        typer.Option(min=1, help="Runs of each, with other seeds. [default: the study's]"),
+        typer.Option(
+            min=1, max=REPEATS_MAX, help="Runs of each, with other seeds. [default: the study's]"
+        ),
     ] = None,
     seed: Annotated[
         int | None,
@@ -72,8 +74,8 @@ def run(
         typer.Option(help="Directory for the report and all results. [default: reports/STUDY]"),
     ] = None,
     jobs: Annotated[
-        int, typer.Option(min=1, help="Runs at the same time; default: one per CPU.")
-    ] = len(os.sched_getaffinity(0)),
+        int, typer.Option(min=1, max=JOBS_MAX, help="Runs at the same time; default: one per CPU.")
+    ] = JOBS_DEFAULT,
     as_json: Annotated[
         bool,
         typer.Option("--json", help="Print what came out as JSON on stdout, nothing else."),
@@ -87,7 +89,7 @@ def run(
     from blklab.cli import console, judgements, keeping
     from blklab.cli.progress import progress
     from blklab.errors import InputError
-    from blklab.files import check_directory, write_together
+    from blklab.files import check_files, write_together
     from blklab.study import store as documents
     from blklab.study.judge import judge
     from blklab.study.plan import Asked, count, plan
@@ -101,13 +103,13 @@ def run(
         chosen, parts, begun, kept_out = _resumed(store, study)
         several += begun.values()
         directory = out or Path(kept_out)
-        check_directory(directory)
+        check_files(*documents.places(chosen, directory))
     elif study is None:
         raise InputError("which study? See: blklab studies")
     else:
         chosen = studies.find(study)
         directory = out or Path("reports") / chosen.name
-        check_directory(directory)
+        check_files(*documents.places(chosen, directory))
         told = options(None, None, cache, write_device, overwrite, trace_latency, no_precondition)
         parts = _ready(chosen, plan(chosen, Asked(rig, repeats, seed, disk, told)))
         kept = None if no_keep else keeping.opened_for(store, parts)

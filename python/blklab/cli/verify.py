@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from blklab.cli import complete
+from blklab.limits import JOBS_DEFAULT, JOBS_MAX
 
 if TYPE_CHECKING:
     from blklab.verify.measure import Cell
@@ -40,8 +40,8 @@ def verify(
     ] = None,
     seed: Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Seed of all runs.")] = 1,
     jobs: Annotated[
-        int, typer.Option(min=1, help="Cells at the same time; default: one per CPU.")
-    ] = len(os.sched_getaffinity(0)),
+        int, typer.Option(min=1, max=JOBS_MAX, help="Cells at the same time; default: one per CPU.")
+    ] = JOBS_DEFAULT,
     out: Annotated[Path | None, typer.Option(help="Write the cells there as JSON, too.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="JSON in place of the table.")] = False,
 ) -> None:
@@ -51,11 +51,13 @@ def verify(
     """
     from blklab.cli import console
     from blklab.cli.progress import progress
-    from blklab.files import write_whole
+    from blklab.files import check_files, write_whole
     from blklab.kernel import cache
     from blklab.verify import export, matrix, run
     from blklab.verify.verdict import judge
 
+    if out is not None:
+        check_files(out)
     places = matrix.places(disk or ())
     loads = matrix.quick() if quick and not load else matrix.chosen(load or ())
     cells_wanted = run.plan(places, tuple(scheduler or ()), loads)

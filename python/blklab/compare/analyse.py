@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from blklab.compare.measurement import PERCENTILES, Measurement
+from blklab.compare.measurement import PERCENTILES, Latency, Measurement
 from blklab.histogram import Histogram
+from blklab.samples import needed, resolution, too_few
 from blklab.stages import OPERATIONS, Stages, middle
-from blklab.statistics import Interval, Verdict, decide, median_interval, spread
+from blklab.statistics import Answer, Interval, Unranked, decide, median_interval, spread
 
 OBJECTIVES = ("throughput", "latency", "both")
 OBJECTIVE_TEXT = {
@@ -18,16 +19,31 @@ OBJECTIVE_TEXT = {
     "latency": "99th percentile of the latency of reads, else of fsync, else of writes",
     "both": "geometric mean of the two ratios: as much faster as it is quicker to answer",
 }
+RANKED_BY = 99.0
+"""The percentile of latency."""
 OPERATION_TEXT = {"read": "reads", "sync": "fsyncs", "write": "writes", "trim": "trims",
                   "operation": "operations", "": "-"}  # fmt: skip
 # Who waits: a reader for its data, a writer for its fsync, only then for the write call.
 _WAITED_FOR = ("read", "sync", "write", "trim", "operation")
+
+NOT_MEASURED = Unranked(
+    "not measured: no run, or no I/O whose latency could be compared", "not measured"
+)
 
 MB_S = "MB/s"
 """10^6 bytes per second."""
 
 Runs: TypeAlias = Mapping[str, Sequence[Measurement]]
 """By scheduler, in the order of repeats."""
+
+
+@dataclass(frozen=True)
+class _Scores:
+    """Of each scheduler's runs, a figure of which more is better."""
+
+    of: Mapping[str, Sequence[float]]
+    resolution: float
+    """What one I/O more or less changes, as a ratio."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +58,9 @@ class Row:
     mean_ns: float
     percentiles_ns: tuple[float, ...]
     """At `PERCENTILES`."""
+    samples: int
+    """Latencies in the run that has the fewest, by which `blklab.samples` tells which of its
+    percentiles are known."""
     p99: Interval
     spread: float
     """Of `rate` over the repeats: largest over smallest, less one."""
@@ -49,6 +68,14 @@ class Row:
     """Of all repeats together."""
     stages: Mapping[str, Stages] = field(default_factory=dict)
     """By operation that every run has seen; empty where requests were not followed."""
+    followed: Mapping[str, int] = field(default_factory=dict)
+    """By the same, how many requests the run has of which the fewest were looked at."""
+
+    def has_few(self, *, requests: bool) -> bool:
+        """Whether a percentile that is shown, also of its `requests`, is of too few samples."""
+        counts = [self.samples] if self.histogram.total else []
+        counts += self.followed.values() if requests else ()
+        return any(count < needed(max(PERCENTILES)) for count in counts)
 
 
 @dataclass(frozen=True)
@@ -61,8 +88,8 @@ class Cell:
     """Whose latency is shown and compared."""
     rows: tuple[Row, ...]
     """Best first, by the objective asked for."""
-    verdicts: Mapping[str, Verdict | None]
-    """By objective; None where nothing was measured."""
+    verdicts: Mapping[str, Answer]
+    """By objective."""
     interval_coverage: float
     """What the intervals of the rows cover."""
     unit: str = MB_S
@@ -79,7 +106,7 @@ class Analysis:
 
     objective: str
     cells: tuple[Cell, ...]
-    recommendations: Mapping[str, Mapping[str, Verdict | None]]
+    recommendations: Mapping[str, Mapping[str, Answer]]
     """By disk and objective, over all loads: the geometric mean of their ratios."""
     notes: tuple[str, ...] = ()
     """What was not as it was asked for, a line each, with the scheduler in front."""
@@ -91,16 +118,16 @@ def analyse(
     """Group by disk and load, compare, decide; in the order of the measurements. `anytime` if the
     number of repeats depended on what they measured."""
     cells = []
-    recommendations: dict[str, dict[str, Verdict | None]] = {}
+    recommendations: dict[str, dict[str, Answer]] = {}
     for disk in dict.fromkeys(m.disk for m in measurements):
-        per_load: list[tuple[Runs, str]] = []
+        per_load: dict[str, tuple[Runs, str]] = {}
         for workload in dict.fromkeys(m.workload for m in measurements if m.disk == disk):
             runs = _by_scheduler(measurements, disk, workload)
             operation = waited_for(runs)
-            per_load.append((runs, operation))
+            per_load[workload] = (runs, operation)
             cells.append(_cell(disk, workload, operation, runs, objective, anytime))
         recommendations[disk] = {
-            name: _decide([_scores(runs, operation, name) for runs, operation in per_load], anytime)
+            name: _decide({load: _scores(*of, name) for load, of in per_load.items()}, anytime)
             for name in OBJECTIVES
         }
     return Analysis(objective, tuple(cells), recommendations, _notes(measurements))
@@ -132,25 +159,57 @@ def waited_for(runs: Runs) -> str:
     return ""
 
 
-def _scores(runs: Runs, operation: str, objective: str) -> dict[str, list[float]] | None:
-    """Per scheduler and run, a figure of which more is better; None if there is none."""
+def _scores(runs: Runs, operation: str, objective: str) -> _Scores | Unranked:
+    """By what schedulers are ranked; why they are not."""
 
     def score(measurement: Measurement) -> float:
         figure = measurement.figure
         rate = measurement.bytes_per_s if figure is None else figure.value
         if figure is not None and not figure.higher_is_better:
             rate = 1.0 / rate if rate > 0 else 0.0
-        if objective == "throughput" or not operation:
+        if objective == "throughput":
             return rate
-        p99_ns = measurement.latencies[operation].percentiles_ns[PERCENTILES.index(99.0)]
+        p99_ns = measurement.latencies[operation].percentiles_ns[PERCENTILES.index(RANKED_BY)]
         # A latency of zero is one below the clock's nanosecond.
         quick = 1.0 / max(p99_ns, 1)
-        return quick if objective == "latency" else math.sqrt(rate * quick)
+        # Root by root: the product may be smaller than a number can be.
+        return quick if objective == "latency" else math.sqrt(rate) * math.sqrt(quick)
 
+    # Of a program that does not tell how long its operations took, both is its figure.
+    if not operation and objective == "both":
+        objective = "throughput"
     if not operation and (objective == "latency" or not _are_programs(runs)):
-        return None
+        return NOT_MEASURED
+    if objective != "throughput" and (why := _too_few(runs, operation)):
+        return Unranked(why, "not known")
     scores = {name: [score(m) for m in several] for name, several in runs.items()}
-    return scores if all(s > 0 for several in scores.values() for s in several) else None
+    if not all(0 < s < math.inf for several in scores.values() for s in several):
+        return NOT_MEASURED
+    every = [measurement for several in runs.values() for measurement in several]
+    return _Scores(scores, max(map(rate_resolution, every)) if objective == "throughput" else 1.0)
+
+
+def _too_few(runs: Runs, operation: str) -> str:
+    """Why nothing is ranked by the percentile of the run that has the fewest latencies; empty if
+    it has enough."""
+    every = [m.latencies[operation].ios for several in runs.values() for m in several]
+    return too_few(RANKED_BY, min(every), OPERATION_TEXT[operation])
+
+
+def rate_resolution(run: Measurement) -> float:
+    """By what factor one I/O more or less changes its throughput; of a program's figure one
+    operation, if it tells of them and counts them."""
+    figure, latencies = run.figure, run.latencies
+    if figure is not None:
+        operations = latencies.get("operation")
+        return resolution(operations.ios) if operations and figure.higher_is_better else 1.0
+    return resolution_of(latencies)
+
+
+def resolution_of(latencies: Mapping[str, Latency]) -> float:
+    """The same of I/Os with these latencies, by operation."""
+    ios = sum(latencies[name].ios for name in ("read", "write", "trim") if name in latencies)
+    return resolution(ios) if ios else 1.0
 
 
 def rate_of(measurement: Measurement) -> float:
@@ -163,21 +222,25 @@ def _are_programs(runs: Runs) -> bool:
     return all(one.figure is not None for several in runs.values() for one in several)
 
 
-def _decide(per_load: Sequence[dict[str, list[float]] | None], anytime: bool) -> Verdict | None:
+def _decide(per_load: Mapping[str, _Scores | Unranked], anytime: bool) -> Answer:
     """One verdict over several loads, each of the same weight whatever its size."""
-    known = [scores for scores in per_load if scores is not None]
-    if not known or len(known) < len(per_load):
-        return None
+    known = [scores for scores in per_load.values() if isinstance(scores, _Scores)]
+    for load, scores in per_load.items():
+        if isinstance(scores, Unranked):
+            where = f"under {load}, " if len(per_load) > 1 else ""
+            return replace(scores, why=f"{where}{scores.why}")
     return decide(
         {
-            name: [
-                math.exp(sum(map(math.log, runs)) / len(runs))
-                for runs in zip(*(scores[name] for scores in known), strict=True)
-            ]
-            for name in known[0]
+            name: [_geometric_mean(runs) for runs in zip(*(s.of[name] for s in known), strict=True)]
+            for name in known[0].of
         },
         anytime=anytime,
+        resolution=_geometric_mean([scores.resolution for scores in known]),
     )
+
+
+def _geometric_mean(values: Sequence[float]) -> float:
+    return math.exp(sum(map(math.log, values)) / len(values))
 
 
 def _cell(
@@ -185,11 +248,13 @@ def _cell(
 ) -> Cell:
     rows = [_row(name, several, operation) for name, several in runs.items()]
     scores = _scores(runs, operation, objective)
-    if scores is not None:
-        centre = {name: sum(map(math.log, several)) for name, several in scores.items()}
+    if isinstance(scores, _Scores):
+        centre = {name: sum(map(math.log, several)) for name, several in scores.of.items()}
         rows.sort(key=lambda row: -centre[row.scheduler])
     _, coverage = median_interval([m.bytes_per_s for m in next(iter(runs.values()))])
-    verdicts = {name: _decide([_scores(runs, operation, name)], anytime) for name in OBJECTIVES}
+    verdicts = {
+        name: _decide({workload: _scores(runs, operation, name)}, anytime) for name in OBJECTIVES
+    }
     figure = next(iter(runs.values()))[0].figure
     return Cell(
         disk,
@@ -212,6 +277,7 @@ def _row(scheduler: str, runs: Sequence[Measurement], operation: str) -> Row:
 
     columns = [[latency.percentiles_ns[i] for latency in latencies] for i in range(3)]
     rates = [rate_of(run) for run in runs]
+    followed = [name for name in OPERATIONS if all(name in run.stages for run in runs)]
     return Row(
         scheduler,
         inner(rates),
@@ -219,12 +285,10 @@ def _row(scheduler: str, runs: Sequence[Measurement], operation: str) -> Row:
         inner([run.ios_per_s for run in runs]).estimate,
         inner([latency.mean_ns for latency in latencies]).estimate,
         tuple(inner(column).estimate for column in columns),
-        inner(columns[PERCENTILES.index(99.0)]),
+        min((latency.ios for latency in latencies), default=0),
+        inner(columns[PERCENTILES.index(RANKED_BY)]),
         spread(rates),
         Histogram.merged(latency.histogram() for latency in latencies),
-        {
-            name: middle([run.stages[name] for run in runs])
-            for name in OPERATIONS
-            if all(name in run.stages for run in runs)
-        },
+        {name: middle([run.stages[name] for run in runs]) for name in followed},
+        {name: min(run.stages[name].requests for run in runs) for name in followed},
     )

@@ -21,15 +21,17 @@ from blklab.compare.measurement import Measurement
 from blklab.compare.plan import Planned, Setup, plan
 from blklab.compare.words import factor
 from blklab.errors import InputError
+from blklab.limits import RUNS_MAX
 from blklab.rigs import Rig
-from blklab.statistics import visible
+from blklab.statistics import Verdict, visible
 from blklab.units import duration_text
 
 if TYPE_CHECKING:
     from blklab.store.keep import Keeper
 
-REPEATS_MAX = 1000
+_REPEATS_MAX = 1000
 """However large the budget is."""
+_LONGEST_S = 365 * 86400.0
 _TYPICAL = 10
 _UNITS_S = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 # By how much runs of the same differ: quiet flash or a quiet hard disk, and busier ones.
@@ -53,14 +55,17 @@ def seconds(text: str) -> float:
         value = float(number) * _UNITS_S[unit]
     except ValueError:
         value = 0.0
-    if not 0 < value < float("inf"):
-        raise InputError(f"--budget: expected a time as 90s, 10m or 2h, found '{text}'")
+    if not 0 < value <= _LONGEST_S:
+        raise InputError(
+            f"--budget: expected a time as 90s, 10m or 2h, at most 365d, found '{text}'"
+        )
     return value
 
 
 def blocks(setup: Setup) -> list[list[Planned]]:
     """All repeats that there can be, each with its runs in their order."""
-    runs = plan(replace(setup, repeats=REPEATS_MAX))
+    most = min(_REPEATS_MAX, RUNS_MAX // replace(setup, repeats=1).runs)
+    runs = plan(replace(setup, repeats=most))
     return [list(block) for _, block in groupby(runs, key=lambda planned: planned.repeat)]
 
 
@@ -86,15 +91,15 @@ def execute_within(
 
     measured: list[Measurement] = []
     start_s, longest_s, count = clock(), 0.0, 0
-    why = f"{REPEATS_MAX} repeats are the most there are"
+    why = f"{len(repeats)} repeats are the most there are"
     for block in repeats:
         begun_s = clock()
         keeper.revise(described | {"repeats": count + 1}, (count + 1) * len(block))
         measured += execute(block, rig, threads, ended)
         count += 1
         longest_s = max(longest_s, clock() - begun_s)
-        if _is_known(measured, objective):
-            why = "the answer is known"
+        if why_enough := _why_enough(measured, objective):
+            why = why_enough
             break
         if clock() - start_s + longest_s > budget_s:
             why = "the budget is spent"
@@ -124,11 +129,13 @@ def to_json(stopped: Stopped) -> dict[str, Any]:
     return asdict(stopped) | {"text": text}
 
 
-def _is_known(measured: list[Measurement], objective: str) -> bool:
-    """Of every disk and load; where nothing can be compared, more repeats do not help."""
-    cells = analyse(measured, objective, anytime=True).cells
-    verdicts = [cell.verdicts[objective] for cell in cells]
-    return all(verdict is None or verdict.is_settled for verdict in verdicts)
+def _why_enough(measured: list[Measurement], objective: str) -> str:
+    """Why more repeats would tell no more of any disk and load; empty if they would."""
+    verdicts = [c.verdicts[objective] for c in analyse(measured, objective, anytime=True).cells]
+    if not all(verdict.is_settled for verdict in verdicts):
+        return ""
+    ranked = all(isinstance(verdict, Verdict) for verdict in verdicts)
+    return "the answer is known" if ranked else "more repeats would tell no more"
 
 
 def _order(block: list[Planned]) -> Callable[[Measurement], tuple[int, ...]]:

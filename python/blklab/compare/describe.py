@@ -52,7 +52,7 @@ def describe(setup: Setup, place: Rig) -> dict[str, Any]:
                 "text": job.text,
                 "ignored": []
                 if programs.is_program(job)
-                else sim.ignored_options(job, setup.ignore_unsupported),
+                else sim.ignored_options(job, setup.ignore_unsupported, real=place.name == "live"),
             }
             for job in setup.workloads
         ],

@@ -36,7 +36,7 @@ class Fairness:
 
 def fairness(served: Service, weights: Mapping[str, float]) -> Fairness | None:
     """`weights` are of jobs, by name, 1 unless told; each clone of a job has its weight. None if
-    there was no time at which all of them wanted the disk."""
+    there was no time at which all of them wanted the disk and one of them got it."""
     weight = np.array([weights.get(name, 1.0) for name in served.names])
     process, end_ns = np.array(served.process), np.array(served.end_ns)
     count = len(weight)
@@ -52,6 +52,8 @@ def fairness(served: Service, weights: Mapping[str, float]) -> Fairness | None:
     shared = got[all_want] - (got[before[-1]] if len(before) else 0)
     # Whoever is not served falls behind until the turn ends, so that ends of turns are enough.
     ideal = shared.sum(axis=1, keepdims=True) * (weight / weight.sum())
+    if not shared[-1].any():
+        return None
     per_weight = shared[-1] / weight
     return Fairness(
         float(per_weight.sum() ** 2 / (count * (per_weight**2).sum())),

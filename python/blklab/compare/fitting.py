@@ -6,8 +6,7 @@ finite, every run of the set-up and none twice.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 
 from blklab.compare.jobs import Service
 from blklab.compare.latencies import PERCENTILES, Latency
@@ -20,6 +19,10 @@ from blklab.stages import Spread, Stages
 OPERATIONS = ("read", "write", "sync", "trim", "operation")
 """Whose latencies a run may have."""
 _RATE_MAX = 1e18
+_LEAST = 1e-18
+"""Less than a byte in the time that a run can last."""
+_NS_MAX = 2**63 - 1
+"""Of virtual time, which goes on for 292 years."""
 _TRACE = ("queued_ns", "issued_ns", "completed_ns", "sector", "sectors", "op", "process")
 _UNIT_CHARACTERS_MAX = 40
 _COUNTERS = ("read_ios", "write_ios")
@@ -40,8 +43,17 @@ def wrong(setup: SetupDocument, runs: Sequence[Measurement], behind: str = "") -
         if not 0 <= run.repeat < setup.repeats or (*what, run.repeat) in seen:
             yield f"{where}.repeat: {run.repeat} is there twice or beyond"
         seen.add((*what, run.repeat))
-        for one in _measured(run):
+        for one in measured(run):
             yield f"{where}.{one}"
+
+
+def wrong_in(run: Measurement, there: Set[tuple[str, str, str]], repeats: int) -> Iterator[str]:
+    """What is wrong with one run of a set-up in which `there` is `expected`; where in the run."""
+    if (run.disk, run.workload, run.scheduler) not in there:
+        yield "of a disk, load or scheduler that is not of the set-up"
+    if not 0 <= run.repeat < repeats:
+        yield f"repeat: {run.repeat} is beyond {repeats}"
+    yield from measured(run)
 
 
 def labels(setup: SetupDocument) -> dict[str, list[str]]:
@@ -65,16 +77,17 @@ def expected(setup: SetupDocument) -> set[tuple[str, str, str]]:
     }
 
 
-def _measured(run: Measurement) -> Iterator[str]:
-    if not _are_counts([run.duration_ns]):
+def measured(run: Measurement) -> Iterator[str]:
+    """What is wrong with one run's figures, each with where in the run."""
+    if not 0 <= run.duration_ns <= _NS_MAX:
         yield "duration_ns: beyond what is possible"
     if not 0 <= run.seed < 2**64:
         yield "seed: not of 64 bits"
     for name in ("bytes_per_s", "ios_per_s"):
-        if not 0 <= getattr(run, name) <= _RATE_MAX:
+        if not _is_figure(getattr(run, name), _RATE_MAX):
             yield f"{name}: beyond what is possible"
     if run.figure is not None:
-        if not (math.isfinite(run.figure.value) and 0 <= run.figure.value <= _RATE_MAX):
+        if not _is_figure(run.figure.value, _RATE_MAX):
             yield "figure.value: beyond what is possible"
         if (
             not 0 < len(run.figure.unit) <= _UNIT_CHARACTERS_MAX
@@ -108,7 +121,7 @@ def _latencies(where: str, several: Mapping[str, Latency]) -> Iterator[str]:
             yield f"{where}.{name}: beyond what is possible"
         if list(latency.value_ns) != sorted(set(latency.value_ns)):
             yield f"{where}.{name}.value_ns: does not rise"
-        if not (math.isfinite(latency.mean_ns) and 0 <= latency.mean_ns <= INT_MAX):
+        if not _is_figure(latency.mean_ns, INT_MAX):
             yield f"{where}.{name}.mean_ns: beyond what is possible"
 
 
@@ -127,7 +140,7 @@ def _spread(where: str, spread: Spread) -> Iterator[str]:
         yield f"{where}: columns of other lengths"
     figures = (spread.min_ns, spread.max_ns, *spread.percentiles_ns)
     moments = (spread.mean_ns, spread.stddev_ns)
-    if not _are_counts(figures) or not all(0 <= value <= INT_MAX for value in moments):
+    if not _are_counts(figures) or not all(_is_figure(value, INT_MAX) for value in moments):
         yield f"{where}: beyond what is possible"
 
 
@@ -162,7 +175,12 @@ def _differ(columns: Sequence[Sequence[object]]) -> bool:
 
 
 def _are_numbers(values: Iterable[int]) -> bool:
-    return all(-INT_MAX <= value <= INT_MAX for value in values)
+    return all(-_NS_MAX <= value <= _NS_MAX for value in values)
+
+
+def _is_figure(value: float, most: float) -> bool:
+    """Nothing, or so much that ratios of two of them are numbers."""
+    return value == 0 or _LEAST <= value <= most
 
 
 def _are_counts(values: Iterable[int]) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from blklab.catalogue import Entry
 from blklab.errors import InputError
+from blklab.limits import RUNS_MAX
 from blklab.rigs import Disk, Experiment
 
 
@@ -38,6 +39,17 @@ class Setup:
         _unique("--disk", [disk.label for disk in self.disks])
         _unique("--workload", [workload.name for workload in self.workloads])
         _unique("--scheduler", list(self.schedulers))
+        if self.runs > RUNS_MAX:
+            raise InputError(
+                f"{len(self.disks)} disks x {len(self.workloads)} loads x {len(self.schedulers)} "
+                f"schedulers x {self.repeats} repeats are {self.runs:,} runs; at most "
+                f"{RUNS_MAX:,} are planned at a time"
+            )
+
+    @property
+    def runs(self) -> int:
+        """How many there are, if none is left out."""
+        return len(self.disks) * len(self.workloads) * len(self.schedulers) * self.repeats
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import msgspec
 
+from blklab.limits import REPEATS_MAX
+
 _LABEL_MAX = 8192
 """A disk may be a directory, whose path Linux lets have 4096 bytes."""
 INT_MAX = 2**53
@@ -110,7 +112,7 @@ class SetupDocument:
     rig: str
     rig_setup: RigSetup
     seed: Annotated[int, msgspec.Meta(ge=0)]
-    repeats: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)]
+    repeats: Annotated[int, msgspec.Meta(ge=1, le=REPEATS_MAX)]
     host: dict[str, int]
     versions: VersionsSetup
     disks: Annotated[tuple[DiskSetup, ...], msgspec.Meta(min_length=1)]

@@ -14,9 +14,11 @@ from blklab.compare import fitting
 from blklab.compare.measurement import Measurement
 from blklab.compare.setup import SetupDocument
 from blklab.errors import InputError
+from blklab.files import text_content
 from blklab.store.packing import encode
 
 _FORMAT = 1
+_BYTES_MAX = 1 << 30
 
 
 @dataclass(frozen=True)
@@ -44,15 +46,13 @@ def load(path: Path) -> Results:
     """Read a results file, or the one in a directory. InputError if it is none."""
     file = path / "results.json" if path.is_dir() else path
     try:
-        document = json.loads(file.read_text(encoding="utf-8"))
+        document = json.loads(text_content(file, _BYTES_MAX, "results"))
         if document["format"] != _FORMAT:
             raise InputError(f"{file}: results of format {document['format']}, expected {_FORMAT}")
         found = msgspec.convert(document, _Document)
         if wrong := next(_wrong(found), None):
             raise InputError(f"{file}: {wrong}")
         return Results(document["setup"], found.runs)
-    except OSError as error:
-        raise InputError(f"{file}: {error.strerror or error}") from error
     except (msgspec.ValidationError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise InputError(f"{file}: not the results of 'blklab compare' ({error})") from error
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from blklab.compare.analyse import Analysis, Cell, Row
 from blklab.compare.measurement import PERCENTILES
 from blklab.compare.words import sentence
+from blklab.plain import plain
 from blklab.stages import PERCENTILES as STAGE_PERCENTILES
 from blklab.stages import Spread
-from blklab.statistics import Interval, Verdict
+from blklab.statistics import Answer, Unranked
 
 
 def summarise(analysis: Analysis) -> dict[str, Any]:
@@ -43,13 +43,14 @@ def _row(row: Row, cell: Cell) -> dict[str, Any]:
     percentiles = zip(PERCENTILES, row.percentiles_ns, strict=True)
     return {
         "scheduler": row.scheduler,
-        "figure": _interval(row.rate) if cell.is_program else None,
-        "bytes_per_s": _interval(row.bytes_per_s),
+        "figure": plain(row.rate) if cell.is_program else None,
+        "bytes_per_s": plain(row.bytes_per_s),
         "ios_per_s": row.ios_per_s,
-        "latency_mean_ns": _known(row.mean_ns),
-        "latency_percentiles_ns": {f"{p:g}": _known(value) for p, value in percentiles},
-        "latency_p99_ns": _interval(row.p99),
-        "throughput_spread": _known(row.spread),
+        "latency_samples": row.samples,
+        "latency_mean_ns": plain(row.mean_ns),
+        "latency_percentiles_ns": {f"{p:g}": plain(value) for p, value in percentiles},
+        "latency_p99_ns": plain(row.p99),
+        "throughput_spread": plain(row.spread),
         "requests": {
             name: {
                 "count": of.requests,
@@ -73,25 +74,13 @@ def _spread(spread: Spread) -> dict[str, Any]:
     }
 
 
-def _verdict(verdict: Verdict | None, objective: str) -> dict[str, Any]:
+def _verdict(verdict: Answer, objective: str) -> dict[str, Any]:
     text = {"text": sentence(verdict, objective)}
-    if verdict is None:
+    if isinstance(verdict, Unranked):
         return {"winner": None, "leads": [], "behind": {}, "visible_ratio": None} | text
     return {
         "winner": verdict.winner,
         "leads": list(verdict.leads),
-        "behind": {name: _interval(gap) for name, gap in verdict.behind.items()},
-        "visible_ratio": _known(verdict.visible),
+        "behind": {name: plain(gap) for name, gap in verdict.behind.items()},
+        "visible_ratio": plain(verdict.visible),
     } | text
-
-
-def _interval(interval: Interval) -> dict[str, float | None]:
-    return {
-        "estimate": _known(interval.estimate),
-        "low": _known(interval.low),
-        "high": _known(interval.high),
-    }
-
-
-def _known(value: float) -> float | None:
-    return value if math.isfinite(value) else None

@@ -5,19 +5,22 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from blklab.statistics import MATTERS, Verdict
+from blklab.compare.latencies import PERCENTILES
+from blklab.samples import needed
+from blklab.statistics import MATTERS, Answer, Unranked, Verdict
+from blklab.units import duration_text
 
-_NO_DIFFERENCE = "no difference that matters"
+NO_DIFFERENCE = "no significant difference"
 # From here on, what could not be seen may well be worth seeing.
 _COARSE = 1.10
 _HUGE = 1000.0
 """So few runs do not tell by how much more."""
 
 
-def short(verdict: Verdict | None) -> str:
+def short(verdict: Answer) -> str:
     """For a table: a name, or that there is none."""
-    if verdict is None:
-        return "not measured"
+    if isinstance(verdict, Unranked):
+        return verdict.short
     if verdict.winner:
         return verdict.winner
     if not verdict.behind or len(verdict.leads) > len(verdict.behind):
@@ -30,10 +33,10 @@ def short(verdict: Verdict | None) -> str:
     return min(leads, others, key=len)
 
 
-def sentence(verdict: Verdict | None, objective: str) -> str:
-    """One sentence: who, by how much, and how sure."""
-    if verdict is None:
-        return "not measured: no run, or no I/O whose latency could be compared"
+def sentence(verdict: Answer, objective: str) -> str:
+    """One sentence: which, by how much, and how sure."""
+    if isinstance(verdict, Unranked):
+        return verdict.why
     if not verdict.behind:
         return f"{verdict.best}: nothing to compare it with"
     if math.isinf(verdict.visible):
@@ -51,12 +54,12 @@ def sentence(verdict: Verdict | None, objective: str) -> str:
         return f"{verdict.winner} is {factor(gap.estimate)} {quality} than {nearest} ({sure})"
     if len(verdict.leads) <= len(verdict.behind):
         behind = [name for name in verdict.behind if name not in verdict.leads]
-        answer = f"{_NO_DIFFERENCE} between them" if _is_fine(verdict) else "not known which"
+        answer = f"{NO_DIFFERENCE} between them" if _is_fine(verdict) else "not known which"
         return (
             f"{_listed(sorted(verdict.leads))}: {answer}"
             f" ({_seen(verdict)}); {_listed(behind)} {'is' if len(behind) == 1 else 'are'} behind"
         )
-    return f"{_NO_DIFFERENCE if _is_fine(verdict) else 'not known'} ({_seen(verdict)})"
+    return f"{NO_DIFFERENCE if _is_fine(verdict) else 'not known'} ({_seen(verdict)})"
 
 
 def _is_fine(verdict: Verdict) -> bool:
@@ -74,11 +77,43 @@ def factor(ratio: float) -> str:
     return f"{change:.1f} %" if ratio < 2 else f"{ratio:.1f} times"  # noqa: PLR2004
 
 
+def spread_text(spread: float) -> str:
+    """Largest over smallest, less one: ``4.2 %``; ``-`` where the smallest is nothing."""
+    if math.isinf(spread):
+        return "-"
+    return f"{spread * 100:.1f} %" if spread <= _HUGE else f"> {_HUGE:.0f} x"
+
+
+FEW = "~"
+"""Before a percentile of too few samples."""
+
+
+def percentile_text(value_ns: float, percent: float, samples: int) -> str:
+    """``4.17 ms``, or ``~4.17 ms`` if a run has so few samples that it does not know its
+    percentile."""
+    known = math.isnan(value_ns) or samples >= needed(percent)
+    return f"{'' if known else FEW}{duration_text(value_ns)}"
+
+
+def percentiles_text(values_ns: Sequence[float], samples: int) -> list[str]:
+    """The same of all `PERCENTILES`."""
+    pairs = zip(values_ns, PERCENTILES, strict=True)
+    return [percentile_text(value_ns, percent, samples) for value_ns, percent in pairs]
+
+
+def few_text() -> str:
+    """What the mark means, for below the tables."""
+    least = ", ".join(f"p{percent:g} {needed(percent)}" for percent in PERCENTILES)
+    return f"{FEW} too few samples per run (at least: {least})"
+
+
 def _seen(verdict: Verdict) -> str:
     size = factor(max(verdict.visible, MATTERS))
     if _is_fine(verdict):
-        return f"one of {size} would have shown"
-    return f"only a difference of {size} would have shown; more repeats see smaller ones"
+        return f"minimum detectable: {size}"
+    if verdict.visible <= verdict.resolution:
+        return f"minimum detectable: {size}, which is one I/O of a run; longer runs detect less"
+    return f"minimum detectable: {size}; more repeats detect less"
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -68,6 +68,8 @@ def _place(point: str, roots: Roots) -> Path:
 
 def _below(top: Path) -> list[Setting]:
     found: list[Setting] = []
+    if not reading.exists(top):
+        return found
     for place, directories, files in islice(os.walk(top), _GROUPS_MAX):
         directories.sort()
         group = f"/{Path(place).relative_to(top)}".replace("/.", "/")

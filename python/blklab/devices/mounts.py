@@ -31,6 +31,8 @@ class Mount:
     options: str
     members: tuple[str, ...] = ()
     """The devices of its pool, if it lies in one (ZFS)."""
+    id: str = ""
+    """Of the mount, as the kernel counts them."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,7 @@ def mounts(roots: Roots) -> list[Mount]:
             if kind == "zfs" and not pools:
                 pools = _pools(roots)
             members = pools.get(source.partition("/")[0], ()) if kind == "zfs" else ()
-            found.append(Mount(before[2], root, point, kind, source, options, members))
+            found.append(Mount(before[2], root, point, kind, source, options, members, before[0]))
     return found
 
 
@@ -82,16 +84,17 @@ def of_device(name: str, number: str, every: list[Mount], roots: Roots) -> list[
 def sources(mount: Mount, roots: Roots) -> list[str]:
     """The names of the block devices that a mounted file system lies on."""
     if not mount.number.startswith(_ANONYMOUS):
-        link = roots.sys / "dev/block" / mount.number
-        return [link.resolve().name] if link.exists() else []
+        numbers = roots.sys / "dev/block"
+        there = mount.number in reading.names(numbers)
+        return [reading.end_name(numbers / mount.number)] if there else []
     if mount.members or not mount.source.startswith("/dev/"):
         return list(mount.members)
-    name = (roots.dev / Path(mount.source).relative_to("/dev")).resolve().name
+    name = reading.end_name(roots.dev / Path(mount.source).relative_to("/dev"))
     for uuid in reading.names(roots.sys / "fs/btrfs"):
         together = reading.names(roots.sys / "fs/btrfs" / uuid / "devices")
         if name in together:
             return together
-    return [name] if (roots.sys / "class/block" / name).exists() else []
+    return [name] if name in reading.names(roots.sys / "class/block") else []
 
 
 def holding(path: str, every: list[Mount]) -> Mount | None:
@@ -103,11 +106,12 @@ def holding(path: str, every: list[Mount]) -> Mount | None:
 def swaps(roots: Roots) -> set[str]:
     """Names of the devices that are used as swap."""
     rows = (line.split() for line in reading.lines(roots.proc / "swaps")[1:])
-    return {
-        (roots.dev / Path(_plain(row[0])).relative_to("/dev")).resolve().name
+    found = {
+        reading.end_name(roots.dev / Path(_plain(row[0])).relative_to("/dev"))
         for row in rows
         if len(row) > 1 and row[1] == "partition" and row[0].startswith("/dev/")
     }
+    return found - {""}
 
 
 def held_by(name: str, mounted: list[Mount], roots: Roots) -> Filesystem | None:

@@ -30,7 +30,7 @@ def blkid(node: Path) -> dict[str, str]:
         done = subprocess.run(
             [program, "--probe", "--output", "export", "--", node],
             capture_output=True,
-            text=True,
+            encoding="utf-8",
             errors="backslashreplace",
             timeout=_TIMEOUT_S,
             check=False,

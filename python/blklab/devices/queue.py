@@ -7,9 +7,11 @@ of ``scheduler``, which lists all there are, the value is the one in use.
 The kernel's side, as of Linux 6.18 (``block/blk-sysfs.c``, ``block/elevator.c`` and the
 schedulers): another scheduler comes with its own defaults, with ``nr_requests`` and, for bfq,
 ``wbt_lat_usec`` changed; another ``nr_requests`` resets mq-deadline's ``async_depth``; bfq's
-``strict_guarantees`` raises ``slice_idle``. `in_order` is the order in which nothing that was
-set is undone by what is set later. Many numbers out of range are clipped without a word, so what
-was written is always read back.
+``strict_guarantees`` raises ``slice_idle``; what changes the queue's limits (``max_sectors_kb``,
+``rotational``, ``iostats``, ``add_random``) raises ``read_ahead_kb`` to its default at least
+(``blk_apply_bdi_limits``), which `Queue.write` takes back. `in_order` is the order in which nothing
+that was set is undone by what is set later. Many numbers out of range are clipped without a word,
+so what was written is always read back.
 """
 
 from __future__ import annotations
@@ -46,7 +48,13 @@ SETTABLE = (
 """Attributes beside the scheduler and its tunables that an administrator sets; those that a kernel
 or a disk does not have are left out where they are listed."""
 
+WITH_SCHEDULER = ("nr_requests", "async_depth", "wbt_lat_usec")
+"""Those of them that another scheduler resets, beside its own tunables."""
+
 _FIRST = (SCHEDULER, "nr_requests", f"{IOSCHED}strict_guarantees")
+_READ_AHEAD = "read_ahead_kb"
+_LIMITS = ("max_sectors_kb", "rotational", "iostats", "add_random")
+_WORD = re.compile(r"[\w-][\w.-]{0,63}", re.ASCII)
 _NUMBER = re.compile(r"[+-]?[0-9]{1,30}")
 _GONE = (errno.ENODEV, errno.ENXIO)
 _DENIED = (errno.EACCES, errno.EPERM, errno.EROFS)
@@ -151,14 +159,13 @@ class Queue:
         if not value.strip() or not value.isprintable():
             raise InputError(f"{attribute}: expected a value in one line, found '{shown(value)}'")
         self._check_same(attribute)
-        try:
-            handle = os.open(self._path(attribute), os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC)
-            try:
-                os.write(handle, value.encode())
-            finally:
-                os.close(handle)
-        except OSError as error:
-            raise self._write_error(attribute, value, error) from error
+        read_ahead = None
+        if attribute in _LIMITS:
+            with contextlib.suppress(MissingError):
+                read_ahead = self.read(_READ_AHEAD)
+        self._set(attribute, value)
+        if read_ahead is not None and self.read(_READ_AHEAD) != read_ahead:
+            self._set(_READ_AHEAD, read_ahead)
         found = self.read(attribute)
         if not same(found, value):
             raise DifferentError(self.name, attribute, value, found)
@@ -178,6 +185,16 @@ class Queue:
     def is_there(self) -> bool:
         """Whether the name still stands for this very disk."""
         return self.disk.is_dir() and reading.value(self.disk / "diskseq") == self.sequence
+
+    def _set(self, attribute: str, value: str) -> None:
+        try:
+            handle = os.open(self._path(attribute), os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC)
+            try:
+                os.write(handle, value.encode())
+            finally:
+                os.close(handle)
+        except OSError as error:
+            raise self._write_error(attribute, value, error) from error
 
     def _path(self, attribute: str) -> Path:
         return self.disk / "queue" / attribute
@@ -253,12 +270,20 @@ class Queue:
 def in_order(attributes: Iterable[str]) -> list[str]:
     """The order in which they can be set without one undoing another."""
 
-    def place(attribute: str) -> tuple[int, bool, str]:
+    def place(attribute: str) -> tuple[int, bool, bool, str]:
         first = _FIRST.index(attribute) if attribute in _FIRST else len(_FIRST)
         # By name: slice_idle, in ms, comes before slice_idle_us, the same more exactly.
-        return first, attribute.startswith(IOSCHED), attribute
+        return first, attribute.startswith(IOSCHED), attribute == _READ_AHEAD, attribute
 
     return sorted(attributes, key=place)
+
+
+def is_setting(attribute: str) -> bool:
+    """Whether it is the name of one that `Queue.settings` may have: read from a file, it leads
+    nowhere else."""
+    if attribute.startswith(IOSCHED):
+        return bool(_WORD.fullmatch(attribute.removeprefix(IOSCHED)))
+    return attribute == SCHEDULER or attribute in SETTABLE
 
 
 def same(one: str, other: str) -> bool:

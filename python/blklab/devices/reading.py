@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+from typing import BinaryIO
 
 # Attributes are a page; profiles, units and scripts are some kilobytes.
 _BYTES_MAX = 1 << 20
@@ -10,8 +12,12 @@ _BYTES_MAX = 1 << 20
 
 def content(path: Path) -> str:
     """All of a small file; what is not UTF-8 is written ``\\xff``. OSError if it cannot be read."""
-    with path.open("rb") as file:
-        return file.read(_BYTES_MAX).decode(errors="backslashreplace")
+    try:
+        with _opened(path) as file:
+            return (file.read(_BYTES_MAX) or b"").decode(errors="backslashreplace")
+    except ValueError as error:
+        # A NUL, which no file's name has: rules and profiles may say anything.
+        raise FileNotFoundError(str(path)) from error
 
 
 def value(path: Path) -> str:
@@ -33,25 +39,45 @@ def lines(path: Path) -> list[str]:
 def script(path: Path) -> list[str]:
     """The lines of a script; none of a program, which is not to be read."""
     try:
-        with path.open("rb") as file:
+        with _opened(path) as file:
             if file.read(2) != b"#!":
                 return []
-    except OSError:
+    except (OSError, ValueError):
         return []
     return lines(path)
+
+
+def _opened(path: Path) -> BinaryIO:
+    """Never waits for the other end of a pipe, nor for a driver."""
+    return os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb")
 
 
 def names(directory: Path) -> list[str]:
     """What is in a directory, sorted; nothing if there is no such directory."""
     try:
         return sorted(path.name for path in directory.iterdir())
-    except OSError:
+    except (OSError, ValueError):
         return []
+
+
+def exists(path: Path) -> bool:
+    """Whether it is there. A name from a rule or a profile may be longer than one can be, at which
+    Path's own would raise."""
+    return os.path.exists(path)  # noqa: PTH110
+
+
+def end_name(path: Path) -> str:
+    """The name of the file that all links of a path lead to, be it there or not. Empty if they lead
+    in a circle, or if the path has a name that no file can have."""
+    try:
+        return path.resolve().name
+    except (OSError, RuntimeError, ValueError):
+        return ""
 
 
 def link_name(link: Path) -> str:
     """The last part of what a link leads to: a driver's, a subsystem's name. Empty if none."""
     try:
         return link.readlink().name
-    except OSError:
+    except (OSError, ValueError):
         return ""

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from blklab.errors import InputError
+from blklab.files import content
 from blklab.kernel.errors import KernelError
 
 _FOLDER = "block"
@@ -29,13 +30,7 @@ def read(paths: Iterable[Path]) -> list[tuple[str, bytes]]:
             )
         if path.name in found:
             raise InputError(f"--add: '{path}': there is another {path.name}")
-        try:
-            with path.open("rb") as file:
-                found[path.name] = file.read(_BYTES_MAX + 1)
-        except OSError as error:
-            raise InputError(f"{path}: {error.strerror or error}") from error
-        if len(found[path.name]) > _BYTES_MAX:
-            raise InputError(f"{path}: more than {_BYTES_MAX} bytes are no source file")
+        found[path.name] = content(path, _BYTES_MAX, "a source file")
     return list(found.items())
 
 

@@ -1,37 +1,40 @@
-"""Starts a kernel as a guest: an ordinary process that sees this machine's files.
+"""Starts a kernel as a guest: an ordinary process, behind a wall, that sees a view of this machine.
 
-The guest's root is the host's, mounted read-only through hostfs. Its init is a program of the
-host, which finds the one directory it may write to in the kernel's command line, as
+The guest's root is the view, mounted through hostfs (:mod:`blklab.kernel.view`). Its init is a
+program in the view, which finds the one directory it may write to in the kernel's command line, as
 ``blklab.run=DIRECTORY``, and mounts that over itself (``mount -t hostfs -o DIRECTORY``).
 It ends by powering off; the kernel panics if init just returns.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
-import shutil
+import select
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Literal, cast, get_args
 
 from blklab import pool
+from blklab.devices.text import shown as printable
 from blklab.errors import InputError, nearest
-from blklab.kernel import supervise
+from blklab.kernel import supervise, wall
 from blklab.kernel.errors import (
     GuestMemoryError,
     GuestPanicError,
     GuestTimeoutError,
     KernelError,
 )
+from blklab.kernel.rundir import RunDirectory
+from blklab.kernel.view import IMAGE, MEMORY, RUN, View
 
 TimeTravel = Literal["off", "on", "inf-cpu"]
 """The guest's clock: the host's; virtual, and CPU time counts; virtual, and CPU time is free."""
@@ -59,8 +62,8 @@ _LINE_BYTES_MAX = 2000
 class Outcome:
     """How a guest ended that ended in order."""
 
-    console: Path | None
-    """What it printed; None if it had the terminal."""
+    console: bytes
+    """What it printed, if it had no terminal."""
     wall_s: float
 
 
@@ -70,20 +73,24 @@ class Guest:
     def __init__(
         self,
         process: subprocess.Popen[bytes],
-        console: Path | None,
+        first: int,
+        run: RunDirectory,
+        console: int,
         timeout_s: float,
         cpus: Sequence[int],
         *,
         memory_mib: int,
-        named: bool,
     ) -> None:
         self._process = process
+        self._first = first
+        self._console = console
         self._memory_mib = memory_mib
         self._cpus = tuple(cpus)
+        self._lock = threading.Lock()
         self._start_s = time.monotonic()
-        self.console = console
         self._timeout_s = timeout_s
-        self._named = named
+        self.run = run
+        """Its run directory, which goes with the ``with`` block."""
 
     def __enter__(self) -> Guest:
         return self
@@ -92,6 +99,8 @@ class Guest:
         self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
     ) -> None:
         self.kill()
+        self.run.close()
+        os.close(self._console)
 
     @property
     def running(self) -> bool:
@@ -99,107 +108,92 @@ class Guest:
         return self._process.poll() is None
 
     def wait(self) -> Outcome:
-        """Wait for its end.
+        """Wait for its end; afterwards nothing changes the run directory any more.
 
         GuestPanicError (GuestMemoryError), GuestTimeoutError or KernelError with the last lines
-        of its console
-        if it did not power off in order. If this is interrupted, the guest is ended.
+        of its console if it did not power off in order. If this is interrupted, the guest is ended.
         """
         try:
             code = self._process.wait()
         except BaseException:
             self.kill()
             raise
-        self._give_back_cpus()
+        self._ended()
         wall_s = time.monotonic() - self._start_s
         match code:
             case supervise.POWERED_OFF:
-                return Outcome(self.console, wall_s)
+                return Outcome(_content(self._console), wall_s)
             case supervise.PANICKED:
                 tail = self.tail()
                 if any(_NO_MEMORY.search(line) for line in tail):
                     raise GuestMemoryError(
-                        f"the guest ran out of its {self._memory_mib} MiB of memory{self._where()}",
-                        tail,
+                        f"the guest ran out of its {self._memory_mib} MiB of memory", tail
                     )
-                raise GuestPanicError(f"the guest's kernel panicked{self._where()}", tail)
+                raise GuestPanicError("the guest's kernel panicked", tail)
             case supervise.TIMED_OUT:
                 raise GuestTimeoutError(
-                    f"the guest was ended after {self._timeout_s:g} s{self._where()}", self.tail()
+                    f"the guest was ended after {self._timeout_s:g} s", self.tail()
                 )
             case supervise.ABANDONED:
                 raise KernelError("the guest was ended before its time")
-        raise KernelError(f"the guest's process died{self._where()}", self.tail())
+        raise KernelError("the guest's process died", self.tail())
 
     def kill(self) -> None:
         """End it now; returns when nothing of it is left."""
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        self._process.wait()
-        self._give_back_cpus()
+        _end(self._process)
+        self._ended()
 
-    def _give_back_cpus(self) -> None:
-        _give_back(self._cpus)
-        self._cpus = ()
+    def _ended(self) -> None:
+        # One thread may wait for it while another kills it.
+        with self._lock:
+            if self._first < 0:
+                return
+            # Its first process ends when all others have.
+            poll = select.poll()
+            poll.register(self._first, select.POLLIN)
+            poll.poll()
+            os.close(self._first)
+            self._first = -1
+            _give_back(self._cpus)
 
     def tail(self) -> list[str]:
         """The last lines of its console; up to the panic, if there was one."""
-        if self.console is None or not self.console.is_file():
-            return []
-        with self.console.open("rb") as file:
-            file.seek(max(0, self.console.stat().st_size - _TAIL_BYTES))
-            text = file.read().decode(errors="replace")
-        lines = [line.rstrip() for line in text.splitlines() if line.strip()]
-        for number, line in enumerate(lines):
-            if supervise.PANIC.decode() in line:
-                # What follows is a stack with addresses.
-                lines = lines[: number + 1]
-                break
-        return lines[-_TAIL_LINES:]
-
-    def _where(self) -> str:
-        return f"; its console: {self.console}" if self.console and self._named else ""
+        return _tail(_content(self._console))
 
 
 def boot(
     kernel: Path,
     init: Sequence[str],
-    run_dir: Path | None,
+    files: Mapping[str, bytes | None],
+    view: View,
     *,
     memory_mib: int = 512,
+    scratch_mib: int = wall.SCRATCH_MIB,
     time_travel: TimeTravel = "off",
     seed: int = 1,
     timeout_s: float = 600.0,
     interactive: bool = False,
-    temporary: bool = False,
     options: Sequence[str] = (),
 ) -> Guest:
     """Start `kernel` with the program `init` and its arguments, and return at once.
 
-    The guest may write to `run_dir` and nowhere else; None is a directory that goes with it.
-    Its console goes to `run_dir`/console, at most 4 MiB; with `interactive` it is this
-    process's terminal. A `temporary` directory is not named in messages. `options`
-    are further words of the kernel's command line. InputError if that cannot be written down.
+    The guest sees `view`, and writes to its run directory, which has room for `scratch_mib`, and
+    nowhere else; `files` are there when it begins (:meth:`RunDirectory.put`).
+    At most 4 MiB of its console are kept; with `interactive` it is this process's terminal.
+    `options` are further words of the kernel's command line. InputError if that cannot be written
+    down; RunError if there is no wall, KernelError if it cannot be made around this view.
     A guest without memory ends; an `interactive` one loses a process, as Linux does it.
     The guest dies with this process, even if this is killed.
 
     With the clock inf-cpu all random numbers in the guest follow from `seed` (``seed.patch``),
     and its wall clock begins at the same time: the same guest does the same again.
     """
-    # Sockets have short names (sun_path): not below run_dir, which may lie deep.
-    private = tempfile.mkdtemp(prefix="blklab-guest-")
-    if run_dir is None:
-        run_dir = Path(private) / "run"
-        run_dir.mkdir()
-    run_dir = run_dir.absolute()
-    console = None if interactive else run_dir / "console"
-    terminal = os.dup(sys.stdin.fileno()) if interactive else None
     cpus = _take_cpus()
     words = [
         *("root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro"),
         *(f"mem={memory_mib}M", "con=null", "con0=fd:0,fd:1", "console=tty0", "quiet"),
         # Faster than ptrace where the host allows it; older kernels do not know the word.
-        *("seccomp=auto", f"uml_dir={private}", "umid=guest", "null_blk.nr_devices=0"),
+        *("seccomp=auto", f"uml_dir={MEMORY}", "umid=guest", "null_blk.nr_devices=0"),
         # Where programs are mapped decides how many page tables they take, that how much memory
         # may be dirty: the same run is the same to the page only without the dice.
         "norandmaps",
@@ -207,33 +201,69 @@ def boot(
         f"blklab.user_cpu={_user_cpu(cpus)}",
         *([] if interactive else [_WITHOUT_MEMORY]),
         *options,
-        *(f"init={init[0]}", f"blklab.run={run_dir}"),
+        *(f"init={init[0]}", f"blklab.run={RUN}"),
         *(["--", *init[1:]] if len(init) > 1 else []),
     ]
-    try:
+    with contextlib.ExitStack() as ours, contextlib.ExitStack() as undone:
+        undone.callback(_give_back, cpus)
         _check(words)
+        linux = [str(IMAGE), *map(_quoted, words)]
+        confined = wall.command(view, kernel, memory_mib, scratch_mib, linux)
+        entry = ours.enter_context(contextlib.closing(wall.Entry()))
+        console = os.memfd_create("console")
+        undone.callback(os.close, console)
+        shown = os.dup(sys.stdin.fileno()) if interactive else os.dup(console)
+        ours.callback(os.close, shown)
         process = subprocess.Popen(
             [
-                *(sys.executable, "-I", "-S", supervise.__file__),
-                *(str(timeout_s), str(console or f"fd:{terminal}"), str(_CONSOLE_BYTES_MAX)),
-                *(private, "taskset", "--cpu-list", str(cpus[0]), "setpriv", "--pdeathsig=KILL"),
-                *(str(kernel), *map(_quoted, words)),
+                *(sys.executable, "-I", "-S", supervise.__file__, str(timeout_s)),
+                *(f"{'terminal' if interactive else 'to'}:{shown}", str(_CONSOLE_BYTES_MAX)),
+                *map(str, entry.theirs),
+                *("taskset", "--cpu-list", str(cpus[0]), *confined),
             ],
             stdin=subprocess.PIPE,
             stdout=None if interactive else subprocess.DEVNULL,
-            env={"PATH": os.defpath, "TMPDIR": _memory_directory(memory_mib, private)},
+            env={"PATH": os.defpath, "TMPDIR": str(MEMORY)},
             # Ctrl-C reaches blklab, which ends the guest; nothing else does.
             start_new_session=True,
-            pass_fds=[] if terminal is None else [terminal],
+            pass_fds=[shown, *entry.theirs, *view.held],
         )
-    except BaseException:
-        _give_back(cpus)
-        shutil.rmtree(private)
-        raise
-    finally:
-        if terminal is not None:
-            os.close(terminal)
-    return Guest(process, console, timeout_s, cpus, memory_mib=memory_mib, named=not temporary)
+        undone.callback(_end, process)
+        entry.given_on()
+        entered = entry.enter()
+        if entered is None:
+            # It ends by itself, and its last words are kept.
+            entry.close()
+            process.wait()
+            raise KernelError("the guest could not be started", _tail(_content(console)))
+        first, run = entered
+        undone.callback(os.close, first)
+        undone.callback(run.close)
+        run.put(files)
+        entry.let_go()
+        undone.pop_all()
+    return Guest(process, first, run, console, timeout_s, cpus, memory_mib=memory_mib)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    assert process.stdin is not None
+    process.stdin.close()
+    process.wait()
+
+
+def _content(console: int) -> bytes:
+    return os.pread(console, os.fstat(console).st_size, 0)
+
+
+def _tail(console: bytes) -> list[str]:
+    text = console[-_TAIL_BYTES:].decode(errors="replace")
+    lines = [printable(line.rstrip()) for line in text.splitlines() if line.strip()]
+    for number, line in enumerate(lines):
+        if supervise.PANIC.decode() in line:
+            # What follows is a stack with addresses.
+            lines = lines[: number + 1]
+            break
+    return lines[-_TAIL_LINES:]
 
 
 def _clock(time_travel: TimeTravel, seed: int) -> list[str]:
@@ -288,18 +318,3 @@ def _check(words: Sequence[str]) -> None:
 
 def _quoted(word: str) -> str:
     return word if _PLAIN.fullmatch(word) else f'"{word}"'
-
-
-def _memory_directory(memory_mib: int, private: str) -> str:
-    """Where the guest's memory lies, as a file without a name.
-
-    Of memory where that is large enough; a container's /dev/shm is often 64 MiB, and a guest
-    that runs into its end dies of SIGBUS.
-    """
-    shared = "/dev/shm"
-    try:
-        found = os.statvfs(shared)
-    except OSError:
-        return private
-    roomy = found.f_bavail * found.f_frsize >= memory_mib << 20
-    return shared if roomy and os.access(shared, os.W_OK) else private

@@ -27,8 +27,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from blklab import homes
 from blklab.errors import InputError, nearest
-from blklab.files import write_whole
+from blklab.files import text_content, write_whole
 
 OWN_PATCHES = {
     "clock.patch": "a guest reads its clock in 256 ns steps",
@@ -39,8 +40,11 @@ OWN_PATCHES = {
 not fit. They touch no scheduler."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,79}")
+_VERSION = re.compile(r"\d{1,4}\.", re.ASCII)
 _KEY_DIGITS = 12
 _NAMES_TOLD = 5
+_NAME_BYTES_MAX = 1 << 10
+_RECORD_BYTES_MAX = 1 << 20
 _PARTIAL = ".partial-"
 
 
@@ -114,9 +118,11 @@ def root() -> Path:
     """``$BLKLAB_CACHE/kernels``, else below ``$XDG_CACHE_HOME/blklab`` or ``~/.cache/blklab``."""
     own = os.environ.get("BLKLAB_CACHE")
     if own:
-        return Path(own).expanduser().absolute() / "kernels"
-    cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(cache).expanduser().absolute() / "blklab" / "kernels"
+        return homes.expanded(own).absolute() / "kernels"
+    try:
+        return homes.cache() / "blklab" / "kernels"
+    except homes.NoHomeError as error:
+        raise InputError(f"{error}, or BLKLAB_CACHE") from None
 
 
 def key_of(*parts: str) -> str:
@@ -180,32 +186,62 @@ def checked_name(name: str) -> str:
 
 
 def by_key(key: str) -> Kernel | None:
-    """The finished kernel of that key, if there is one."""
-    try:
-        text = (root() / "built" / key / "kernel.json").read_text(encoding="utf-8")
-        row: dict[str, Any] = json.loads(text)
-    except (OSError, ValueError):
-        return None
-    row |= {field: tuple(row.get(field, ())) for field in ("patches", "added", "config")}
-    names = tuple(sorted(name for name, target in _names().items() if target == key))
-    return Kernel(key=key, names=names, **row)
+    """The finished kernel of that key, if there is one that is whole."""
+    found = _read(key)
+    return found if isinstance(found, Kernel) else None
 
 
 def kernels() -> list[Kernel]:
     """All finished kernels, the latest first."""
-    keys = sorted(path.name for path in _entries("built"))
-    found = [kernel for key in keys if (kernel := by_key(key)) is not None]
+    found = [kernel for kernel in map(_read, _keys()) if isinstance(kernel, Kernel)]
     return sorted(found, key=lambda kernel: kernel.built_at, reverse=True)
+
+
+def damaged() -> list[str]:
+    """A line for each kernel that is not whole."""
+    return [line for line in map(_read, _keys()) if isinstance(line, str)]
+
+
+def _read(key: str) -> Kernel | str:
+    """The kernel, or a line about what is wrong with it."""
+    import msgspec
+
+    place = root() / "built" / key
+    record = place / "kernel.json"
+    names = [name for name, target in _names().items() if target == key]
+    try:
+        row = json.loads(text_content(record, _RECORD_BYTES_MAX, "a kernel's record"))
+        known = {"key": key, "names": sorted(names)}
+        kernel = msgspec.convert(row | known if isinstance(row, dict) else row, Kernel)
+    except InputError as error:
+        return f"{error}; no whole kernel: remove {place}, or build it again"
+    except (ValueError, RecursionError, msgspec.ValidationError) as error:
+        return f"{record}: not a kernel's record ({error}); remove {place}, or build it again"
+    if not _VERSION.match(kernel.version):
+        return (
+            f"{record}: no version of Linux: '{kernel.version}'; remove {place}, or build it again"
+        )
+    if not kernel.image.is_file():
+        return f"{kernel.image}: is not there; remove {place}, or build the kernel again"
+    return kernel
+
+
+def _keys() -> list[str]:
+    return sorted(path.name for path in _entries("built"))
 
 
 def find(name: str) -> Kernel:
     """The kernel of that name or key. InputError if there is none."""
     names = _names()
-    kernel = by_key(names.get(name, name)) if _NAME.fullmatch(name) else None
-    if kernel is None:
-        hint = nearest(name, names) if names else "; build one: blklab kernel build"
+    key = names.get(name, name)
+    if not _NAME.fullmatch(name) or (name not in names and key not in _keys()):
+        there = [named for named, key in names.items() if by_key(key) is not None]
+        hint = nearest(name, there) if there else "; build one: blklab kernel build"
         raise InputError(f"no kernel '{name}'{hint}")
-    return kernel
+    found = _read(key) if _NAME.fullmatch(key) else f"'{key}' is no kernel's key"
+    if isinstance(found, str):
+        raise InputError(f"kernel '{name}': {found}")
+    return found
 
 
 def chosen(name: str | None) -> Kernel:
@@ -236,6 +272,8 @@ def keep(kernel: Kernel, files: Mapping[str, Path]) -> None:
     with locked(kernel.directory), whole_directory(kernel.directory) as partial:
         for name, path in files.items():
             shutil.copy2(path, partial / name)
+            # Root's guests are nobody's.
+            (partial / name).chmod(0o755 if os.access(path, os.X_OK) else 0o644)
         (partial / "kernel.json").write_text(json.dumps(row, indent=2) + "\n", encoding="utf-8")
 
 
@@ -298,7 +336,7 @@ def _names() -> dict[str, str]:
     found = {}
     for path in _entries("names"):
         with contextlib.suppress(OSError):
-            found[path.name] = path.read_text(encoding="utf-8").strip()
+            found[path.name] = path.read_bytes()[:_NAME_BYTES_MAX].decode(errors="replace").strip()
     return found
 
 

@@ -14,13 +14,13 @@ import os
 import re
 import shutil
 import subprocess
-import tempfile
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from blklab import scratch
 from blklab.errors import InputError
 from blklab.kernel import cache
 from blklab.kernel.errors import KernelError
@@ -148,12 +148,12 @@ def _release(suite: str) -> tuple[str, bool]:
     keyring = Path(os.environ.get("BLKLAB_KEYRING", _KEYRING))
     if shutil.which("gpgv") is None or not keyring.is_file():
         return raw.decode(errors="replace"), False
-    with tempfile.NamedTemporaryFile(prefix="blklab-") as file:
-        file.write(raw)
-        file.flush()
+    with scratch.directory("release") as directory:
+        file = directory / "InRelease"
+        file.write_bytes(raw)
         # What gpgv prints is what was signed; text around the signature is not in it.
         done = subprocess.run(
-            ["gpgv", "--status-fd=2", f"--keyring={keyring}", "--output=-", file.name],
+            ["gpgv", "--status-fd=2", f"--keyring={keyring}", "--output=-", str(file)],
             capture_output=True,
             check=False,
         )

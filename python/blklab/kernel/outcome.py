@@ -1,39 +1,135 @@
-"""What a guest has left: ``result.json``, and whether its disk was in time."""
+"""What a guest has left: ``result.json``, and whether its disk was in time.
+
+The guest is hostile, so it is read by its types: what is not as the guest's own program writes it
+is refused, in one line.
+"""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal, TypeAlias, TypedDict, TypeVar
 
+import msgspec
+from msgspec import Meta
+
+from blklab.devices.text import shown
 from blklab.errors import RunError
+from blklab.kernel import scheduler
+from blklab.kernel.rundir import RunDirectory
+from blklab.rigs import Disk, sim
 
 LATENESS_PART = 0.02
 """A run is invalid if half of its completions were late by more than this part of the mean
 latency that the processes saw."""
 
+_BYTES_MAX = 16 << 20
+_ERROR_LETTERS_MAX = 2000
 
-def read(directory: Path) -> dict[str, Any]:
+Count: TypeAlias = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+"""What fits into a column."""
+Whole: TypeAlias = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
+"""The same with a sign."""
+_Word: TypeAlias = Annotated[str, Meta(pattern=r"\A[\x21-\x7e]{1,200}\Z")]
+
+_Found = TypeVar("_Found")
+
+
+class _Failed(TypedDict):
+    error: str | None
+
+
+class _Lateness(TypedDict):
+    p50_ns: Count
+    p99_ns: Count
+    max_ns: Count
+
+
+class _Disk(TypedDict):
+    reads: Count
+    read_sectors: Count
+    writes: Count
+    write_sectors: Count
+    flushes: Count
+    lateness: _Lateness
+
+
+class _Ended(TypedDict):
+    exit_code: Annotated[int, Meta(ge=0, le=255)] | None
+    signal: Annotated[int, Meta(ge=1, le=127)] | None
+    duration_ns: Count
+
+
+class _Traced(TypedDict):
+    file: Literal["trace.txt", "ublkb0.blktrace.0"]
+    events: Count
+    lost: Count
+
+
+class _Rounded(TypedDict):
+    tunable: _Word
+    asked: _Word
+    set: _Word
+
+
+class _Outcome(TypedDict):
+    """Of ``result.json`` what is used. Of a job there is no ``program``."""
+
+    scheduler: _Word
+    rounded: list[_Rounded]
+    program: _Ended | None
+    counters: dict[_Word, Count]
+    disk: _Disk
+    trace: _Traced | None
+
+
+def read(run: RunDirectory) -> dict[str, Any]:
     """A guest's result. RunError if there is none, or if the guest says what went wrong."""
     try:
-        outcome: dict[str, Any] = json.loads((directory / "result.json").read_bytes())
-    except (OSError, ValueError) as error:
-        raise RunError(f"the guest left no result: {error}") from error
-    if outcome["error"]:
-        raise RunError(f"in the guest: {outcome['error']}")
-    return outcome
+        text = run.read("result.json", _BYTES_MAX)
+    except FileNotFoundError:
+        if run.is_full:
+            raise ScratchError(
+                f"the guest has filled its run directory, which has room for {run.size_mib} MiB"
+            ) from None
+        raise RunError("the guest left no result") from None
+    if error := decoded(text, _Failed, "result.json")["error"]:
+        raise RunError(f"in the guest: {shown(error[:_ERROR_LETTERS_MAX])}")
+    return {**decoded(text, _Outcome, "result.json")}
 
 
-def notes(outcome: Mapping[str, Any]) -> tuple[str, ...]:
-    """What the kernel has made of tunables, other than was asked for; a line each."""
-    return tuple(
-        f"{Path(row['tunable']).name}={row['asked']} is {row['set']}: the kernel counts in ticks"
-        for row in outcome["rounded"]
+class ScratchError(RunError):
+    """The guest's run directory was too small for it."""
+
+
+def decoded(text: bytes, kind: type[_Found], name: str) -> _Found:
+    """`text` of the file `name` as `kind`. RunError if it is something else."""
+    try:
+        return msgspec.json.decode(text, type=kind)
+    except (ValueError, RecursionError) as error:
+        raise RunError(f"the guest's {name} is not as it writes it: {shown(str(error))}") from error
+
+
+def notes(outcome: Mapping[str, Any], disk: Disk) -> tuple[str, ...]:
+    """What was not as it was asked for, a line each: queues of the disk, and tunables of which the
+    kernel has made others."""
+    limits = sim.describe_disk(disk)["limits"]
+    queues, depth = limits["hw_queues"], limits["queue_depth"]
+    tags = min(depth, scheduler.GUEST_TAGS)
+    fewer = (
+        f"{disk.label}: a guest has 1 hardware queue of {tags} commands, not {queues} of {depth}"
+    )
+    return (
+        *([fewer] if (queues, depth) != (1, tags) else []),
+        *(
+            f"{Path(row['tunable']).name}={row['asked']} is {row['set']}: "
+            "the kernel counts in ticks"
+            for row in outcome["rounded"]
+        ),
     )
 
 
-def too_late(lateness: Mapping[str, int], latency_ns: float) -> str | None:
+def too_late(lateness: Mapping[str, Any], latency_ns: float) -> str | None:
     """Why a run whose mean latency was `latency_ns` is invalid, or None if it is not."""
     late_ns = lateness["p50_ns"]
     if latency_ns == 0 or late_ns <= LATENESS_PART * latency_ns:

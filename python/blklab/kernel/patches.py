@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 import subprocess
-import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path, PurePosixPath
 
+from blklab import scratch
 from blklab.errors import InputError
+from blklab.files import content
 from blklab.kernel.errors import KernelError
 
 _HEAD = re.compile(r"^(?:---|\+\+\+) (?:\"([^\"\n]+)\"|([^\t\n]+))", re.MULTILINE)
@@ -25,13 +26,7 @@ def read(paths: Iterable[Path]) -> list[tuple[str, bytes]]:
     """Each patch's name and bytes. InputError if one cannot be read or is no patch."""
     found = []
     for path in paths:
-        try:
-            with path.open("rb") as file:
-                text = file.read(_BYTES_MAX + 1)
-        except OSError as error:
-            raise InputError(f"{path}: {error.strerror or error}") from error
-        if len(text) > _BYTES_MAX:
-            raise InputError(f"{path}: more than {_BYTES_MAX} bytes are no patch")
+        text = content(path, _BYTES_MAX, "a patch")
         if not touched(text):
             raise InputError(f"{path}: not a patch: no line '+++ b/FILE' in it")
         found.append((path.name, text))
@@ -61,26 +56,24 @@ def apply(
     for name in names:
         if ".." in PurePosixPath(name).parts or name.startswith("/"):
             raise KernelError(f"a patch names {name}, which is outside of the kernel's source")
-    with tempfile.TemporaryDirectory(prefix="blklab-patch-") as directory:
-        scratch = Path(directory)
+    with scratch.directory("patch") as tree:
         for name in names:
             source = original(name)
             if source.is_file():
-                (scratch / name).parent.mkdir(parents=True, exist_ok=True)
-                (scratch / name).write_bytes(source.read_bytes())
+                (tree / name).parent.mkdir(parents=True, exist_ok=True)
+                (tree / name).write_bytes(source.read_bytes())
         for label, text in patches:
-            _apply_one(scratch, label, text)
+            _apply_one(tree, label, text)
         return {
-            name: (scratch / name).read_bytes() if (scratch / name).is_file() else None
-            for name in names
+            name: (tree / name).read_bytes() if (tree / name).is_file() else None for name in names
         }
 
 
-def _apply_one(scratch: Path, label: str, text: bytes) -> None:
+def _apply_one(tree: Path, label: str, text: bytes) -> None:
     done = subprocess.run(
         # No .orig files, no questions, rejected hunks told of and not kept.
         ["patch", "-p1", "--batch", "--forward", "--no-backup-if-mismatch", "--reject-file=-"],
-        cwd=scratch,
+        cwd=tree,
         input=text,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

@@ -6,16 +6,16 @@ import contextlib
 import json
 import os
 import shutil
-import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from blklab import binaries
+from blklab.disk_data import DiskData
 from blklab.errors import InputError, RunError, nearest
-from blklab.kernel import config, outcome, scheduler
-from blklab.kernel.boot import TimeTravel, boot
+from blklab.kernel import config, outcome, scheduler, view, wall
+from blklab.kernel.boot import Guest, TimeTravel, boot
 from blklab.kernel.cache import Kernel
 from blklab.kernel.errors import GuestMemoryError
 from blklab.rigs import Disk, sim
@@ -33,8 +33,7 @@ DEVICE = "/dev/ublkb0"
 DEVICE_WORD = "{disk}"
 """Stands for the disk in a command."""
 
-_HIDDEN = tuple(map(Path, ("/tmp", "/run")))
-"""Directories of which a guest has its own."""
+_INIT = "blklab-guest"
 _SIGNALLED = 128
 
 
@@ -47,10 +46,16 @@ class Program:
     scheduler: str = "none"
     seed: int = 1
     data: str = "memory"
-    """``memory``, ``none`` or a file's path."""
+    """``memory``, ``none`` or a file's path: see :mod:`blklab.disk_data`."""
+    overwrite_data: bool = False
+    """A file system may be made where there are data."""
+    shared: Sequence[Path] = ()
+    """What the guest sees of this machine: see :mod:`blklab.kernel.view`."""
     file_system: str | None = None
     mount: Path = Path("/mnt")
     memory_mib: int = 512
+    scratch_mib: int = wall.SCRATCH_MIB
+    """How much room there is for what it prints, for its trace and its first directory."""
     time_travel: TimeTravel = "inf-cpu"
     timeout_s: float = 3600.0
     trace: Path | None = None
@@ -74,44 +79,76 @@ def run(kernel: Kernel, program: Program, stdout: BinaryIO, stderr: BinaryIO) ->
 
     InputError for bad input; RunError if the guest fails. The program's own failure is none.
     """
-    order = _order(program, kernel)
-    with _directory(program) as directory:
-        (directory / "disk.toml").write_text(program.disk.file.text, encoding="utf-8")
-        (directory / "guest.json").write_text(json.dumps(order), encoding="utf-8")
-        (directory / "scratch").mkdir()
+    _check(program, kernel)
+    with contextlib.ExitStack() as stack:
+        data = None
+        if program.data not in ("memory", "none"):
+            limits = sim.describe_disk(program.disk)["limits"]
+            data = DiskData(program.data, limits["capacity_bytes"])
+            stack.enter_context(contextlib.closing(data))
+            _check_data(program, data)
+        guest = stack.enter_context(_boot(kernel, program, data))
         try:
-            with boot(
-                kernel.image,
-                [str(binaries.find("blklab-guest"))],
-                directory,
-                memory_mib=program.memory_mib,
-                time_travel=program.time_travel,
-                seed=program.seed,
-                timeout_s=program.timeout_s,
-                temporary=True,
-            ) as guest:
-                ended = guest.wait()
+            ended = guest.wait()
         except GuestMemoryError as error:
             more = "more of it: --memory MIB"
             if program.data == "memory":
                 more += ", or the disk's data in a file: --data FILE"
             raise GuestMemoryError(f"{error}; {more}", error.detail) from None
         finally:
-            _copy(directory / "program.stdout", stdout)
-            _copy(directory / "program.stderr", stderr)
-        found = outcome.read(directory)
+            guest.run.copy("program.stdout", stdout)
+            guest.run.copy("program.stderr", stderr)
+        try:
+            found = outcome.read(guest.run)
+        except outcome.ScratchError as error:
+            raise RunError(f"{error}; more of it: --scratch MIB") from None
         if program.trace is not None:
-            program.trace.mkdir(parents=True, exist_ok=True)
-            file = found["trace"]["file"]
-            shutil.copyfile(directory / file, program.trace / file)
+            if found["trace"] is None:
+                raise RunError("the guest left no trace")
+            _keep(guest, found["trace"]["file"], program.trace)
+    if found["program"] is None:
+        raise RunError("the guest left no result of the program")
     code = found["program"]["exit_code"]
     if code is None:
-        code = _SIGNALLED + found["program"]["signal"]
+        code = _SIGNALLED + (found["program"]["signal"] or 0)
     return Ran(code, found, ended.wall_s)
 
 
-def _order(program: Program, kernel: Kernel) -> dict[str, Any]:
-    """``guest.json``."""
+def _boot(kernel: Kernel, program: Program, data: DiskData | None) -> Guest:
+    seen = view.View(
+        programs={_INIT: binaries.find(_INIT)},
+        shared=tuple(program.shared),
+        mountpoints=(program.mount,) if program.file_system else (),
+        data=data.path if data else None,
+        held=(data.fileno(),) if data else (),
+    )
+    files = {
+        "disk.toml": program.disk.file.text.encode(),
+        "guest.json": json.dumps(_order(program, kernel, seen)).encode(),
+        "scratch": None,
+    }
+    return boot(
+        kernel.image,
+        [str(view.HERE / _INIT)],
+        files,
+        seen,
+        memory_mib=program.memory_mib,
+        scratch_mib=program.scratch_mib,
+        time_travel=program.time_travel,
+        seed=program.seed,
+        timeout_s=program.timeout_s,
+    )
+
+
+def _keep(guest: Guest, name: str, directory: Path) -> None:
+    directory.mkdir(parents=True, exist_ok=True)
+    guest.run.open(name).close()  # before there is a file of it
+    with (directory / name).open("wb") as kept:
+        guest.run.copy(name, kept)
+
+
+def _check(program: Program, kernel: Kernel) -> None:
+    """InputError or RunError if it cannot be run."""
     sim.describe_disk(program.disk)
     if not program.command or not program.command[0]:
         raise InputError("no command; expected a program and its arguments behind --")
@@ -120,15 +157,29 @@ def _order(program: Program, kernel: Kernel) -> dict[str, Any]:
     if program.trace_format not in TRACE_FORMATS:
         wrong = program.trace_format
         raise InputError(f"--trace-format: no '{wrong}'{nearest(wrong, TRACE_FORMATS)}")
+
+
+def _check_data(program: Program, data: DiskData) -> None:
+    if program.file_system is not None and not data.is_empty and not program.overwrite_data:
+        raise InputError(
+            f"--mkfs: {program.data} holds data, which it would overwrite; to do so: "
+            "--overwrite-data"
+        )
+    if os.geteuid() == 0:
+        data.hand_over(wall.NOBODY)
+
+
+def _order(program: Program, kernel: Kernel, seen: view.View) -> dict[str, Any]:
+    """``guest.json``."""
     order: dict[str, Any] = {
         "disk": {
             "file": "disk.toml",
             "overrides": list(program.disk.overrides),
             "seed": program.seed,
-            "data": program.data if program.data in ("memory", "none") else "data",
+            "data": program.data if program.data in ("memory", "none") else view.DATA.name,
         },
         **scheduler.parse(program.scheduler).for_guest({}, kernel.version),
-        "host_directories": _seen(),
+        "host_directories": list(map(str, seen.hidden_by_own())),
         "trace": program.trace_format if program.trace is not None else None,
         "run": {
             "program": {
@@ -159,34 +210,3 @@ def _check_file_system(program: Program, kernel: Kernel) -> None:
         )
     if shutil.which(f"mkfs.{kind}", path=f"{os.environ.get('PATH', '')}:{_SBIN}") is None:
         raise RunError(f"--mkfs: no mkfs.{kind} here: apt-get install {FILE_SYSTEMS[kind]}")
-
-
-def _seen() -> list[str]:
-    """The current directory, if a guest's own directories would hide it."""
-    here = Path.cwd()
-    return [str(here)] if any(hidden in here.parents for hidden in _HIDDEN) else []
-
-
-@contextlib.contextmanager
-def _directory(program: Program) -> Iterator[Path]:
-    """The run's directory, the one place that the guest may write to.
-
-    A file for the disk's data gets a second name in it, so the directory lies beside the
-    file: both names must be on one file system.
-    """
-    file = None if program.data in ("memory", "none") else Path(program.data).absolute()
-    make: Callable[..., tempfile.TemporaryDirectory[str]] = tempfile.TemporaryDirectory
-    with make(prefix="blklab-run-", dir=file.parent if file else None) as name:
-        directory = Path(name)
-        if file is not None:
-            if file.exists() and not file.is_file():
-                raise InputError(f"--data: {file} is no regular file")
-            file.touch()
-            os.link(file, directory / "data")
-        yield directory
-
-
-def _copy(path: Path, to: BinaryIO) -> None:
-    with contextlib.suppress(FileNotFoundError), path.open("rb") as file:
-        shutil.copyfileobj(file, to)
-    to.flush()

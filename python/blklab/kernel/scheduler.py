@@ -18,6 +18,9 @@ _WORD = re.compile(r"[\w-]+", re.ASCII)
 _ASYNC_DEPTH_OF_QUEUE = 7
 ADAPTER_TAGS = 32
 """Commands that a SATA adapter takes."""
+GUEST_TAGS = 128
+"""Commands that a disk takes in a guest, which has one CPU and so one hardware queue. See the facts
+about the guest in the notes for developers."""
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path, PurePath
 from typing import IO
 
+from blklab import homes
 from blklab.errors import InputError, nearest
 from blklab.kernel import DEFAULT_VERSION, cache, mirror
 from blklab.kernel.errors import KernelError
@@ -58,7 +59,7 @@ def find(what: str | None, steps: Steps, *, refresh: bool = False) -> Source:
     """
     if what is None:
         return _version(DEFAULT_VERSION, steps, refresh)
-    path = Path(what).expanduser()
+    path = homes.expanded(what)
     if path.is_dir():
         return _directory(path)
     if path.is_file():
@@ -146,8 +147,13 @@ def _unpacked(wanted: str) -> Source | None:
     """The newest source in the cache for that version."""
     found = []
     for note in (cache.root() / "sources").glob("*/source.json"):
-        row = json.loads(note.read_text(encoding="utf-8"))
-        kind, version, *_ = row["identity"].split()
+        try:
+            row = json.loads(note.read_text(encoding="utf-8"))
+            kind, version, *_ = row["identity"].split()
+            row = {name: str(row[name]) for name in ("identity", "label", "name")}
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            # Not ours, or damaged: it is fetched anew.
+            continue
         package = mirror.Package("", version, "", "", 0, False)
         unpacked_so = note.parent == _place(row["identity"]).parent
         if kind == "debian" and unpacked_so and package.fits(wanted):

@@ -2,19 +2,19 @@
 
 A program of its own, run by path, so that it starts fast and lives on when blklab is
 killed. Its standard input is a pipe that blklab holds open: when that closes, for whatever
-reason, the guest is killed and its private directory is removed. ::
+reason, the guest is killed. ::
 
-    supervise.py TIMEOUT_S CONSOLE CONSOLE_BYTES_MAX PRIVATE_DIRECTORY COMMAND...
+    supervise.py TIMEOUT_S CONSOLE CONSOLE_BYTES_MAX INFO READY GO COMMAND...
 
-CONSOLE is a file for what the guest prints; ``fd:N`` gives the guest itself descriptor N to
-read from and standard output to write to. Exit codes are below.
+CONSOLE is ``to:N``, a descriptor for what the guest prints; ``terminal:N`` gives the guest itself
+descriptor N to read from and standard output to write to. INFO, READY and GO are descriptors too,
+which the command finds under the numbers below. Exit codes are below.
 """
-
-# ruff: noqa: PTH106, PTH108 (pathlib takes longer to load than all else)
 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import select
 import signal
@@ -25,34 +25,42 @@ POWERED_OFF, PANICKED, TIMED_OUT, ABANDONED, DIED = 0, 10, 11, 12, 13
 """Exit codes: the guest ended in order; its kernel panicked; the limit of wall time passed;
 nobody waits for it any more; its process ended in some other way."""
 
+INFO, READY, GO = 3, 4, 5
+"""Descriptors of the command: see :mod:`blklab.kernel.wall`. One digit, for a shell's sake."""
+
 PANIC = b"Kernel panic"
 _BLOCK_BYTES = 1 << 16
 _CUT = b"\n[blklab: the console is longer than this file may be; the rest is left out]\n"
 _AFTER_PANIC_S = 2.0
+_OUT_OF_THE_WAY = 64
+# keyctl(2), which the C library does not have, where user-mode Linux runs.
+_KEYCTL = {"x86_64": 250, "i686": 288}
+_JOIN_SESSION_KEYRING = 1
 
 
-def main(timeout_s: float, console: str, console_bytes_max: int, private: str,
+def main(timeout_s: float, console: str, console_bytes_max: int, shared: list[int],
          command: list[str]) -> int:  # fmt: skip
     """Run the guest to its end, whichever it is; an exit code of those above."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         # Only the end of standard input counts, so that there is one way to end.
         signal.signal(number, signal.SIG_IGN)
-    terminal = int(console.removeprefix("fd:")) if console.startswith("fd:") else None
-    guest, output = _start(command, terminal)
+    kind, _, number_text = console.partition(":")
+    terminal, file = (int(number_text), -1) if kind == "terminal" else (None, int(number_text))
+    guest, output = _start(command, terminal, shared)
     try:
-        return _watch(guest, output, timeout_s, console, console_bytes_max)
+        return _watch(guest, output, timeout_s, file, console_bytes_max)
     finally:
         _kill(guest)
-        _remove(private)
 
 
-def _start(command: list[str], terminal: int | None) -> tuple[int, int | None]:
+def _start(command: list[str], terminal: int | None, shared: list[int]) -> tuple[int, int | None]:
     """The guest's process id, and where its console can be read."""
     reading, writing = os.pipe() if terminal is None else (None, None)
     guest = os.fork()
     if guest:
-        if writing is not None:
-            os.close(writing)
+        # blklab is to notice when the other end is gone.
+        for one in (*shared, *([] if writing is None else [writing])):
+            os.close(one)
         return guest, reading
     try:
         os.setsid()
@@ -62,23 +70,41 @@ def _start(command: list[str], terminal: int | None) -> tuple[int, int | None]:
         if writing is not None:
             os.dup2(writing, 1)
             os.dup2(writing, 2)
-        os.closerange(3, 64)
+        _leave_keys()
+        # First out of the way of each other's new numbers.
+        away = [fcntl.fcntl(one, fcntl.F_DUPFD, _OUT_OF_THE_WAY) for one in shared]
+        for one, agreed in zip(away, (INFO, READY, GO), strict=True):
+            os.dup2(one, agreed)
+        os.closerange(GO + 1, os.sysconf("SC_OPEN_MAX"))
         os.execvp(command[0], command)
     except OSError as error:
         os.write(2, f"{command[0]}: {error.strerror}\n".encode())
     os._exit(127)
 
 
+def _leave_keys() -> None:
+    """The keys of a login session are inherited, whatever user a process becomes."""
+    import ctypes
+
+    number = _KEYCTL.get(os.uname().machine)
+    if number is not None:
+        ctypes.CDLL(None).syscall(number, _JOIN_SESSION_KEYRING, None)
+
+
 def _watch(
-    guest: int, output: int | None, timeout_s: float, console: str, console_bytes_max: int
+    guest: int, output: int | None, timeout_s: float, file: int, console_bytes_max: int
 ) -> int:
     end_s = time.monotonic() + timeout_s
     lifeline, tail, panicked, left = sys.stdin.fileno(), b"", False, console_bytes_max
-    file = -1 if output is None else os.open(console, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
     ended = os.pidfd_open(guest)
     while True:
         wanted = [lifeline, ended, *([] if output is None else [output])]
         ready, _, _ = select.select(wanted, [], [], max(0.0, end_s - time.monotonic()))
+        if lifeline in ready:
+            return ABANDONED
+        # A guest that never stops talking ends in time, too.
+        if not ready or time.monotonic() >= end_s:
+            return PANICKED if panicked else TIMED_OUT
         if output is not None and output in ready:
             block = os.read(output, _BLOCK_BYTES)
             if block:
@@ -89,8 +115,6 @@ def _watch(
                     panicked, end_s = True, min(end_s, time.monotonic() + _AFTER_PANIC_S)
                 continue
             output = None
-        if lifeline in ready:
-            return ABANDONED
         if ended in ready:
             # It stays a zombie until its group is dead, so that no other can have its number.
             found = os.waitid(os.P_PID, guest, os.WEXITED | os.WNOWAIT)
@@ -98,8 +122,6 @@ def _watch(
                 return PANICKED
             in_order = found and (found.si_code, found.si_status) == (os.CLD_EXITED, 0)
             return POWERED_OFF if in_order else DIED
-        if not ready:
-            return PANICKED if panicked else TIMED_OUT
 
 
 def _write(file: int, block: bytes, left: int) -> int:
@@ -114,7 +136,7 @@ def _write(file: int, block: bytes, left: int) -> int:
 
 
 def _kill(guest: int) -> None:
-    """The kernel and all of its session; its processes' stubs ask to die with it."""
+    """All of its session; behind the wall all processes die with the first one."""
     # By its own number first: until its setsid it has no group, and nothing else to kill.
     for kill in (os.kill, os.killpg):
         with contextlib.suppress(ProcessLookupError):
@@ -122,16 +144,7 @@ def _kill(guest: int) -> None:
     os.waitpid(guest, 0)
 
 
-def _remove(directory: str) -> None:
-    for where, directories, files in os.walk(directory, topdown=False):
-        for name in files:
-            os.unlink(f"{where}/{name}")
-        for name in directories:
-            os.rmdir(f"{where}/{name}")
-    with contextlib.suppress(FileNotFoundError):
-        os.rmdir(directory)
-
-
 if __name__ == "__main__":
-    _timeout, _console, _bytes, _private, *_command = sys.argv[1:]
-    sys.exit(main(float(_timeout), _console, int(_bytes), _private, _command))
+    _timeout, _console, _bytes, _info, _ready, _go, *_command = sys.argv[1:]
+    _shared = [int(_info), int(_ready), int(_go)]
+    sys.exit(main(float(_timeout), _console, int(_bytes), _shared, _command))

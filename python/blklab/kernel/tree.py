@@ -12,12 +12,23 @@ import json
 import os
 import shutil
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+
+import msgspec
 
 from blklab.files import write_whole
 from blklab.kernel.source import Source
 
 _Stamp = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class _Note:
+    """What is known of a tree."""
+
+    files: dict[str, _Stamp] = field(default_factory=dict)
+    patched: list[str] = field(default_factory=list)
 
 
 class Tree:
@@ -27,13 +38,12 @@ class Tree:
         self.top = top
         self._note = note
         try:
-            row = json.loads(note.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            row = {"files": {}, "patched": []}
-        self._stamps: dict[str, _Stamp] = {
-            name: (size, time) for name, (size, time) in row["files"].items()
-        }
-        self._patched: set[str] = set(row["patched"])
+            row = msgspec.json.decode(note.read_bytes(), type=_Note)
+        except (OSError, msgspec.MsgspecError, UnicodeError):
+            # Nothing is sure then: every file is written anew.
+            row = _Note()
+        self._stamps: dict[str, _Stamp] = dict(row.files)
+        self._patched: set[str] = set(row.patched)
 
     def follow(
         self,

@@ -13,7 +13,6 @@ back. What was unplugged and comes again is a new queue, with settings of its ow
 from __future__ import annotations
 
 import contextlib
-import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -28,6 +27,7 @@ from blklab.devices.queue import (
     Queue,
     QueueError,
     in_order,
+    is_setting,
     named,
     same,
 )
@@ -41,7 +41,6 @@ KIND = "disk"
 """Of its records."""
 
 _NONE = "none"
-_WORD = re.compile(r"[\w.-]+", re.ASCII)
 # Setting one thing may disturb another that was set before.
 _PASSES = 3
 
@@ -138,7 +137,8 @@ def put_back(queue: Queue, settings: Mapping[str, str]) -> list[str]:
                 if not same(queue.read(attribute), settings[attribute]):
                     wrote = True
                     queue.write(attribute, settings[attribute])
-            except QueueError as error:
+            except (QueueError, InputError) as error:
+                # The latter of a record with a value that no kernel has given.
                 problems[attribute] = f"not put back: {error}"
                 if isinstance(error, GoneError):
                     return [f"{shown(queue.name)}: the disk is gone; nothing to put back"]
@@ -232,15 +232,9 @@ def _checked(record: Mapping[str, Any], journal: Journal, key: str) -> tuple[str
         and key == _key(name)
         and isinstance(settings, dict)
         and all(
-            isinstance(value, str) and _is_ours(attribute) for attribute, value in settings.items()
+            isinstance(value, str) and is_setting(attribute)
+            for attribute, value in settings.items()
         )
     ):
         return name, settings
     raise RunError(f"{journal.directory / key}.json: not a record of a disk's settings")
-
-
-def _is_ours(attribute: str) -> bool:
-    tunable = attribute.removeprefix(IOSCHED)
-    if tunable != attribute:
-        return bool(_WORD.fullmatch(tunable)) and tunable not in (".", "..")
-    return attribute == SCHEDULER or attribute in SETTABLE

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import IO
 
 from blklab.errors import InputError, nearest
 
@@ -33,7 +34,7 @@ def make_cold(files: Sequence[Path]) -> None:
         _DROP.write_text(_EVERYTHING)
         return
     for path in files:
-        with path.open("rb") as file:
+        with _opened(path) as file:
             os.fsync(file.fileno())
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
@@ -42,9 +43,15 @@ def make_warm(places: Sequence[tuple[Path, int, int]]) -> None:
     """Write back what is dirty, then read all of each place: path, first byte, length."""
     os.sync()
     for path, start, length in places:
-        with path.open("rb", buffering=0) as file:
+        with _opened(path) as file:
             os.posix_fadvise(file.fileno(), start, length, os.POSIX_FADV_WILLNEED)
             file.seek(start)
             left = length
             while left > 0 and (block := file.read(min(left, _BLOCK_BYTES))):
                 left -= len(block)
+
+
+def _opened(path: Path) -> IO[bytes]:
+    """For reading; no link, and no pipe that would be waited for."""
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    return os.fdopen(os.open(path, flags), "rb", buffering=0)

@@ -12,8 +12,10 @@ import fcntl
 import json
 import os
 import shlex
+import stat
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 
 from blklab.as_root import or_as_root
 from blklab.devices import identity, mounts, probe, queue, reading, stack
@@ -45,14 +47,14 @@ def full_id(device: str, roots: Roots = HERE) -> str:
     return f"{disk}-{'-'.join(said.split())}{part}"
 
 
-def reasons(device: str, roots: Roots = HERE) -> list[str]:
-    """Why it should not be written to, a clause each; empty if nothing speaks against it."""
+def in_use(device: str, roots: Roots = HERE) -> list[str]:
+    """What uses it or a part of it, a clause each: no option lets a run write to it then."""
     place = roots.sys / "class/block" / device
     inside = [device, *stack.partitions(place)]
     every, swaps = mounts.mounts(roots), mounts.swaps(roots)
     found = []
     for name in inside:
-        own = "it" if name == device else f"its partition {shown(name)}"
+        own = _own(name, device)
         number = reading.value(roots.sys / "class/block" / name / "dev")
         found += [
             f"{own} is mounted at {shown(mount.point)}"
@@ -61,28 +63,37 @@ def reasons(device: str, roots: Roots = HERE) -> list[str]:
         found += [f"{own} is swap space"] if name in swaps else []
         holders = reading.names(roots.sys / "class/block" / name / "holders")
         found += [f"{own} is in use by {shown(holder)}" for holder in holders]
-        node = str(roots.dev / name.replace("!", "/"))
+    whole = queue.disk_of(device, roots)
+    for name in dict.fromkeys((*inside, whole)):
+        own = f"its disk {shown(name)}" if name not in inside else _own(name, device)
         # Loop devices do not claim what they lie on.
         found += [
             f"{own} is below {other}"
             for other in queue.disks(roots)
-            if stack.backing_file(other, roots) == node
+            if _lies_on(stack.backing_file(other, roots), name, roots)
         ]
+    return found
+
+
+def held(device: str, roots: Roots = HERE) -> list[str]:
+    """What is on it and would be lost, a clause each."""
+    inside = [device, *stack.partitions(roots.sys / "class/block" / device)]
+    found = []
     if len(inside) > 1:
         found.append(f"it has partitions ({', '.join(map(shown, inside[1:]))})")
-    if not found and _is_claimed(device, roots):
-        found.append("a program has it open for itself alone")
     for name in inside:
-        own = "it" if name == device else f"its partition {shown(name)}"
-        found += [f"{own} holds {what}" for what in _signatures(name, roots)]
+        found += [f"{_own(name, device)} holds {what}" for what in _signatures(name, roots)]
     return found
 
 
 def check(device: str, *, allowed: bool, overwrite: str | None, roots: Roots = HERE) -> None:
-    """InputError with all reasons and what to type, if `device` may not be written to: `allowed`
-    it may if nothing speaks against it; if `overwrite` is its full id it may in any case."""
+    """InputError with all reasons and what to type, if `device` may not be written to: what uses
+    it, always; what is on it, unless `overwrite` is its full id; and if nothing speaks against it,
+    unless it is `allowed`."""
+    node = shown(str(_node(device, roots)))
+    if users := in_use(device, roots):
+        raise InputError(_used(node, users))
     identity = full_id(device, roots)
-    node = shown(str(roots.dev / device.replace("!", "/")))
     quoted = shlex.quote(shown(identity))
     if overwrite is not None:
         if overwrite == identity:
@@ -90,7 +101,7 @@ def check(device: str, *, allowed: bool, overwrite: str | None, roots: Roots = H
         raise InputError(
             f"--overwrite: '{shown(overwrite)}' is not the full id of {node}, which is {quoted}"
         )
-    if against := reasons(device, roots):
+    if against := held(device, roots):
         raise InputError(
             f"{node}: {'; '.join(against)}. The job writes, and nothing was written. If all on it "
             f"may be lost: --overwrite {quoted}"
@@ -103,14 +114,40 @@ def check(device: str, *, allowed: bool, overwrite: str | None, roots: Roots = H
 
 
 @contextlib.contextmanager
-def kept(device: str, *, alone: bool, roots: Roots = HERE) -> Iterator[None]:
-    """Nobody mounts the device meanwhile, if `alone`; and udev does not look at it after each run
-    (systemd's "Locking Block Device Access"). InputError if it is in use after all."""
-    node = roots.dev / device.replace("!", "/")
+def kept_for_writing(
+    device: str, *, allowed: bool, overwrite: str | None, roots: Roots = HERE
+) -> Iterator[None]:
+    """The device is ours alone meanwhile, and may be written to; InputError as `check` has it.
+
+    It is claimed first, as mount and swapon claim it, and looked at then: what was seen stays so.
+    """
     try:
-        handle = os.open(node, os.O_RDONLY | os.O_CLOEXEC | (os.O_EXCL if alone else 0))
+        handle = _opened(device, os.O_EXCL, roots)
     except OSError as error:
-        raise InputError(f"{shown(str(node))}: {_why(error)}") from error
+        node = shown(str(_node(device, roots)))
+        if error.errno != errno.EBUSY:
+            raise InputError(f"{node}: {_why(error)}") from error
+        users = in_use(device, roots) or ["a program has it open for itself alone"]
+        raise InputError(_used(node, users)) from error
+    with _closing(handle):
+        check(device, allowed=allowed, overwrite=overwrite, roots=roots)
+        yield
+
+
+@contextlib.contextmanager
+def kept(device: str, roots: Roots = HERE) -> Iterator[None]:
+    """The device stays open, and udev does not look at it after each run (systemd's "Locking Block
+    Device Access"). InputError if it cannot be opened."""
+    try:
+        handle = _opened(device, 0, roots)
+    except OSError as error:
+        raise InputError(f"{shown(str(_node(device, roots)))}: {_why(error)}") from error
+    with _closing(handle):
+        yield
+
+
+@contextlib.contextmanager
+def _closing(handle: int) -> Iterator[None]:
     try:
         with contextlib.suppress(BlockingIOError):
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -119,25 +156,54 @@ def kept(device: str, *, alone: bool, roots: Roots = HERE) -> Iterator[None]:
         os.close(handle)
 
 
+def _opened(device: str, how: int, roots: Roots) -> int:
+    """Of the device itself: a node may have another's numbers. OSError."""
+    handle = os.open(_node(device, roots), os.O_RDONLY | os.O_CLOEXEC | how)
+    number = os.fstat(handle).st_rdev
+    told = reading.value(roots.sys / "class/block" / device / "dev")
+    if told != f"{os.major(number)}:{os.minor(number)}":
+        os.close(handle)
+        raise OSError(errno.ENODEV, f"the node does not lead to {shown(device)}, which is {told}")
+    return handle
+
+
+def _node(device: str, roots: Roots) -> Path:
+    return roots.dev / device.replace("!", "/")
+
+
+def _own(name: str, device: str) -> str:
+    return "it" if name == device else f"its partition {shown(name)}"
+
+
+def _used(node: str, users: list[str]) -> str:
+    return (
+        f"{node}: {'; '.join(users)}. The job writes, and nothing was written; what is in use is "
+        "never written to"
+    )
+
+
+def _lies_on(file: str, device: str, roots: Roots) -> bool:
+    """Whether the file of a loop device is this device, by whatever node."""
+    if not file:
+        return False
+    node = _node(device, roots)
+    number = reading.value(roots.sys / "class/block" / device / "dev")
+    with contextlib.suppress(OSError):
+        found = Path(file).stat()
+        if stat.S_ISBLK(found.st_mode):
+            return number == f"{os.major(found.st_rdev)}:{os.minor(found.st_rdev)}"
+    return file == str(node)
+
+
 def _why(error: OSError) -> str:
-    if error.errno == errno.EBUSY:
-        return "in use: mounted, or opened by a program for itself alone"
     if error.errno in (errno.EACCES, errno.EPERM):
         return f"no permission to open it{or_as_root()}"
     return error.strerror or str(error)
 
 
-def _is_claimed(device: str, roots: Roots) -> bool:
-    try:
-        os.close(os.open(roots.dev / device, os.O_RDONLY | os.O_EXCL | os.O_CLOEXEC))
-    except OSError as error:
-        return error.errno == errno.EBUSY
-    return False
-
-
 def _signatures(device: str, roots: Roots) -> list[str]:
     """What ``wipefs`` and ``blkid`` know of what lies on it."""
-    node = str(roots.dev / device.replace("!", "/"))
+    node = str(_node(device, roots))
     found = []
     for program, arguments in (
         ("wipefs", ["--no-act", "--json", "--", node]),
@@ -150,7 +216,7 @@ def _signatures(device: str, roots: Roots) -> list[str]:
             done = subprocess.run(
                 [path, *arguments],
                 capture_output=True,
-                text=True,
+                encoding="utf-8",
                 errors="replace",
                 timeout=_TIMEOUT_S,
                 check=False,

@@ -1,8 +1,8 @@
 """Test files in a directory of the user's: written out once, removed whatever happens.
 
-They lie in a directory of their own, ``.blklab-...``, whose path the journal knows before it is
-made: what was left by ``kill -9`` or a reboot is found by the next start, and nothing else is
-ever removed.
+They lie in a directory of their own, ``.blklab-...``, which the journal knows before it is made, by
+its path and its file system: what was left by ``kill -9`` or a reboot is found by the next start,
+also where it is mounted elsewhere by then, and nothing else is ever removed.
 """
 
 from __future__ import annotations
@@ -10,17 +10,18 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
-import shutil
-import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from blklab import trust
 from blklab.devices.text import shown
 from blklab.errors import InputError, RunError
+from blklab.live import owned, whereabouts
 from blklab.live.journal import Journal
 from blklab.live.signals import Signals
+from blklab.live.whereabouts import Inside
 from blklab.units import size_text
 
 KIND = "files"
@@ -28,7 +29,6 @@ KIND = "files"
 PREFIX = ".blklab-"
 WORK = "work"
 """What a program that is not fio has for itself in there, and may fill as it likes."""
-_MODES = (0o700, 0o711)
 
 KEEP_FREE = 0.10
 """Of a file system, at least: it slows down when it is nearly full, and others write too."""
@@ -39,7 +39,14 @@ _BLOCK_BYTES = 1 << 20
 class LaidFiles:
     """Their directory, which nobody else may read; files are called ``0``, ``1`` and so on."""
 
-    directory: Path
+    place: owned.Place
+    handle: int
+
+    @property
+    def directory(self) -> Path:
+        """A way to it that leads there whatever becomes of its name, for this process and those
+        that begin in it."""
+        return Path(f"/proc/{os.getpid()}/fd/{self.handle}")
 
     def lay_out(self, sizes: Sequence[int], step: Callable[[int], None]) -> None:
         """See to it that file number i has `sizes[i]` bytes, all of them written; larger ones
@@ -49,9 +56,8 @@ class LaidFiles:
         RunError with one line if the file system has no room after all.
         """
         for number, size in enumerate(sizes):
-            path = self.path(number)
             try:
-                with path.open("ab") as file:
+                with os.fdopen(self._opened(number), "ab") as file:
                     while (left := size - file.tell()) > 0:
                         file.write(os.urandom(min(left, _BLOCK_BYTES)))
                         step(min(left, _BLOCK_BYTES))
@@ -59,21 +65,34 @@ class LaidFiles:
                     os.fsync(file.fileno())
             except OSError as error:
                 raise RunError(
-                    f"{shown(str(self.directory.parent))}: a test file of {size_text(size)} could "
+                    f"{shown(str(self.place.path.parent))}: a test file of {size_text(size)} could "
                     f"not be written: {error.strerror}"
                 ) from error
+
+    def _opened(self, number: int) -> int:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+        return os.open(str(number), flags, 0o600, dir_fd=self.handle)
 
     @contextlib.contextmanager
     def work(self, *, others: bool) -> Iterator[Path]:
         """A new directory of a program's own; all that is in it goes when the ``with`` ends. If
-        `others`, other users may pass through to what is theirs in it."""
-        self.directory.chmod(_MODES[others])
-        place = self.directory / WORK
-        place.mkdir(mode=_MODES[others])
+        `others`, other users may pass through to what is theirs in it.
+
+        InputError where another user could put something else in its place: programs go by paths.
+        """
+        place = self.place.path / WORK
+        if why := trust.who_may_swap(place):
+            raise InputError(
+                f"{shown(str(place.parent.parent))}: {shown(why)}, and so lead a program astray; "
+                "expected a directory of your own"
+            )
+        mode = owned.OPEN_MODE if others else owned.MODE
+        os.fchmod(self.handle, mode)
+        os.mkdir(WORK, mode, dir_fd=self.handle)
         try:
             yield place
         finally:
-            shutil.rmtree(place)
+            owned.empty(self.handle, WORK.__eq__)
 
     def path(self, number: int) -> Path:
         """Of one file."""
@@ -104,61 +123,120 @@ def laid_in(
     """A new directory for test files in `directory`; it goes when the ``with`` ends."""
     name = secrets.token_hex(6)
     key = f"{KIND}-{name}"
-    place = directory.absolute() / f"{PREFIX}{name}"
-    with (
-        journal.locked(key, shown(str(place)), once=True),
-        signals.undoing(lambda: told.extend(_remove(place, journal, key))),
-    ):
-        journal.write(key, KIND, {"directory": str(place)})
+    with contextlib.ExitStack() as stack:
         try:
-            place.mkdir(mode=0o700)
+            place = stack.enter_context(owned.at(directory, f"{PREFIX}{name}"))
         except OSError as error:
             raise InputError(f"{shown(str(directory))}: {error.strerror}") from error
-        yield LaidFiles(place)
+        path = place.path
+        inside = whereabouts.inside(path.parent)
+        record: dict[str, Any] = {
+            "directory": str(path),
+            "inode": None,
+            "inside": inside and replace(inside, path=f"{inside.path}/{path.name}").to_json(),
+        }
+        stack.enter_context(journal.locked(key, shown(str(path)), once=True))
+        made: list[int] = []
+        stack.callback(lambda: list(map(os.close, made)))
+        stack.enter_context(
+            signals.undoing(lambda: told.extend(_give_back(place, path, made, journal, key)))
+        )
+        journal.write(key, KIND, record)
+        try:
+            made.append(place.make())
+        except OSError as error:
+            raise InputError(f"{shown(str(directory))}: {error.strerror}") from error
+        journal.write(key, KIND, record | {"inode": os.fstat(made[0]).st_ino})
+        yield LaidFiles(place, made[0])
 
 
 def recover(journal: Journal, key: str) -> list[str]:
     """Remove the test files of record `key`; what was done or not, a line each. With the lock
-    held."""
+    held. The record stays as long as its file system is not mounted."""
     record = journal.read(key)
     if record is None:
         return []
-    place = _checked(record, journal, key)
-    there = place.exists()
-    problems = _remove(place, journal, key)
-    return problems or ([f"{shown(str(place))}: removed"] if there else [])
-
-
-def _remove(place: Path, journal: Journal, key: str) -> list[str]:
-    """All that `LaidFiles` makes, and nothing that was put in the directory's place."""
-    try:
-        handle = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-    except FileNotFoundError:
-        journal.remove(key)
-        return []
-    except OSError as error:
-        return [f"{shown(str(place))}: not removed: {error.strerror}"]
-    try:
-        found = os.fstat(handle)
-        if found.st_uid != os.geteuid() or stat.S_IMODE(found.st_mode) not in _MODES:
-            return [f"{shown(str(place))}: not removed: it is not the directory that was made"]
-        for name in filter(str.isdecimal, os.listdir(handle)):  # noqa: PTH208 (of a handle)
-            os.unlink(name, dir_fd=handle)
-        with contextlib.suppress(FileNotFoundError):
-            # It follows no symbolic link.
-            shutil.rmtree(WORK, dir_fd=handle)
-        place.rmdir()
-    except OSError as error:
-        return [f"{shown(str(place))}: not removed: {error.strerror}"]
-    finally:
-        os.close(handle)
+    path, inode, inside = _checked(record, journal, key)
+    elsewhere = whereabouts.found(inside) if inside is not None else []
+    for place in dict.fromkeys((path, *elsewhere)):
+        try:
+            with owned.at(place.parent, place.name) as found:
+                lines = _remove(found, place, inode)
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError as error:
+            return [f"{shown(str(place))}: not removed: {error.strerror}"]
+        if not lines:
+            journal.remove(key)
+        return lines or [f"{shown(str(place))}: removed"]
+    if inside is not None and not elsewhere:
+        return [
+            f"{shown(str(path))}: not removed: its file system, {shown(inside.text)}, is not "
+            f"mounted; once it is: blklab restore; if it never will be: blklab restore --forget "
+            f"{shown(str(path))}"
+        ]
     journal.remove(key)
     return []
 
 
-def _checked(record: Mapping[str, Any], journal: Journal, key: str) -> Path:
-    text = record.get("directory")
-    name = key.removeprefix(f"{KIND}-")
-    if isinstance(text, str) and Path(text).is_absolute() and Path(text).name == f"{PREFIX}{name}":
-        return Path(text)
+def _give_back(
+    place: owned.Place, path: Path, made: Sequence[int], journal: Journal, key: str
+) -> list[str]:
+    """At the end of the run that has made the directory, if it has."""
+    try:
+        lines = _emptied(place, path, made[0]) if made else _remove(place, path, None)
+    except FileNotFoundError:
+        lines = []
+    if not lines:
+        journal.remove(key)
+    return lines
+
+
+def _remove(place: owned.Place, path: Path, inode: int | None) -> list[str]:
+    """What was made there. FileNotFoundError if there is nothing of its name."""
+    try:
+        handle = place.find(inode)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        return [f"{shown(str(path))}: not removed: {error.strerror}"]
+    try:
+        # Before its inode is on record, nothing has been written to it.
+        return _emptied(place, path, handle, only_empty=inode is None)
+    finally:
+        os.close(handle)
+
+
+def _emptied(place: owned.Place, path: Path, handle: int, *, only_empty: bool = False) -> list[str]:
+    """Remove all that `LaidFiles` makes, and the directory."""
+    try:
+        if not only_empty:
+            for name in filter(str.isdecimal, os.listdir(handle)):
+                os.unlink(name, dir_fd=handle)
+            owned.empty(handle, WORK.__eq__)
+        place.remove(handle)
+    except OSError as error:
+        return [f"{shown(str(path))}: not removed: {error.strerror}"]
+    return []
+
+
+def _checked(
+    record: Mapping[str, Any], journal: Journal, key: str
+) -> tuple[Path, int | None, Inside | None]:
+    text, inode = record.get("directory"), record.get("inode")
+    wanted = f"{PREFIX}{key.removeprefix(f'{KIND}-')}"
+    try:
+        inside = record.get("inside")
+        found = None if inside is None else Inside.from_json(inside)
+        if (
+            isinstance(text, str)
+            and "\0" not in text
+            and Path(text).is_absolute()
+            and Path(text).name == wanted
+            and (found is None or Path(found.path).name == wanted)
+            and (inode is None or type(inode) is int)
+        ):
+            return Path(text), inode, found
+    except ValueError:
+        pass
     raise RunError(f"{journal.directory / key}.json: not a record of test files")

@@ -15,14 +15,15 @@ import contextlib
 import fcntl
 import json
 import os
+import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
+from blklab import homes, trust
 from blklab.devices.text import shown
 from blklab.errors import InputError, RunError
-from blklab.files import sync_directory
 
 VARIABLE = "BLKLAB_JOURNAL"
 """Environment variable that names the directory."""
@@ -37,13 +38,12 @@ class BusyError(RunError):
 
 
 def default_directory() -> Path:
-    """`VARIABLE`, else `OF_ROOT` for root, else the user's own."""
+    """`VARIABLE`, else `OF_ROOT` for root, else the user's own. InputError if that has no home."""
     if own := os.environ.get(VARIABLE):
         return Path(own)
     if os.geteuid() == 0:
         return OF_ROOT
-    state = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
-    return Path(state).expanduser() / "blklab/journal"
+    return homes.state() / "blklab/journal"
 
 
 def boot_id() -> str:
@@ -71,54 +71,62 @@ class Journal:
         that is used `once`, nothing is kept when its record has gone."""
         try:
             self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-            # Kept for the next: two could hold the lock of a file that is removed and made anew.
-            handle = os.open(self._lock(key), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
         except OSError as error:
             raise _unusable(self.directory, error) from error
-        try:
+        with self._inside() as inside:
             try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                pid = os.pread(handle, 20, 0).decode(errors="replace").strip()
-                raise BusyError(
-                    f"{what}: in use by another blklab{f', process {shown(pid)}' if pid else ''}"
-                ) from None
-            try:
-                os.ftruncate(handle, 0)
-                os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
-                self._partial(key).unlink(missing_ok=True)
+                # Kept for the next: two could hold the lock of a file that is removed and made
+                # anew.
+                flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+                handle = os.open(_lock(key), flags, 0o600, dir_fd=inside)
             except OSError as error:
                 raise _unusable(self.directory, error) from error
             try:
-                yield
+                try:
+                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    by = os.pread(handle, 20, 0).decode(errors="replace").strip()
+                    raise BusyError(
+                        f"{what}: in use by another blklab{f', process {shown(by)}' if by else ''}"
+                    ) from None
+                try:
+                    os.ftruncate(handle, 0)
+                    os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
+                    _unlink(_partial(key), inside)
+                except OSError as error:
+                    raise _unusable(self.directory, error) from error
+                try:
+                    yield
+                finally:
+                    if once and not _is_there(_record(key), inside):
+                        _unlink(_lock(key), inside)
             finally:
-                if once and not self._record(key).exists():
-                    self._lock(key).unlink(missing_ok=True)
-        finally:
-            os.close(handle)
+                os.close(handle)
 
     def write(self, key: str, kind: str, record: Mapping[str, Any]) -> None:
         """Put the record down; it is on the disk when this returns. Only with the lock held."""
         whole = {"kind": kind, "boot_id": boot_id(), "pid": os.getpid(), **record}
-        partial = self._partial(key)
-        try:
-            handle = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                json.dump(whole, file, indent=1)
-                file.flush()
-                os.fsync(file.fileno())
-            partial.replace(self._record(key))
-            sync_directory(self.directory)
-        except OSError as error:
-            with contextlib.suppress(OSError):
-                partial.unlink(missing_ok=True)
-            raise _unusable(self.directory, error) from error
+        partial = _partial(key)
+        with self._inside() as inside:
+            try:
+                flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+                handle = os.open(partial, flags, 0o600, dir_fd=inside)
+                with os.fdopen(handle, "w", encoding="utf-8") as file:
+                    json.dump(whole, file, indent=1)
+                    file.flush()
+                    os.fsync(file.fileno())
+                os.replace(partial, _record(key), src_dir_fd=inside, dst_dir_fd=inside)
+                os.fsync(inside)
+            except OSError as error:
+                with contextlib.suppress(OSError):
+                    _unlink(partial, inside)
+                raise _unusable(self.directory, error) from error
 
     def read(self, key: str) -> dict[str, Any] | None:
-        """The record, None if there is none. RunError if it cannot be read as one."""
-        path = self._record(key)
+        """The record, None if there is none. RunError if it cannot be read as one, or another user
+        could have written it."""
         try:
-            with path.open(encoding="utf-8") as file:
+            with self._inside() as inside, _opened(_record(key), inside) as file:
                 found = json.loads(file.read(_BYTES_MAX))
             if not (isinstance(found, dict) and isinstance(found.get("boot_id"), str)):
                 raise ValueError("no boot_id")
@@ -126,34 +134,81 @@ class Journal:
             return None
         except (OSError, ValueError, RecursionError) as error:
             raise RunError(
-                f"{path}: not a record of blklab's ({shown(str(error))}); set the disk by hand "
-                "and remove it"
+                f"{self.directory / _record(key)}: not a record of blklab's ({shown(str(error))}); "
+                "set the disk by hand and remove it"
             ) from error
         return found
 
     def remove(self, key: str) -> None:
         """What it says has been undone. Only with the lock held."""
-        with contextlib.suppress(FileNotFoundError):
-            self._record(key).unlink()
-            sync_directory(self.directory)
+        with contextlib.suppress(FileNotFoundError), self._inside() as inside:
+            os.unlink(_record(key), dir_fd=inside)
+            os.fsync(inside)
 
     def _names(self, ending: str) -> list[str]:
         try:
-            names = [path.name for path in self.directory.iterdir()]
+            with self._inside() as inside:
+                names = os.listdir(inside)  # noqa: PTH208 (of a handle)
         except FileNotFoundError:
             return []
-        except OSError as error:
-            raise _unusable(self.directory, error) from error
         return sorted(name.removesuffix(ending) for name in names if name.endswith(ending))
 
-    def _partial(self, key: str) -> Path:
-        return self.directory / f"{key}.new"
+    @contextlib.contextmanager
+    def _inside(self) -> Iterator[int]:
+        """A handle of the directory. FileNotFoundError if there is none; InputError if it cannot
+        be used, or if another user could write in it, who would have us change what he likes."""
+        try:
+            handle = os.open(self.directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            raise _unusable(self.directory, error) from error
+        try:
+            if why := trust.why_not(os.fstat(handle)):
+                raise InputError(
+                    f"{self.directory}: not to be trusted as the journal of what is to be undone: "
+                    f"{why}; name another by {VARIABLE}"
+                )
+            yield handle
+        finally:
+            os.close(handle)
 
-    def _record(self, key: str) -> Path:
-        return self.directory / f"{key}.json"
 
-    def _lock(self, key: str) -> Path:
-        return self.directory / f"{key}.lock"
+@contextlib.contextmanager
+def _opened(name: str, inside: int) -> Iterator[IO[str]]:
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    with os.fdopen(os.open(name, flags, dir_fd=inside), encoding="utf-8") as file:
+        found = os.fstat(file.fileno())
+        if not stat.S_ISREG(found.st_mode):
+            raise ValueError("it is no file")
+        if why := trust.why_not(found):
+            raise ValueError(why)
+        yield file
+
+
+def _is_there(name: str, inside: int) -> bool:
+    try:
+        os.stat(name, dir_fd=inside, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _unlink(name: str, inside: int) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(name, dir_fd=inside)
+
+
+def _partial(key: str) -> str:
+    return f"{key}.new"
+
+
+def _record(key: str) -> str:
+    return f"{key}.json"
+
+
+def _lock(key: str) -> str:
+    return f"{key}.lock"
 
 
 def _unusable(directory: Path, error: OSError) -> InputError:

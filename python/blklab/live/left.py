@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
+from blklab import scratch
 from blklab.errors import InputError, RunError, nearest
-from blklab.live import borrowed, files, tracefs
+from blklab.live import borrowed, cgroups, files, tracefs
 from blklab.live.journal import BusyError, Journal
 
 _KINDS: Mapping[str, Callable[[Journal, str], list[str]]] = {
     borrowed.KIND: borrowed.recover,
+    cgroups.KIND: cgroups.recover,
     files.KIND: files.recover,
     tracefs.KIND: tracefs.recover,
+    scratch.KIND: scratch.recover,
 }
-_ONCE = (files.KIND, tracefs.KIND)
+_ONCE = (cgroups.KIND, files.KIND, tracefs.KIND, scratch.KIND)
 
 
 @dataclass
@@ -45,12 +49,15 @@ def restore(journal: Journal) -> Found:
     return found
 
 
-def forget(journal: Journal, disk: str) -> str:
-    """Drop the record of `disk`; a line that says so. InputError if there is none."""
-    key, keys = f"{borrowed.KIND}-{disk}", journal.keys()
+def forget(journal: Journal, what: str) -> str:
+    """Drop the record of a disk, or of a directory with test files; a line that says so.
+    InputError if there is none."""
+    key, keys = f"{borrowed.KIND}-{what}", journal.keys()
+    if Path(what).name.startswith(files.PREFIX):
+        key = f"{files.KIND}-{Path(what).name.removeprefix(files.PREFIX)}"
     if key not in keys:
         known = [other.removeprefix(f"{borrowed.KIND}-") for other in keys]
-        raise InputError(f"--forget: nothing is written down of '{disk}'{nearest(disk, known)}")
-    with journal.locked(key, disk):
+        raise InputError(f"--forget: nothing is written down of '{what}'{nearest(what, known)}")
+    with journal.locked(key, what, once=not key.startswith(f"{borrowed.KIND}-")):
         journal.remove(key)
-    return f"{disk}: forgotten; it stays as it is"
+    return f"{what}: forgotten; it stays as it is"

@@ -14,11 +14,13 @@ from blklab import _core
 from blklab.as_root import or_as_root
 from blklab.devices.text import shown
 from blklab.errors import InputError, RunError
+from blklab.live import wall
+from blklab.live.cgroups import Group, Made
 from blklab.live.files import LaidFiles, room_bytes
 from blklab.live.program import Program, confined
 from blklab.live.target import Target
 from blklab.result import Result
-from blklab.rigs import Experiment
+from blklab.rigs import Experiment, environment_variables
 from blklab.units import size_text
 
 DEVICE_FILE_BYTES = 4 << 30
@@ -66,8 +68,8 @@ class Load:
         try:
             job = _core.FioJob(
                 entry.text,
-                str(entry.path),
-                dict(os.environ),
+                entry.place,
+                environment_variables(),
                 experiment.ignore_unsupported,
                 room,
                 experiment.seed,
@@ -92,6 +94,11 @@ class Load:
         return bool(self.told["direct"])
 
     @property
+    def cgroups(self) -> list[Group]:
+        """Those that its jobs name, each behind the one around it."""
+        return [Group(one["path"], one["weight"]) for one in self.told["cgroups"]]
+
+    @property
     def ends_s(self) -> float | None:
         """How long it runs, if it has a runtime."""
         ends_ns = self.told["ends_by_ns"]
@@ -114,11 +121,12 @@ class Load:
         begin: Callable[[Files], None],
         *,
         warm: bool,
+        cgroups: Made | None = None,
     ) -> tuple[Result, float]:
         """fio's result, and the CPU time that it took in s. What fio reads and writes lies in
         `directory`; `begin` is told its files right before it runs. RunError with fio's own words
         if it fails."""
-        (directory / _JOB).write_text(self._text(laid, warm=warm))
+        (directory / _JOB).write_text(self._text(laid, cgroups, warm=warm), encoding="utf-8")
         command = [
             "fio",
             "--eta=never",
@@ -128,7 +136,9 @@ class Load:
         ]
         begin(self.places(laid))
         # Relative to there, the names of files are numbers.
-        ended = program.run(command, directory if laid is None else laid.directory)
+        where = self.target.path if laid is None else laid.directory
+        around = wall.around_fio(where, [directory, *(cgroups.writable() if cgroups else ())])
+        ended = program.run(command, directory if laid is None else where, wall=around)
         text = _read(directory / _OUTPUT)
         if ended.code != 0:
             raise RunError(f"{_FIO}{_reason(ended.stderr + text)}")
@@ -139,14 +149,14 @@ class Load:
         result = replace(Result.from_run(run), raw={_OUTPUT: text.encode()})
         return _with_duration(result), ended.cpu_s
 
-    def _text(self, laid: LaidFiles | None, *, warm: bool) -> str:
+    def _text(self, laid: LaidFiles | None, cgroups: Made | None, *, warm: bool) -> str:
         places: Sequence[tuple[str, int | None]]
         if laid is not None:
             places = [(str(number), None) for number in range(len(self.sizes))]
         else:
             places = [(str(path), start) for path, start, _ in self.places(None)]
         try:
-            text = self.job.write(places)
+            text = self.job.write(places, None if cgroups is None else cgroups.name)
         except ValueError as error:
             raise InputError(str(error)) from error
         # What the job says itself comes later, and counts.
@@ -170,14 +180,16 @@ def _with_duration(result: Result) -> Result:
 
 def _reason(text: str) -> str:
     """The line in which fio says what went wrong, else the first one."""
-    lines = [line.strip() for line in text.splitlines() if line.strip() and "{" not in line]
+    # Its report follows, in JSON.
+    stripped = (line.strip() for line in text.splitlines())
+    lines = [line for line in stripped if line and line[0] not in '{}[]"']
     said = [line.removeprefix(_FIO) for line in lines if line.startswith(_FIO)]
     return shown((said or lines or ["failed without a word"])[0])
 
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text(errors="replace")
+        return path.read_text(encoding="utf-8", errors="replace")
     except OSError:
         return ""
 

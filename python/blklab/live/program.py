@@ -49,8 +49,9 @@ def check_there() -> None:
 @functools.cache
 def confined() -> tuple[str, ...]:
     """The words in front of a command that confine it to a PID namespace; empty where a user may
-    have none. Then only the program itself is sure to end with us."""
-    kill = ("--fork", "--pid", "--kill-child=KILL", "--")
+    have none. Then only the program itself is sure to end with us. Shared memory goes with the
+    namespace too, which fio would leave behind if it is killed."""
+    kill = ("--fork", "--pid", "--ipc", "--kill-child=KILL", "--")
     for words in (("unshare", *kill), ("unshare", "--user", "--map-current-user", *kill)):
         with contextlib.suppress(OSError):
             tried = subprocess.run([*words, "true"], capture_output=True, check=False)
@@ -68,9 +69,14 @@ class Program:
         self._killed = False
 
     def run(
-        self, command: Sequence[str], directory: Path, begin: Callable[[], None] | None = None
+        self,
+        command: Sequence[str],
+        directory: Path,
+        begin: Callable[[], None] | None = None,
+        wall: Sequence[str] = (),
     ) -> Ended:
-        """Run it in `directory` to its end. KeyboardInterrupt if it was killed by `kill`.
+        """Run it in `directory` to its end, behind the words of a `wall` if it has one.
+        KeyboardInterrupt if it was killed by `kill`.
 
         With `begin` it is one that writes a line when it is ready, and waits for one: `begin` is
         called in between.
@@ -82,12 +88,12 @@ class Program:
             if self._killed:
                 raise KeyboardInterrupt
             self._process = subprocess.Popen(
-                [*deadly, *confined(), *command],
+                [*deadly, *confined(), *wall, *command],
                 cwd=directory,
                 stdin=pipe,
                 stdout=pipe,
                 stderr=subprocess.PIPE,
-                text=True,
+                encoding="utf-8",
                 errors="replace",
                 # Ctrl-C on the terminal is for us alone.
                 start_new_session=True,

@@ -15,6 +15,7 @@ import numpy as np
 from blklab import programs
 from blklab.devices.text import shown
 from blklab.errors import InputError, RunError
+from blklab.live.cgroups import Group, Made
 from blklab.live.files import LaidFiles
 from blklab.live.load import Files
 from blklab.live.program import Program
@@ -37,6 +38,7 @@ class ProgramLoad:
     sizes: ClassVar[list[int]] = []
     """It lays out what it needs itself, anew for each run."""
     is_direct: ClassVar[bool] = False
+    cgroups: ClassVar[list[Group]] = []
 
     @classmethod
     def of(cls, experiment: Experiment, target: Target, room: int) -> ProgramLoad:
@@ -81,6 +83,7 @@ class ProgramLoad:
         begin: Callable[[Files], None],
         *,
         warm: bool,
+        cgroups: Made | None = None,
     ) -> tuple[Result, float]:
         """Its result, and the CPU time that it took in s. `begin` is told its files when all is
         laid out. RunError with its own words if it fails."""

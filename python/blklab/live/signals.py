@@ -1,4 +1,10 @@
-"""Ctrl-C, SIGTERM and SIGHUP end the work in order, and not in the middle of undoing it."""
+"""Whatever signal would end the process: work ends in order, and not in the middle of undoing it.
+
+Not caught are SIGKILL, which cannot be, and the signals of a fault in the program's own memory
+(SIGSEGV, SIGBUS, SIGFPE, SIGILL), behind which Python cannot go on: what those leave is undone by
+the next start. Ctrl-Z has no effect meanwhile: a process that is stopped would keep what it has
+changed for as long as it is stopped, while the programs that it measures go on.
+"""
 
 from __future__ import annotations
 
@@ -8,21 +14,40 @@ import threading
 from collections.abc import Callable, Iterator
 from types import FrameType
 
-_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_ASKED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""What users and the system end a process with."""
+_FAULTS = {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL}
+_STOPPING = {signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU}
+_IGNORED_BY_DEFAULT = {signal.SIGCHLD, signal.SIGCONT, signal.SIGURG, signal.SIGWINCH}
+ENDING = frozenset(
+    signal.valid_signals() - _FAULTS - _STOPPING - _IGNORED_BY_DEFAULT - {signal.SIGKILL}
+)
+"""All that end a process by default and can be caught."""
 
 
 class Signals:
-    """Raises KeyboardInterrupt for Ctrl-C and SystemExit (128 + number) for the others."""
+    """Raises KeyboardInterrupt for Ctrl-C and SystemExit (128 + number) for the others: once, as
+    what ends already is not to be ended again on its way."""
 
     def __init__(self) -> None:
         self._deferring = False
         self._pending: int | None = None
+        self.ended = False
+        """Whether one has been raised."""
 
     def _arrived(self, number: int, _frame: FrameType | None) -> None:
         if self._deferring:
             self._pending = number
         else:
-            _end(number)
+            self._end(number)
+
+    def _end(self, number: int) -> None:
+        if self.ended:
+            return
+        self.ended = True
+        if number == signal.SIGINT:
+            raise KeyboardInterrupt
+        raise SystemExit(128 + number)
 
     def hold(self) -> None:
         """From now on a signal takes effect only behind `release`."""
@@ -33,7 +58,7 @@ class Signals:
         self._deferring = False
         if self._pending is not None:
             number, self._pending = self._pending, None
-            _end(number)
+            self._end(number)
 
     @contextlib.contextmanager
     def undoing(self, undo: Callable[[], None]) -> Iterator[None]:
@@ -41,7 +66,7 @@ class Signals:
         try:
             yield
         finally:
-            # A signal may come in the middle of one call. Then it does not come in the other.
+            # A signal may come in the middle of one call. Then none comes in the other.
             try:
                 self.hold()
             finally:
@@ -55,24 +80,29 @@ class Signals:
     @contextlib.contextmanager
     def guarding() -> Iterator[Signals]:
         """Signals come here while inside. In another thread than the main one they do not: Python
-        gives them to the main thread only."""
+        gives them to the main thread only.
+
+        What is ignored, as SIGHUP under nohup, stays so; and of the rare ones what is handled.
+        """
         signals = Signals()
         if threading.current_thread() is not threading.main_thread():
             yield signals
             return
         before = {}
-        for number in _ENDING:
-            # What is ignored, as SIGHUP under nohup, stays so.
-            if signal.getsignal(number) is not signal.SIG_IGN:
-                before[number] = signal.signal(number, signals._arrived)
         try:
+            for number in (*ENDING, signal.SIGTSTP):
+                handler = signal.getsignal(number)
+                if handler is signal.SIG_DFL or (
+                    number in _ASKED and handler not in (signal.SIG_IGN, None)
+                ):
+                    before[number] = handler
+                    ours = _go_on if number == signal.SIGTSTP else signals._arrived
+                    signal.signal(number, ours)
             yield signals
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
 
 
-def _end(number: int) -> None:
-    if number == signal.SIGINT:
-        raise KeyboardInterrupt
-    raise SystemExit(128 + number)
+def _go_on(_number: int, _frame: FrameType | None) -> None:
+    """Not `SIG_IGN`, which the programs that are started would inherit."""

@@ -128,7 +128,9 @@ def _sensors(disk: str, roots: Roots) -> list[Path]:
 def governors(roots: Roots = HERE) -> list[str]:
     """Who decides the CPUs' frequency: ``performance``, ``schedutil``; empty if nobody does."""
     files = (roots.sys / "devices/system/cpu").glob("cpu[0-9]*/cpufreq/scaling_governor")
-    return sorted({shown(file.read_text().strip()) for file in files})
+    return sorted(
+        {shown(file.read_text(encoding="utf-8", errors="replace").strip()) for file in files}
+    )
 
 
 def _cpu_s(roots: Roots) -> tuple[float, float]:

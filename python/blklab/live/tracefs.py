@@ -142,8 +142,7 @@ def _checked(record: Mapping[str, Any], journal: Journal, key: str) -> Path:
     if isinstance(text, str):
         path = Path(text)
         if (
-            path.is_absolute()
-            and path.parent.name == "instances"
+            path.parent in [HERE.sys / place / "instances" for place in _PLACES]
             and _NAME.fullmatch(path.name)
             and key == f"{KIND}-{path.name.removeprefix(_PREFIX)}"
         ):

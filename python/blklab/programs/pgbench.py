@@ -70,7 +70,9 @@ def _measure(server: _Server, values: Values, seed: int) -> Outcome:
     took_ns: list[int] = []
     for log in sorted(server.data.glob("pgbench_log.*")):
         # client_id transaction_no time script_no ...: times in us; else what has failed.
-        columns = (line.split() for line in log.read_text().splitlines())
+        columns = (
+            line.split() for line in log.read_text(encoding="utf-8", errors="replace").splitlines()
+        )
         took_ns += [int(row[2]) * _US for row in columns if row[2].isdecimal()]
     return Outcome(float(found[1]), tuple(took_ns), {"pgbench.txt": text})
 

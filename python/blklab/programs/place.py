@@ -40,7 +40,7 @@ class Place:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             cwd=directory,
-            text=True,
+            encoding="utf-8",
             errors="replace",
             check=False,
         )

@@ -72,7 +72,9 @@ class Site:
         process = self.place.start(command, log, self.user, self.data)
 
         def failed(how: str) -> RunError:
-            why = last_line(log.read_text(errors="replace"), process.returncode or 0)
+            why = last_line(
+                log.read_text(encoding="utf-8", errors="replace"), process.returncode or 0
+            )
             return RunError(f"{Path(command[0]).name}: {how}{why}")
 
         try:

@@ -60,7 +60,9 @@ def _measure(
             for path in forgotten:
                 _forget(path)
             start_ns = time.perf_counter_ns()
-            done = subprocess.run(command, check=False, capture_output=True, text=True)
+            done = subprocess.run(
+                command, check=False, capture_output=True, encoding="utf-8", errors="replace"
+            )
             took_ns.append(time.perf_counter_ns() - start_ns)
             if done.returncode != 0:
                 raise RunError(f"the command: {last_line(done.stderr, done.returncode)}")

@@ -16,9 +16,9 @@ import contextlib
 import re
 import shutil
 from collections.abc import Callable
-from pathlib import Path
 
-from blklab.errors import RunError
+from blklab import homes
+from blklab.errors import InputError, RunError
 from blklab.programs import mariadb
 from blklab.programs.place import Place, last_line, told
 from blklab.programs.program import Outcome, Parameter, Program, Values
@@ -36,7 +36,11 @@ _GROWTH_BYTES_PER_S = 2 << 20
 
 def find(name: str) -> str | None:
     """`go install` puts it where only some users' PATH goes."""
-    return mariadb.find(name) or shutil.which(name, path=str(Path("~/go/bin").expanduser()))
+    if found := mariadb.find(name):
+        return found
+    with contextlib.suppress(InputError):
+        return shutil.which(name, path=str(homes.expanded("~/go/bin")))
+    return None
 
 
 def begin(values: Values, place: Place) -> Callable[[], Outcome]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from blklab.compare.analyse import OBJECTIVE_TEXT, OBJECTIVES, OPERATION_TEXT, Analysis
 from blklab.compare.store import Results
-from blklab.compare.words import sentence, short
+from blklab.compare.words import few_text, percentiles_text, sentence, short, spread_text
 from blklab.report import payload
 from blklab.report.parts import css, environment, plotly, script, script_json
 from blklab.statistics import BOOTSTRAP_FROM, CONFIDENCE, MATTERS
@@ -43,6 +43,9 @@ def render(
             operation_text=OPERATION_TEXT,
             sentence=sentence,
             short=short,
+            spread_text=spread_text,
+            percentiles_text=percentiles_text,
+            few_text=few_text,
             slots={name: slot for slot, name in enumerate(data["schedulers"])},
             confidence=CONFIDENCE,
             matters=MATTERS,

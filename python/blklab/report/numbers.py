@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+_POWER_MAX = 300
 _UNITS = (("s", 1e9), ("ms", 1e6), ("µs", 1e3), ("ns", 1.0))
 
 
@@ -22,6 +23,7 @@ def digits(values: Any, count: int = 4) -> list[float | None]:
     array = np.asarray(values, dtype=np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
         power = count - 1 - np.floor(np.log10(np.abs(array)))
-    scale = 10.0 ** np.where(np.isfinite(power), power, 0.0)
+    # What is smaller than any picture shows is rounded to nothing.
+    scale = 10.0 ** np.where(np.isfinite(power), np.minimum(power, _POWER_MAX), 0.0)
     rounded = np.where(np.isfinite(array), np.round(array * scale) / scale, np.nan)
     return [None if value != value else value for value in rounded.tolist()]  # noqa: PLR0124

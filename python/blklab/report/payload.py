@@ -13,13 +13,15 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from blklab.compare.analyse import OPERATION_TEXT, Analysis, Cell, Row
+from blklab.compare.analyse import OPERATION_TEXT, RANKED_BY, Analysis, Cell, Row
 from blklab.compare.jobs import Service
 from blklab.compare.measurement import Measurement, Story
 from blklab.compare.store import Results
 from blklab.compare.words import sentence
 from blklab.report.numbers import digits, unit_of
 from blklab.report.sweeps import curves
+from blklab.samples import too_few
+from blklab.statistics import Verdict
 from blklab.units import duration_text, number_text
 
 Floats: TypeAlias = npt.NDArray[np.float64]
@@ -131,7 +133,7 @@ def _most_telling(analysis: Analysis) -> int:
 
     def gap(cell: Cell) -> float:
         verdict = cell.verdicts[analysis.objective]
-        behind = verdict.behind.values() if verdict and verdict.winner else ()
+        behind = verdict.behind.values() if isinstance(verdict, Verdict) and verdict.winner else ()
         return min((interval.estimate for interval in behind), default=1.0)
 
     gaps = [gap(cell) for cell in analysis.cells]
@@ -150,18 +152,20 @@ def _titles(cell: Cell) -> dict[str, str]:
         else f"{name}: from {low} ({by_rate[0].scheduler}) to {high} {cell.unit} "
         f"({by_rate[-1].scheduler})"
     )
-    if cell.operation:
+    name = OPERATION_TEXT[cell.operation]
+    if not cell.operation:
+        titles["latency"] = "No latency was measured"
+    elif few := too_few(RANKED_BY, min(row.samples for row in cell.rows), name):
+        titles["latency"] = few[0].upper() + few[1:]
+    else:
         by_p99 = sorted(cell.rows, key=lambda row: row.p99.estimate)
         quick, slow = (duration_text(row.p99.estimate) for row in (by_p99[0], by_p99[-1]))
-        name = OPERATION_TEXT[cell.operation]
         titles["latency"] = (
             f"99 % of {name} end within {quick}, whoever schedules"
             if quick == slow
             else f"99 % of {name} end within {quick} ({by_p99[0].scheduler}) "
             f"to {slow} ({by_p99[-1].scheduler})"
         )
-    else:
-        titles["latency"] = "No latency was measured"
     return titles
 
 

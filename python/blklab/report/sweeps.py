@@ -9,7 +9,7 @@ from typing import Any
 
 from blklab.compare.analyse import OPERATION_TEXT, Analysis, Cell, Row
 from blklab.report.numbers import digits, unit_of
-from blklab.statistics import Interval
+from blklab.statistics import Interval, Unranked
 from blklab.workloads.sweep import Sweep, sweeps
 
 
@@ -76,14 +76,17 @@ def _interval(interval: Interval | None, by: float) -> list[float | None]:
 
 
 def _who_wins(numbers: Sequence[int], cells: Sequence[Cell], objective: str) -> str:
-    """By the verdicts: `bfq at 4 to 16, nobody clearly at 32`."""
+    """By the verdicts: `bfq at 4 to 16, none clearly at 32`."""
     verdicts = [cell.verdicts[objective] for cell in cells]
-    winners = [verdict.winner if verdict else None for verdict in verdicts]
-    if not any(winners):
-        return "nobody clearly, at any number"
+    winners = [
+        verdict.short if isinstance(verdict, Unranked) else verdict.winner or "none clearly"
+        for verdict in verdicts
+    ]
+    if len(set(winners)) == 1 and not verdicts[0].winner:
+        return f"{winners[0]}, at any number"
     parts = []
     for winner, group in groupby(zip(winners, numbers, strict=True), key=lambda pair: pair[0]):
         at = [number for _, number in group]
         place = f"{at[0]}" if len(at) == 1 else f"{at[0]} to {at[-1]}"
-        parts.append(f"{winner or 'nobody clearly'} at {place}")
+        parts.append(f"{winner} at {place}")
     return ", ".join(parts)

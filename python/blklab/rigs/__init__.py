@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -10,10 +11,16 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from blklab import programs
 from blklab.catalogue import Entry
+from blklab.devices.text import utf8
 from blklab.errors import InputError, nearest
 
 if TYPE_CHECKING:
     from blklab.result import Result
+
+
+def environment_variables() -> dict[str, str]:
+    """What a job file's ``${NAME}`` stands for."""
+    return {utf8(name): utf8(value) for name, value in os.environ.items()}
 
 
 @dataclass(frozen=True)

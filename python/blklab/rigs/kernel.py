@@ -11,18 +11,20 @@ the kernel `mine`, whichever the rig's own is.
 
 from __future__ import annotations
 
+import contextlib
 import json
-import tempfile
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
-from pathlib import Path
 from typing import Any
 
 from blklab import binaries
 from blklab.errors import InputError, RunError, nearest
-from blklab.kernel import cache, outcome, scheduler
+from blklab.kernel import cache, outcome, scheduler, wall
 from blklab.kernel.boot import Guest, TimeTravel, boot
+from blklab.kernel.run_data import GuestRun
+from blklab.kernel.rundir import RunDirectory
+from blklab.kernel.view import HERE, View
 from blklab.result import DIRECTIONS, Result
 from blklab.rigs import Experiment, check_workload, sim
 from blklab.rigs.modelled import ModelledDisks
@@ -34,7 +36,7 @@ DRIVERS = ("fio", "native")
 _MIB_DIRECT = 256
 _MIB_BESIDE_CACHE = 112
 _TIMEOUT_S = 1800.0
-_VALUE_BYTES = 8
+_FIO_BYTES_MAX = 64 << 20
 # Write-back throttling is not part of any scheduler, and the other rigs have none.
 _QUEUE = {"wbt_lat_usec": 0}
 # Of `nr_requests`, in per cent. bfq goes by what mq-deadline has, which is set before it.
@@ -110,21 +112,31 @@ class KernelRig(ModelledDisks):
         """See :class:`blklab.rigs.Rig`. A guest's clock cannot be seen from outside."""
         return 0.0, None
 
+    @contextlib.contextmanager
+    def prepared(
+        self, experiments: Sequence[Experiment], tell: Callable[[str], None]
+    ) -> Iterator[None]:
+        """See :class:`blklab.rigs.Rig`. RunError if no guest can be started here."""
+        wall.told()
+        yield
+
     def run(self, experiment: Experiment) -> Result:
         """Boot a guest, let it run the job; see :class:`blklab.rigs.Rig`."""
         told, own = on_kernel(experiment.scheduler)
         kernel = self._kernel if own is None else cache.find(own)
         order, memory_mib = self._order(replace(experiment, scheduler=told), kernel)
-        with tempfile.TemporaryDirectory(prefix="blklab-run-") as name:
-            directory = Path(name)
-            (directory / "disk.toml").write_text(experiment.disk.file.text)
-            (directory / "guest.json").write_text(json.dumps(order))
-            self._boot(kernel, directory, memory_mib, experiment.seed)
-            found = outcome.read(directory)
-            result = Result.from_run(_Run(directory))
+        files: dict[str, bytes | None] = {
+            "disk.toml": experiment.disk.file.text.encode(),
+            "guest.json": order,
+        }
+        with self._boot(kernel, files, memory_mib, experiment.seed) as guest:
+            self._wait(guest)
+            found = outcome.read(guest.run)
+            result = Result.from_run(GuestRun(guest.run))
             if not self._late_disk:
                 _check_lateness(found["disk"]["lateness"], result)
-            return replace(result, notes=outcome.notes(found), raw=_raw(directory))
+            notes = outcome.notes(found, experiment.disk)
+            return replace(result, notes=notes, raw=_raw(guest.run))
 
     def cancel(self) -> None:
         """See :class:`blklab.rigs.Rig`."""
@@ -134,32 +146,36 @@ class KernelRig(ModelledDisks):
         for guest in guests:
             guest.kill()
 
-    def _boot(self, kernel: cache.Kernel, directory: Path, memory_mib: int, seed: int) -> None:
-        with boot(
+    def _boot(
+        self, kernel: cache.Kernel, files: Mapping[str, bytes | None], memory_mib: int, seed: int
+    ) -> Guest:
+        return boot(
             kernel.image,
-            [str(self._init)],
-            directory,
+            [str(HERE / self._init.name)],
+            files,
+            View(programs={self._init.name: self._init}),
             memory_mib=memory_mib,
             time_travel=self._time_travel,
             seed=seed,
             timeout_s=_TIMEOUT_S,
-            temporary=True,
-        ) as guest:
-            with self._lock:
-                if self._cancelled:
-                    raise KeyboardInterrupt
-                self._guests.add(guest)
-            try:
-                guest.wait()
-            except RunError:
-                if self._cancelled:
-                    raise KeyboardInterrupt from None
-                raise
-            finally:
-                with self._lock:
-                    self._guests.discard(guest)
+        )
 
-    def _order(self, experiment: Experiment, kernel: cache.Kernel) -> tuple[dict[str, Any], int]:
+    def _wait(self, guest: Guest) -> None:
+        with self._lock:
+            if self._cancelled:
+                raise KeyboardInterrupt
+            self._guests.add(guest)
+        try:
+            guest.wait()
+        except RunError:
+            if self._cancelled:
+                raise KeyboardInterrupt from None
+            raise
+        finally:
+            with self._lock:
+                self._guests.discard(guest)
+
+    def _order(self, experiment: Experiment, kernel: cache.Kernel) -> tuple[bytes, int]:
         """``guest.json``, and the guest's memory in MiB."""
         chosen = scheduler.parse(experiment.scheduler)
         host = self.check_host(experiment.host)
@@ -188,13 +204,15 @@ class KernelRig(ModelledDisks):
                 }
             },
         }
-        return order, _memory_mib(job, host)
+        return json.dumps(order).encode(), _memory_mib(job, host)
 
 
-def _raw(directory: Path) -> dict[str, bytes]:
+def _raw(run: RunDirectory) -> dict[str, bytes]:
     """What fio printed in the guest; nothing by another driver."""
-    file = directory / "fio.json"
-    return {file.name: file.read_bytes()} if file.is_file() else {}
+    try:
+        return {"fio.json": run.read("fio.json", _FIO_BYTES_MAX)}
+    except FileNotFoundError:
+        return {}
 
 
 def _told(kernel: cache.Kernel) -> dict[str, Any]:
@@ -209,27 +227,6 @@ def _told(kernel: cache.Kernel) -> dict[str, Any]:
 def host_that_counts() -> set[str]:
     """Which of the modelled host's values a guest is given."""
     return {row["name"] for row in sim.environment()["page cache"]}
-
-
-class _Run:
-    """A result as the guest writes it; see :class:`blklab.result.RunData`."""
-
-    def __init__(self, directory: Path) -> None:
-        scalars = json.loads((directory / "run.json").read_bytes())
-        self._bulk = (directory / "run.i64").read_bytes()
-        self._places: dict[str, slice] = {}
-        self.summary = json.dumps(scalars["summary"])
-        begin = 0
-        for name, length in scalars["columns"]:
-            end = begin + length * _VALUE_BYTES
-            self._places[name] = slice(begin, end)
-            begin = end
-
-    def columns(self) -> list[str]:
-        return list(self._places)
-
-    def column(self, name: str) -> bytes:
-        return self._bulk[self._places[name]]
 
 
 def _requests(name: str, limits: Mapping[str, int]) -> dict[str, int]:

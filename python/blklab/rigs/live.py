@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,7 +16,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from blklab import programs
+from blklab import programs, scratch
 from blklab.as_root import as_root
 from blklab.catalogue import Entry
 from blklab.devices import queue
@@ -26,6 +25,7 @@ from blklab.errors import InputError
 from blklab.kernel import scheduler
 from blklab.live import cache as page_cache
 from blklab.live import (
+    cgroups,
     danger,
     describe,
     files,
@@ -36,6 +36,7 @@ from blklab.live import (
     steady,
     surroundings,
     target,
+    wall,
 )
 from blklab.live.borrowed import Borrowed, borrowing
 from blklab.live.counters import Sampler
@@ -60,13 +61,16 @@ class Place:
     """None on a device."""
     room_bytes: int
     """Before test files were made."""
+    cgroups: cgroups.Made | None
+    """None where no job names one."""
 
 
 class LiveRig:
     """See :class:`blklab.rigs.Rig`.
 
-    `cache` is ``cold`` or ``warm``; a device is written to only with `write_device` or, whatever
-    is on it, if `overwrite` is its full id (:func:`blklab.live.danger.full_id`). With
+    `cache` is ``cold`` or ``warm``; a device is written to only if nothing uses it, and with
+    `write_device` or, whatever is on it, if `overwrite` is its full id
+    (:func:`blklab.live.danger.full_id`). With
     `trace_latency` each request is followed (:mod:`blklab.live.requests`); with `no_precondition`
     flash is not written over before the first run (:mod:`blklab.live.precondition`).
     """
@@ -164,7 +168,7 @@ class LiveRig:
                     for path, several in by_path.items()
                 }
                 for path, found in targets.items():
-                    self._check_writes(found, loads[path], stack)
+                    self._keep_device(found, loads[path], stack)
                 wanted = [(targets[path], several) for path, several in by_path.items()]
                 borrowed = _borrow(wanted, journal, signals, told, stack)
                 if self._trace_latency:
@@ -183,7 +187,14 @@ class LiveRig:
                             files.laid_in(found.path, journal, signals, told)
                         )
                         laid.lay_out(outlook.sizes(loads[path]), lambda _: None)
-                    self._places[path] = Place(found, ours, laid, rooms[path])
+                    groups = {group.path: group for load in loads[path] for group in load.cgroups}
+                    inside = None
+                    if groups:
+                        inside = stack.enter_context(
+                            cgroups.made(list(groups.values()), journal, signals, told)
+                        )
+                    self._places[path] = Place(found, ours, laid, rooms[path], inside)
+                told += wall.told()
                 for line in told:
                     tell(line)
                 told.clear()
@@ -209,12 +220,14 @@ class LiveRig:
         if place.borrowed is not None:
             chosen = _parsed(experiment.scheduler)
             notes = place.borrowed.use(chosen.name, _texts(chosen))
+        if place.cgroups is not None:
+            notes += place.cgroups.weigh(load.cgroups)
         set_to = _settings(place.target)
         job = load.job if isinstance(load, Load) else None
         follower, not_followed = self._following.follower(place.target, job)
         notes += not_followed
         watch = _Watch(place.target, follower)
-        with tempfile.TemporaryDirectory(prefix="blklab-run-") as name, watch:
+        with scratch.directory("run") as directory, watch:
 
             def begin(places: Files) -> None:
                 self._fix_cache(places)
@@ -223,7 +236,12 @@ class LiveRig:
                 self._ends_s = load.ends_s
 
             result, cpu_s = load.run(
-                self._program, Path(name), place.laid, begin, warm=self._cache == "warm"
+                self._program,
+                directory,
+                place.laid,
+                begin,
+                warm=self._cache == "warm",
+                cgroups=place.cgroups,
             )
             self._began_s = None
             after = surroundings.snapshot(place.target)
@@ -256,16 +274,17 @@ class LiveRig:
         rates.append(_rate(result))
         return steady.unsteady(rates)
 
-    def _check_writes(
+    def _keep_device(
         self, found: target.Target, loads: Sequence[Load | ProgramLoad], stack: contextlib.ExitStack
     ) -> None:
         if found.device is None:
             return
-        writes = any(load.writes for load in loads)
-        if writes:
-            danger.check(found.device, allowed=self._write_device, overwrite=self._overwrite)
-        alone = writes and self._overwrite is None
-        stack.enter_context(danger.kept(found.device, alone=alone))
+        kept = danger.kept(found.device)
+        if any(load.writes for load in loads):
+            kept = danger.kept_for_writing(
+                found.device, allowed=self._write_device, overwrite=self._overwrite
+            )
+        stack.enter_context(kept)
 
     def _written_over(
         self, found: target.Target, loads: Sequence[Load | ProgramLoad]

@@ -6,15 +6,15 @@ All use of the compiled core goes through here.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from typing import Any
 
 from blklab import _core
 from blklab.catalogue import Entry
+from blklab.devices.text import shown
 from blklab.errors import InputError, RunError
 from blklab.result import Result
-from blklab.rigs import Disk, Experiment, check_workload
+from blklab.rigs import Disk, Experiment, check_workload, environment_variables
 from blklab.rigs.modelled import ModelledDisks
 
 _TOO_LARGE = "seed or host value: out of range; 64 bits are what there is"
@@ -47,10 +47,10 @@ class SimRig(ModelledDisks):
         try:
             run = _core.simulate(
                 job.text,
-                str(job.path),
-                dict(os.environ),
+                job.place,
+                environment_variables(),
                 disk.file.text,
-                str(disk.file.path),
+                disk.file.place,
                 list(disk.overrides),
                 _without_kernel(experiment.scheduler),
                 experiment.seed,
@@ -99,6 +99,7 @@ def decision_kinds() -> list[str]:
 
 def _without_kernel(spec: str) -> str:
     """`spec`; InputError if it names a kernel."""
+    spec = shown(spec)
     _, at, kernel = spec.rpartition("@")
     if at:
         raise InputError(f"scheduler '{spec}': the kernel '{kernel}' needs --rig kernel")
@@ -107,12 +108,12 @@ def _without_kernel(spec: str) -> str:
 
 def check_scheduler(spec: str) -> dict[str, Any]:
     """``name:key=value,...`` as name, all settings and those changed. InputError if wrong."""
-    return _checked(_core.check_scheduler, spec)
+    return _checked(_core.check_scheduler, shown(spec))
 
 
 def describe_disk(disk: Disk) -> dict[str, Any]:
     """What a disk file says, key by key, with what was changed. InputError if it is wrong."""
-    return _checked(_core.disk, disk.file.text, str(disk.file.path), list(disk.overrides))
+    return _checked(_core.disk, disk.file.text, disk.file.place, list(disk.overrides))
 
 
 def environment() -> dict[str, list[dict[str, Any]]]:
@@ -127,18 +128,20 @@ def check_host(changed: Mapping[str, int]) -> dict[str, int]:
     return values
 
 
-def describe_job(entry: Entry, ignore_unsupported: bool) -> dict[str, Any]:
-    """What a job file says, section by section. InputError if it is wrong."""
+def describe_job(entry: Entry, ignore_unsupported: bool, *, real: bool = False) -> dict[str, Any]:
+    """What a job file says, section by section; if `real`, to real fio on a real disk. InputError
+    if it is wrong."""
     return _checked(
-        _core.parse_job, entry.text, str(entry.path), dict(os.environ), ignore_unsupported
+        _core.parse_job, entry.text, entry.place, environment_variables(), ignore_unsupported, real
     )
 
 
-def ignored_options(entry: Entry, ignore_unsupported: bool) -> list[str]:
-    """A line for each option of a job file that is left out. InputError if the file is wrong."""
+def ignored_options(entry: Entry, ignore_unsupported: bool, *, real: bool = False) -> list[str]:
+    """A line for each option of a job file that is left out; see `describe_job`. InputError if the
+    file is wrong."""
     return [
         f"{option['path']}:{option['line']}: {option['name']}={option['value']}: {option['why']}"
-        for option in describe_job(entry, ignore_unsupported)["ignored"]
+        for option in describe_job(entry, ignore_unsupported, real=real)["ignored"]
     ]
 
 

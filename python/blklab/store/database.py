@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -36,11 +37,13 @@ _ERRORS = (SQLAlchemyError, DamagedError, UnicodeError, OSError)
 
 
 class Store:
-    """An open store. Used from one thread."""
+    """An open store. Used from one thread; its connections end with it, closed or not."""
 
     def __init__(self, place: Place, engine: Engine) -> None:
         self.place = place
         self._engine = engine
+        # Left to the collector, a connection to a server is found open and warned of.
+        weakref.finalize(self, engine.dispose)
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -92,7 +95,12 @@ def open_database(place: Place, *, durable: bool = False, make: bool = True) -> 
         if place.file is not None and not make and not place.file.exists():
             raise FileNotFoundError("no store there yet")
         store = Store(place, _engine(place, durable))
-        _bring_up_to_date(store)
+        try:
+            _bring_up_to_date(store)
+        except BaseException:
+            # Its connection would stay open for as long as the error is looked at.
+            store.close()
+            raise
     except _ERRORS as error:
         reason = error.strerror or str(error) if isinstance(error, OSError) else None
         raise StoreError(f"{place.text}: {reason}") if reason else wrong(place, error) from error

@@ -15,13 +15,14 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
-from blklab.compare.analyse import waited_for
+from blklab.compare.analyse import OPERATION_TEXT, RANKED_BY, rate_resolution, waited_for
 from blklab.compare.measurement import PERCENTILES, Measurement
 from blklab.result import Figure
-from blklab.statistics import MATTERS, Interval, independent_ratio, median_interval, ratio
+from blklab.samples import too_few
+from blklab.statistics import Interval, independent_ratio, is_shown, median_interval, ratio, turned
 from blklab.store.read import Comparison
 
-_P99 = PERCENTILES.index(99.0)
+_P99 = PERCENTILES.index(RANKED_BY)
 
 
 @dataclass(frozen=True)
@@ -31,14 +32,19 @@ class Gap:
     first: float
     """Median over the runs, as `second`."""
     second: float
-    ratio: Interval
-    """How many times the first's figure the second's is."""
+    ratio: Interval | None
+    """How many times the first's figure the second's is; None if that is not compared."""
+    resolution: float = 1.0
+    """The ratio that one I/O more or less makes."""
+    why: str = ""
+    """Why it is not compared."""
 
     @property
     def matters(self) -> bool:
         """Whether the interval excludes a tie, by an amount worth a word."""
-        size = max(self.ratio.estimate, 1.0 / self.ratio.estimate)
-        return size >= MATTERS and not self.ratio.low <= 1.0 <= self.ratio.high
+        if self.ratio is None:
+            return False
+        return any(is_shown(gap, self.resolution) for gap in (self.ratio, turned(self.ratio)))
 
 
 @dataclass(frozen=True)
@@ -151,6 +157,14 @@ def _pair(key: _Key, ours: Sequence[Measurement], theirs: Sequence[Measurement])
     def p99(runs: Sequence[Measurement]) -> list[float]:
         return [float(max(run.latencies[operation].percentiles_ns[_P99], 1)) for run in runs]
 
+    def few() -> str:
+        return too_few(
+            RANKED_BY,
+            min(run.latencies[operation].ios for run in (*ours, *theirs)),
+            OPERATION_TEXT[operation],
+        )
+
+    finest = max(map(rate_resolution, (*ours, *theirs)))
     figures = [[run.figure for run in side if run.figure] for side in (ours, theirs)]
     units = {figure.unit for side in figures for figure in side}
     alike = len(units) == 1 and [len(side) for side in figures] == [len(ours), len(theirs)]
@@ -161,9 +175,9 @@ def _pair(key: _Key, ours: Sequence[Measurement], theirs: Sequence[Measurement])
         operation,
         (len(ours), len(theirs)),
         paired,
-        _gap(*rates, paired) if all(rate > 0 for side in rates for rate in side) else None,
-        _gap(p99(ours), p99(theirs), paired) if operation else None,
-        _gap(mine, other, paired) if alike and _are_positive(figures) else None,
+        _gap(*rates, paired, finest) if all(rate > 0 for side in rates for rate in side) else None,
+        _gap(p99(ours), p99(theirs), paired, why=few()) if operation else None,
+        _gap(mine, other, paired, finest) if alike and _are_positive(figures) else None,
         units.pop() if alike else None,
     )
 
@@ -172,12 +186,21 @@ def _are_positive(figures: Sequence[Sequence[Figure]]) -> bool:
     return all(figure.value > 0 for side in figures for figure in side)
 
 
-def _gap(ours: Sequence[float], theirs: Sequence[float], paired: bool) -> Gap:
+def _gap(
+    ours: Sequence[float],
+    theirs: Sequence[float],
+    paired: bool,
+    resolution: float = 1.0,
+    *,
+    why: str = "",
+) -> Gap:
     compare = ratio if paired else independent_ratio
     return Gap(
         median_interval(ours)[0].estimate,
         median_interval(theirs)[0].estimate,
-        compare(theirs, ours),
+        None if why else compare(theirs, ours),
+        resolution,
+        why,
     )
 
 

@@ -16,6 +16,7 @@ import msgspec
 from blklab.compare.measurement import Measurement
 from blklab.compare.setup import INT_MAX, Label, SetupDocument, Value
 from blklab.errors import InputError
+from blklab.files import content
 from blklab.store import packing
 from blklab.store.read import Comparison
 
@@ -77,26 +78,19 @@ def read(path: Path) -> tuple[ComparisonDocument, ...]:
     or if its parts do not fit."""
     from blklab.store.fitting import check
 
-    try:
-        with path.open("rb") as file:
-            content = file.read(_BYTES_MAX + 1)
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror or error}") from error
-    if len(content) > _BYTES_MAX:
-        raise InputError(f"{path}: more than {_BYTES_MAX >> 20} MiB are no export")
-    return parse(content, str(path), check)
+    return parse(content(path, _BYTES_MAX, "an export"), str(path), check)
 
 
-def parse(content: bytes, name: str, check: Any) -> tuple[ComparisonDocument, ...]:
+def parse(text: bytes, name: str, check: Any) -> tuple[ComparisonDocument, ...]:
     """The same of a file's content; `name` is for messages."""
     try:
-        head = msgspec.json.decode(content, type=_Head)
+        head = msgspec.json.decode(text, type=_Head)
         if (head.format, head.version) != (FORMAT, VERSION):
             raise InputError(
                 f"{name}: '{head.format:.40}' of version {head.version}; expected '{FORMAT}' of "
                 f"version {VERSION}, as 'blklab results export' writes it"
             )
-        document = msgspec.json.decode(content, type=Document)
+        document = msgspec.json.decode(text, type=Document)
         for place, one in enumerate(document.comparisons):
             where = f"$.comparisons[{place}]"
             try:

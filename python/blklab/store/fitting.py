@@ -7,7 +7,7 @@ control characters, times, numbers of runs.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from blklab.compare import fitting
@@ -15,6 +15,7 @@ from blklab.compare.setup import SetupDocument
 from blklab.store.exchange import ComparisonDocument
 
 _DEPTH_MAX = 50
+_YEARS = range(1970, 9999)
 
 
 def check(one: ComparisonDocument, setup: SetupDocument) -> str:
@@ -26,7 +27,7 @@ def _wrong(one: ComparisonDocument, setup: SetupDocument) -> Iterator[str]:
     yield from _names(one, setup)
     for name in ("begun_at", "ended_at"):
         if (text := getattr(one, name)) is not None and not _is_time(text):
-            yield f"$.{name}: not a time with its zone"
+            yield f"$.{name}: not a time with its zone, from 1970 to 9998"
     if _is_deep(one.setup):
         yield "$.setup: nested too deeply"
     if one.rig != setup.rig:
@@ -67,7 +68,7 @@ def _runs(one: ComparisonDocument) -> Iterator[str]:
         if run.number in numbers or run.number >= one.planned:
             yield f"{where}.number: {run.number} is there twice or beyond what was planned"
         if not (_is_time(run.begun_at) and _is_time(run.ended_at)):
-            yield f"{where}: begins or ends at no time with its zone"
+            yield f"{where}: begins or ends at no time with its zone, from 1970 to 9998"
         if _is_deep(run.device_before) or _is_deep(run.device_after):
             yield f"{where}: a device's state is nested too deeply"
         numbers.add(run.number)
@@ -88,6 +89,8 @@ def _is_deep(value: Any) -> bool:
 
 def _is_time(text: str) -> bool:
     try:
-        return datetime.fromisoformat(text).tzinfo is not None
-    except ValueError:
+        found = datetime.fromisoformat(text)
+        # At the edges of the calendar another zone's clock has no time.
+        return found.tzinfo is not None and found.astimezone(UTC).year in _YEARS
+    except (ValueError, OverflowError):
         return False

@@ -61,4 +61,9 @@ def left(store: Store, number: int | None, *, study: bool) -> Left:
     if (row.study is None) == study:
         command = "compare" if row.study is None else "run"
         raise InputError(f"{row.id} goes on with: blklab {command} --resume {row.id}")
-    return Left(row.id, packing.unpack_json(row.setup), row.request, row.study_id)
+    return Left(
+        row.id,
+        packing.column(f"comparison {row.id}: setup", row.setup, dict[str, Any]),
+        row.request,
+        row.study_id,
+    )

@@ -30,7 +30,7 @@ def alive(marked: str | None) -> int | None:
         return (
             pid if here and found["began"] is not None and _began(pid) == found["began"] else None
         )
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return None
 
 
@@ -49,7 +49,7 @@ def _boot() -> str | None:
 def _began(pid: int) -> str | None:
     """None if there is no such process."""
     try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return None
     # The name before it, in brackets, may hold anything.

@@ -9,9 +9,13 @@ from __future__ import annotations
 import json
 import zlib
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
+
+from blklab.errors import StoreError
+
+_Kind = TypeVar("_Kind")
 
 _PLAIN, _ZLIB = b"\x00", b"\x01"
 _LEVEL = 1
@@ -20,8 +24,8 @@ _SMALL_BYTES = 200
 _BYTES_MAX = 1 << 30
 
 
-class DamagedError(ValueError):
-    """The bytes are not what `pack` made."""
+class DamagedError(StoreError):
+    """What is kept is not what was put there; the line says where."""
 
 
 def encode(value: Any) -> bytes:
@@ -40,8 +44,11 @@ def pack(content: bytes) -> bytes:
     return _ZLIB + zlib.compress(content, _LEVEL)
 
 
-def unpack(kept: bytes) -> bytes:
-    """What `pack` was given. DamagedError if it was something else."""
+def unpack(kept: Any) -> bytes:
+    """What `pack` was given. DamagedError if it was something else: a column of SQLite takes a
+    value of any type."""
+    if not isinstance(kept, bytes):
+        raise DamagedError(f"{type(kept).__name__} in place of bytes")
     kind, body = kept[:1], kept[1:]
     if kind == _PLAIN:
         return body
@@ -62,12 +69,21 @@ def pack_json(value: Any) -> bytes:
     return pack(encode(value))
 
 
-def unpack_json(kept: bytes) -> Any:
+def unpack_json(kept: Any) -> Any:
     """The document. DamagedError if it is none."""
     try:
         return json.loads(unpack(kept))
     except (ValueError, RecursionError) as error:
         raise DamagedError(str(error)) from error
+
+
+def column(where: str, kept: Any, kind: type[_Kind], unknown: Any = None) -> _Kind:
+    """A document as data of that kind; `unknown` is msgspec's `dec_hook`. DamagedError, which says
+    `where`."""
+    try:
+        return msgspec.convert(unpack_json(kept), kind, dec_hook=unknown)
+    except (DamagedError, msgspec.ValidationError) as error:
+        raise DamagedError(f"{where}: {error}") from error
 
 
 def text(value: str) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from blklab import homes
 from blklab.errors import InputError
 
 if TYPE_CHECKING:
@@ -39,26 +40,22 @@ class Place:
 
 def find(given: str | None = None) -> Place:
     """`given`, else ``$BLKLAB_STORE``, else ``blklab/results.db`` below ``$XDG_DATA_HOME`` or
-    ``~/.local/share``. InputError if it is neither a path nor the URL of a database we know."""
+    ``~/.local/share``. NoHomeError if there is no such place; InputError if it is neither a path
+    nor the URL of a database we know."""
     named = given or os.environ.get(VARIABLE)
     if named is None or not named:
-        return _file(_default(), chosen=False)
+        return _file(homes.data() / "blklab/results.db", chosen=False)
     if "://" not in named:
-        return _file(Path(named), chosen=True)
+        return _file(homes.expanded(named), chosen=True)
     return _url(named, "--store" if given else VARIABLE)
 
 
-def _default() -> Path:
-    return Path(os.environ.get("XDG_DATA_HOME") or "~/.local/share") / "blklab" / "results.db"
-
-
 def _file(path: Path, *, chosen: bool) -> Place:
-    try:
-        path = path.expanduser()
-    except RuntimeError as error:
-        raise InputError(f"{path}: {error}; say where with --store or {VARIABLE}") from error
     if path.is_dir():
         raise InputError(f"{path}: is a directory; a store is a file in it: {path / 'results.db'}")
+    if path.exists() and not path.is_file():
+        # SQLite would wait for ever for what is in a pipe.
+        raise InputError(f"{path}: not a regular file; a store is a file of SQLite, or a URL")
     return Place(str(path), path, chosen)
 
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 from sqlalchemy import ColumnElement, Connection, and_, func, select
 
-from blklab.compare.measurement import Measurement, from_json
+from blklab.compare import fitting
+from blklab.compare.measurement import Measurement
+from blklab.compare.setup import SetupDocument, Value
 from blklab.compare.store import Results
 from blklab.errors import InputError
 from blklab.store import owner, packing
@@ -118,52 +120,89 @@ def ordered(setup: Mapping[str, Any], runs: Iterable[Measurement]) -> tuple[Meas
     )
 
 
-def listed(store: Store, wanted: Filter | None = None) -> list[Listed]:
-    """Those that the filter lets through, the latest first."""
-    with store.reading() as connection:
-        return _listed(connection, wanted or Filter())
+def _fails(line: str) -> None:
+    raise DamagedError(line)
 
 
-def comparison(store: Store, number: int, *, raw: bool = False) -> Comparison:
-    """One with all its runs; with what `raw` programs wrote too. InputError if there is none."""
+def listed(
+    store: Store, wanted: Filter | None = None, tell: Callable[[str], None] = _fails
+) -> list[Listed]:
+    """Those that the filter lets through, the latest first; `tell` is given a line for each that
+    is damaged and left out."""
     with store.reading() as connection:
-        rows = _listed(connection, Filter(ids=[number]))
+        return _listed(connection, wanted or Filter(), tell)
+
+
+def comparison(
+    store: Store, number: int, *, raw: bool = False, tell: Callable[[str], None] = _fails
+) -> Comparison:
+    """One with all its runs; with what `raw` programs wrote too. `tell` is given a line for each
+    run that is damaged and left out. InputError if there is none, StoreError if what all runs
+    share is damaged."""
+    with store.reading() as connection:
+        rows = _listed(connection, Filter(ids=[number]), _fails)
         if not rows:
             raise InputError(f"no comparison {number}; see: blklab results")
         kept = connection.execute(
             select(COMPARISON.c.setup, COMPARISON.c.facts).where(COMPARISON.c.id == number)
         ).one()
-        raws = _raws(connection, number) if raw else {}
-        runs = tuple(
-            Run(
-                row.number,
-                row.begun_at,
-                row.ended_at,
-                _measurement(row.measurement),
-                _document(row.device_before),
-                _document(row.device_after),
-                raws.get(row.number, {}),
-            )
-            for row in connection.execute(
-                select(RUN).where(RUN.c.comparison_id == number).order_by(RUN.c.number)
-            )
-        )
-        return Comparison(
-            rows[0], packing.unpack_json(kept.setup), packing.unpack_json(kept.facts), runs
-        )
+        where = f"comparison {number}"
+        document = packing.column(f"{where}: setup", kept.setup, SetupDocument)
+        setup = packing.column(f"{where}: setup", kept.setup, dict[str, Any])
+        facts = packing.column(f"{where}: facts", kept.facts, dict[str, dict[str, Value]])
+        there, found = fitting.expected(document), []
+        for row in connection.execute(_RUNS.where(RUN.c.comparison_id == number)):
+            try:
+                raws = _raws(connection, where, number, row.number) if raw else {}
+                one = _run(where, row, raws)
+                if wrong := next(fitting.wrong_in(one.measurement, there, document.repeats), ""):
+                    raise DamagedError(f"{where}, run {one.number}: measurement: {wrong}")
+                found.append(one)
+            except DamagedError as error:
+                tell(f"{error}; this run is left out")
+        return Comparison(rows[0], setup, facts, tuple(found))
 
 
 def measurements(connection: Connection, number: int) -> dict[int, Measurement]:
     """The runs of a comparison, by number in the plan."""
-    found = connection.execute(
-        select(RUN.c.number, RUN.c.measurement)
-        .where(RUN.c.comparison_id == number)
-        .order_by(RUN.c.number)
+    rows = connection.execute(_RUNS.where(RUN.c.comparison_id == number))
+    where = f"comparison {number}"
+    return {
+        row.number: _measurement(f"{where}, run {row.number}: measurement", row.measurement)
+        for row in rows
+    }
+
+
+_RUNS = select(
+    RUN.c.number,
+    RUN.c.begun_at,
+    RUN.c.ended_at,
+    RUN.c.measurement,
+    RUN.c.device_before,
+    RUN.c.device_after,
+).order_by(RUN.c.number)
+
+
+def _run(where: str, row: Any, raw: Mapping[str, bytes]) -> Run:
+    """DamagedError, which says which run and which of its fields."""
+    where = f"{where}, run {row.number}"
+    found = Run(
+        row.number,
+        row.begun_at,
+        row.ended_at,
+        _measurement(f"{where}: measurement", row.measurement),
+        _document(f"{where}: device_before", row.device_before),
+        _document(f"{where}: device_after", row.device_after),
+        raw,
     )
-    return {row.number: _measurement(row.measurement) for row in found}
+    for name, kind in (("number", int), ("begun_at", str), ("ended_at", str)):
+        if not isinstance(value := getattr(found, name), kind):
+            raise DamagedError(f"{where}: {name}: {type(value).__name__} in place of "
+                               f"{kind.__name__}")  # fmt: skip
+    return found
 
 
-def _listed(connection: Connection, wanted: Filter) -> list[Listed]:
+def _listed(connection: Connection, wanted: Filter, tell: Callable[[str], None]) -> list[Listed]:
     count = func.count().label("kept")
     counted = select(RUN.c.comparison_id, count).group_by(RUN.c.comparison_id)
     named = select(AXIS).order_by(AXIS.c.place)
@@ -175,30 +214,27 @@ def _listed(connection: Connection, wanted: Filter) -> list[Listed]:
     for row in connection.execute(named):
         labels.setdefault((row.comparison_id, row.kind), []).append(row.label)
     rows = connection.execute(
-        select(COMPARISON).where(*_conditions(wanted)).order_by(COMPARISON.c.id.desc())
+        select(*_OF_LISTED).where(*_conditions(wanted)).order_by(COMPARISON.c.id.desc())
     )
-    return [
-        Listed(
-            row.id,
-            row.uid,
-            row.begun_at,
-            row.ended_at,
-            row.imported_at,
-            row.rig,
-            row.machine,
-            row.objective,
-            row.study_id,
-            row.study,
-            row.part,
-            tuple(labels.get((row.id, "disk"), ())),
-            tuple(labels.get((row.id, "workload"), ())),
-            tuple(labels.get((row.id, "scheduler"), ())),
-            row.planned,
-            counts.get(row.id, 0),
-            _state(row),
-        )
-        for row in rows
-    ]
+    found = []
+    for row in rows:
+        columns = {str(name): value for name, value in row._mapping.items()} | {
+            "disks": labels.get((row.id, "disk"), []),
+            "workloads": labels.get((row.id, "workload"), []),
+            "schedulers": labels.get((row.id, "scheduler"), []),
+            "kept": counts.get(row.id, 0),
+            "state": _state(row),
+        }
+        try:
+            # A column of SQLite takes a value of any type.
+            found.append(msgspec.convert(columns, Listed))
+        except msgspec.ValidationError as error:
+            tell(f"comparison {row.id}: {error}")
+    return found
+
+
+_OF_LISTED = [column for column in COMPARISON.c if column.name not in {"setup", "facts", "request"}]
+"""The columns that are no documents."""
 
 
 def _state(row: Any) -> str:
@@ -228,21 +264,20 @@ def _conditions(wanted: Filter) -> list[ColumnElement[bool]]:
     return found
 
 
-def _raws(connection: Connection, number: int) -> dict[int, dict[str, bytes]]:
-    found: dict[int, dict[str, bytes]] = {}
-    for row in connection.execute(
-        select(RAW).where(RAW.c.comparison_id == number).order_by(RAW.c.number, RAW.c.name)
-    ):
-        found.setdefault(row.number, {})[row.name] = packing.unpack(row.body)
+def _raws(connection: Connection, where: str, number: int, run: int) -> dict[str, bytes]:
+    of_run = (RAW.c.comparison_id == number) & (RAW.c.number == run)
+    found = {}
+    for row in connection.execute(select(RAW).where(of_run).order_by(RAW.c.name)):
+        try:
+            found[str(row.name)] = packing.unpack(row.body)
+        except DamagedError as error:
+            raise DamagedError(f"{where}, run {run}: {row.name}: {error}") from error
     return found
 
 
-def _measurement(kept: bytes) -> Measurement:
-    try:
-        return from_json(packing.unpack_json(kept))
-    except msgspec.ValidationError as error:
-        raise DamagedError(f"a run is none ({error})") from error
+def _measurement(where: str, kept: Any) -> Measurement:
+    return packing.column(where, kept, Measurement)
 
 
-def _document(kept: bytes | None) -> dict[str, Any] | None:
-    return None if kept is None else packing.unpack_json(kept)
+def _document(where: str, kept: Any) -> dict[str, Any] | None:
+    return None if kept is None else packing.column(where, kept, dict[str, Any])

@@ -13,14 +13,11 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeVar
 
-import msgspec
-
 from blklab import programs
 from blklab.compare.plan import Setup
 from blklab.errors import InputError
 from blklab.rigs import sim
 from blklab.store import packing
-from blklab.store.packing import DamagedError
 
 _Kind = TypeVar("_Kind")
 
@@ -48,7 +45,8 @@ def fingerprints(setup: Setup) -> tuple[str, ...]:
     jobs = (
         dict(programs.chosen(job).values)
         if programs.is_program(job)
-        else sim.describe_job(job, setup.ignore_unsupported)
+        # What the rig refuses does not come to be kept.
+        else sim.describe_job(job, ignore_unsupported=True)
         for job in setup.workloads
     )
     return tuple(sha256(packing.encode(job)).hexdigest() for job in jobs)
@@ -59,12 +57,9 @@ def to_bytes(request: Any) -> bytes:
     return packing.pack_json(request)
 
 
-def from_bytes(kept: bytes, kind: type[_Kind]) -> _Kind:
-    """What `to_bytes` was given. DamagedError if it was something else."""
-    try:
-        return msgspec.convert(packing.unpack_json(kept), kind, dec_hook=_from_text)
-    except msgspec.ValidationError as error:
-        raise DamagedError(str(error)) from error
+def from_bytes(where: str, kept: Any, kind: type[_Kind]) -> _Kind:
+    """What `to_bytes` was given. DamagedError, which says `where`, if it was something else."""
+    return packing.column(where, kept, kind, _from_text)
 
 
 def check_same(

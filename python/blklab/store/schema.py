@@ -7,6 +7,7 @@ A change of the tables is a step in `STEPS`, which are all run on a store that h
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from sqlalchemy import (
     BigInteger,
@@ -28,6 +29,15 @@ STEPS: Mapping[int, Callable[[Connection], None]] = {}
 
 METADATA = MetaData()
 
+
+class Blob(LargeBinary):
+    """Bytes as they come. SQLAlchemy would make a million of them of a million, which an altered
+    row of SQLite may hold in place of bytes; `blklab.store.packing` looks."""
+
+    def result_processor(self, dialect: Any, coltype: Any) -> None:
+        """None: nothing is done."""
+
+
 MARK = Table("blklab_store", METADATA, Column("version", Integer, nullable=False))
 """One row: what makes a database a store of blklab."""
 
@@ -37,7 +47,7 @@ STUDY = Table(
     Column("id", Integer, primary_key=True),
     Column("name", Text, nullable=False),
     Column("begun_at", Text, nullable=False),
-    Column("request", LargeBinary, nullable=False),
+    Column("request", Blob, nullable=False),
     # Without this an id could be given again to another.
     sqlite_autoincrement=True,
 )
@@ -61,11 +71,11 @@ COMPARISON = Table(
     Column("study", Text),
     Column("part", Text),
     # `describe` in `blklab.compare.describe`.
-    Column("setup", LargeBinary, nullable=False),
+    Column("setup", Blob, nullable=False),
     # `blklab.store.facts`: versions, and the machine that ran it.
-    Column("facts", LargeBinary, nullable=False),
+    Column("facts", Blob, nullable=False),
     # `blklab.store.request`: what it takes to go on. Null if it came from elsewhere.
-    Column("request", LargeBinary),
+    Column("request", Blob),
     # `blklab.store.owner`: the process that runs it.
     Column("owner", Text),
     sqlite_autoincrement=True,
@@ -99,10 +109,10 @@ RUN = Table(
     Column("bytes_per_s", Float(53), nullable=False),
     Column("ios_per_s", Float(53), nullable=False),
     # `Measurement`, with its histograms.
-    Column("measurement", LargeBinary, nullable=False),
+    Column("measurement", Blob, nullable=False),
     # What the rig says of the device: its settings and state.
-    Column("device_before", LargeBinary),
-    Column("device_after", LargeBinary),
+    Column("device_before", Blob),
+    Column("device_after", Blob),
 )
 
 RAW = Table(
@@ -112,7 +122,7 @@ RAW = Table(
     Column("number", Integer, primary_key=True),
     # `fio.json`, ...
     Column("name", Text, primary_key=True),
-    Column("body", LargeBinary, nullable=False),
+    Column("body", Blob, nullable=False),
     ForeignKeyConstraint(
         ["comparison_id", "number"], ["run.comparison_id", "run.number"], ondelete="CASCADE"
     ),

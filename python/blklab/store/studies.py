@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from sqlalchemy import select
 
@@ -13,6 +14,7 @@ from blklab.compare.plan import Setup, plan
 from blklab.store import keep, packing, request
 from blklab.store.database import Store
 from blklab.store.keep import InStore
+from blklab.store.packing import DamagedError
 from blklab.store.request import Request, fingerprints
 from blklab.store.schema import COMPARISON, STUDY
 from blklab.study.model import Part, Study
@@ -89,7 +91,11 @@ def kept_study(store: Store, number: int) -> KeptStudy:
     """The one of that number."""
     with store.reading() as connection:
         kept = connection.execute(select(STUDY.c.request).where(STUDY.c.id == number)).scalar_one()
-    return request.from_bytes(kept, KeptStudy)
+    found = request.from_bytes(f"study {number}: request", kept, KeptStudy)
+    if len(found.parts) != len(found.study().parts):
+        raise DamagedError(f"study {number}: request: {len(found.parts)} parts, expected as many "
+                           "as its file has")  # fmt: skip
+    return found
 
 
 def go_on(
@@ -111,8 +117,9 @@ def go_on(
             if keeper := _begin_part(store, number, study.name, part, out):
                 keepers[name] = keeper
             continue
-        setup = packing.unpack_json(row.setup)
-        asked = request.from_bytes(row.request, Request)
+        where = f"comparison {row.id}"
+        setup = packing.column(f"{where}: setup", row.setup, dict[str, Any])
+        asked = request.from_bytes(f"{where}: request", row.request, Request)
         request.check_same(
             f"part '{name}' of comparison {row.id}", setup, part.described or {}, asked
         )

@@ -12,6 +12,8 @@
   is told is how often who would have been taken. It says nothing about what is so: beside it
   stands the order.
 * A *bound* is reproduced if the mean of the runs keeps to it.
+* What no run can show is not known: a percentile of too few samples (`blklab.samples`), a rate
+  within a tolerance that is finer than one I/O.
 * *No difference* is reproduced if, at 95 % for all pairs together, no scheduler can be further
   than the tolerance from any other. Not having seen a difference is not enough; if one
   above the tolerance is neither shown nor excluded, the answer is "not known".
@@ -28,10 +30,10 @@ from statistics import fmean
 
 from blklab.compare.analyse import waited_for
 from blklab.compare.measurement import Measurement
-from blklab.compare.words import factor
-from blklab.statistics import CONFIDENCE, MATTERS, Interval, ratio
+from blklab.compare.words import NO_DIFFERENCE, factor
+from blklab.statistics import CONFIDENCE, MATTERS, Interval, is_shown, ratio, turned
 from blklab.study.live import RIG as LIVE
-from blklab.study.metrics import METRICS, Metric, Scope, figures
+from blklab.study.metrics import METRICS, Metric, Scope, figures, resolution, too_few
 from blklab.study.model import Claim, Part, Study
 from blklab.study.outcome import Outcome
 from blklab.units import number_text
@@ -79,6 +81,14 @@ class _Cell:
 
     metric: Metric
     figures: Mapping[str, list[float] | None]
+    too_few: Mapping[str, str]
+    """Why there are none, where there would be with more samples."""
+    resolution: Mapping[str, float]
+    """By what factor one I/O more or less changes them."""
+
+    def finest(self, *names: str) -> float:
+        """The ratio of two of these schedulers' figures that is no more than one I/O."""
+        return max(self.resolution.get(name, 1.0) for name in names)
 
 
 @dataclass(frozen=True)
@@ -169,7 +179,7 @@ def _findings(
     missing = [name for name in claim.schedulers if cell.figures.get(name) is None]
     if missing:
         subject = _subject(claim, claim.schedulers)
-        return [_Finding(subject, NOT_KNOWN, _why_missing(missing[0], outcome))]
+        return [_Finding(subject, NOT_KNOWN, _why_missing(missing[0], cell, outcome))]
     return [_JUDGES[claim.kind](claim, cell)]
 
 
@@ -181,7 +191,15 @@ def _cell(claim: Claim, part: Part, outcome: Outcome, disk: str, workload: str) 
             by_scheduler.setdefault(run.scheduler, []).append(run)
     metric = METRICS[claim.metric]
     scope = Scope(waited_for(by_scheduler), claim.job, part.weights)
-    return _Cell(metric, {name: figures(metric, of, scope) for name, of in by_scheduler.items()})
+    there = {name: figures(metric, of, scope) for name, of in by_scheduler.items()}
+    having = {name: by_scheduler[name] for name, found in there.items() if found is not None}
+    few = {name: why for name, of in having.items() if (why := too_few(metric, of, scope))}
+    return _Cell(
+        metric,
+        {name: None if name in few else found for name, found in there.items()},
+        few,
+        {name: resolution(metric, of, scope) for name, of in having.items()},
+    )
 
 
 def _together(cells: Sequence[_Cell]) -> _Cell:
@@ -191,7 +209,12 @@ def _together(cells: Sequence[_Cell]) -> _Cell:
         of_loads = [found for cell in cells if (found := cell.figures.get(name)) is not None]
         whole = len(of_loads) == len(cells)
         added[name] = [sum(of) for of in zip(*of_loads, strict=True)] if whole else None
-    return _Cell(cells[0].metric, added)
+    return _Cell(
+        cells[0].metric,
+        added,
+        {name: why for cell in cells for name, why in cell.too_few.items()},
+        {name: max(cell.finest(name) for cell in cells) for name in added},
+    )
 
 
 def _subject(claim: Claim, names: Sequence[str]) -> str:
@@ -199,7 +222,9 @@ def _subject(claim: Claim, names: Sequence[str]) -> str:
     return words.get(claim.kind, ", ").join(names)
 
 
-def _why_missing(scheduler: str, outcome: Outcome) -> str:
+def _why_missing(scheduler: str, cell: _Cell, outcome: Outcome) -> str:
+    if scheduler in cell.too_few:
+        return f"{scheduler}: {cell.too_few[scheduler]}"
     for skip in outcome.skipped:
         if skip.what in (scheduler, outcome.part):
             return f"{skip.what} was left out: {skip.why}"
@@ -210,8 +235,10 @@ def _figure(claim: Claim, cell: _Cell, name: str, outcome: Outcome) -> _Finding:
     published = _range(claim.values[name])
     runs = cell.figures.get(name)
     if runs is None:
-        return _Finding(name, NOT_KNOWN, _why_missing(name, outcome), published)
+        return _Finding(name, NOT_KNOWN, _why_missing(name, cell, outcome), published)
     measured = _range(runs)
+    if coarse := _coarse(claim, cell.finest(name) - 1.0):
+        return _Finding(name, NOT_KNOWN, coarse, published)
     off = measured.estimate / published.estimate
     near = _within(off, 1.0, claim.tolerance)
     found = _change(off)
@@ -221,7 +248,7 @@ def _figure(claim: Claim, cell: _Cell, name: str, outcome: Outcome) -> _Finding:
 def _bound(claim: Claim, cell: _Cell, name: str, outcome: Outcome) -> _Finding:
     runs = cell.figures.get(name)
     if runs is None:
-        return _Finding(name, NOT_KNOWN, _why_missing(name, outcome))
+        return _Finding(name, NOT_KNOWN, _why_missing(name, cell, outcome))
     measured = _range(runs)
     low, high = claim.least or 0.0, claim.most or math.inf
     keeps = low <= measured.estimate <= high
@@ -237,14 +264,22 @@ def _bound(claim: Claim, cell: _Cell, name: str, outcome: Outcome) -> _Finding:
 def _ratio(claim: Claim, cell: _Cell) -> _Finding:
     one, other = claim.schedulers
     gap = ratio(_of(cell, one), _of(cell, other))
+    subject, published = _subject(claim, claim.schedulers), Interval(*[claim.value] * 3)
+    if coarse := _coarse(claim, cell.finest(one, other) - 1.0):
+        return _Finding(subject, NOT_KNOWN, coarse, published)
     near = _within(gap.estimate, claim.value, claim.tolerance)
-    off = gap.estimate / claim.value
-    return _Finding(
-        _subject(claim, claim.schedulers),
-        REPRODUCED if near else NOT_REPRODUCED,
-        _change(off),
-        Interval(claim.value, claim.value, claim.value),
-        gap,
+    found = _change(gap.estimate / claim.value)
+    return _Finding(subject, REPRODUCED if near else NOT_REPRODUCED, found, published, gap)
+
+
+def _coarse(claim: Claim, step: float) -> str:
+    """Why a figure that one I/O changes by such a part cannot be told from the published one;
+    empty if it can."""
+    if step <= claim.tolerance or math.isclose(step, claim.tolerance):
+        return ""
+    return (
+        f"one I/O of a run is {step * 100:.3g} % of the figure, more than the tolerance; use a "
+        "longer runtime"
     )
 
 
@@ -255,19 +290,23 @@ def _order(claim: Claim, cell: _Cell) -> _Finding:
     found = []
     outcome = REPRODUCED
     for ahead, behind in pairs:
-        gap = _ahead(cell, ahead, behind, level)
-        if gap.low > 1.0 and gap.estimate >= MATTERS:
+        gap, finest = _ahead(cell, ahead, behind, level), cell.finest(ahead, behind)
+        if is_shown(gap, finest):
             found.append(f"{ahead} is ahead of {behind} by {factor(gap.estimate)}")
         elif math.isinf(gap.visible):
             found.append(f"one run cannot show that {ahead} is ahead of {behind}")
             outcome = NOT_KNOWN if outcome == REPRODUCED else outcome
-        else:
-            back = 1.0 / gap.estimate
+        elif is_shown(back := turned(gap), finest):
+            found.append(f"{behind} is ahead of {ahead} by {factor(back.estimate)}")
+            outcome = NOT_REPRODUCED
+        elif finest > MATTERS and _size(gap) <= finest:
             found.append(
-                f"{behind} is ahead of {ahead} by {factor(back)}"
-                if gap.high < 1.0 and back >= MATTERS
-                else f"no difference that matters between {ahead} and {behind}"
+                f"{ahead} and {behind} differ by no more than one I/O of a run, {factor(finest)}; "
+                "use a longer runtime"
             )
+            outcome = NOT_KNOWN if outcome == REPRODUCED else outcome
+        else:
+            found.append(f"{NO_DIFFERENCE} between {ahead} and {behind}")
             outcome = NOT_REPRODUCED
     return _Finding(subject, outcome, "; ".join(found))
 
@@ -278,28 +317,32 @@ def _no_difference(claim: Claim, cell: _Cell) -> _Finding:
     gaps = {pair: _ahead(cell, *pair, level) for pair in pairs}
     limit = 1.0 + claim.tolerance
     subject = _subject(claim, claim.schedulers)
+    finest = cell.finest(*claim.schedulers)
     reach, (one, other) = max((_reach(gap), pair) for pair, gap in gaps.items())
-    if reach <= limit:
-        return _Finding(subject, REPRODUCED, f"at most {factor(reach)} apart")
-    shown = [(_size(g), pair) for pair, g in gaps.items() if g.low > limit or g.high < 1 / limit]
+    if max(reach, finest) <= limit:
+        return _Finding(subject, REPRODUCED, f"at most {factor(max(reach, finest))} apart")
+    far = max(limit, finest)
+    shown = [(_size(g), pair) for pair, g in gaps.items() if g.low > far or g.high < 1 / far]
     if shown:
         size, (one, other) = max(shown)
         return _Finding(subject, NOT_REPRODUCED, f"{one} and {other} are {factor(size)} apart")
-    found = f"{one} and {other} may be {factor(reach)} apart; more --repeats tell"
+    more = "a longer runtime tells" if finest > limit else "more --repeats tell"
+    found = f"{one} and {other} may be {factor(max(reach, finest))} apart; {more}"
     return _Finding(subject, NOT_KNOWN, found)
 
 
 def _difference(claim: Claim, cell: _Cell) -> _Finding:
     one, other = claim.schedulers
     gaps = [a - b for a, b in zip(_of(cell, one), _of(cell, other), strict=True)]
+    subject, published = _subject(claim, claim.schedulers), Interval(*[claim.value] * 3)
+    larger = max(fmean(_of(cell, one)), fmean(_of(cell, other)))
+    if coarse := _coarse(claim, (cell.finest(one, other) - 1.0) * larger / claim.value):
+        return _Finding(subject, NOT_KNOWN, coarse, published)
     measured = _range(gaps)
     off = measured.estimate / claim.value
+    near = _within(off, 1.0, claim.tolerance)
     return _Finding(
-        _subject(claim, claim.schedulers),
-        REPRODUCED if _within(off, 1.0, claim.tolerance) else NOT_REPRODUCED,
-        _change(off),
-        Interval(claim.value, claim.value, claim.value),
-        measured,
+        subject, REPRODUCED if near else NOT_REPRODUCED, _change(off), published, measured
     )
 
 
@@ -360,7 +403,7 @@ def _within(value: float, target: float, tolerance: float) -> bool:
 def _change(off: float) -> str:
     # Adding zero takes the sign off a zero.
     percent = round((off - 1.0) * 100.0, 1) + 0.0
-    return f"{percent:+.1f} %" if off < 2 else f"{off:,.1f} times"  # noqa: PLR2004
+    return f"{percent:+.1f} %" if off < 2 else factor(off)  # noqa: PLR2004
 
 
 def _range(values: Sequence[float]) -> Interval:

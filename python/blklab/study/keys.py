@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from blklab.compare.analyse import OBJECTIVES
+from blklab.limits import REPEATS_MAX
 from blklab.rigs import RIGS as KNOWN
 from blklab.study.metrics import METRICS
 
@@ -57,8 +58,13 @@ def _texts(value: Any) -> bool:
     )
 
 
+_LEAST, _MOST = 1e-18, 1e18
+"""Of a figure: what can still be squared, added up and divided."""
+_ABOVE_0 = "a number above 0 (1e-18 to 1e18)"
+
+
 def _positive(value: Any) -> bool:
-    return _number(value) and value > 0
+    return _number(value) and _LEAST <= value <= _MOST
 
 
 def _figures(value: Any) -> bool:
@@ -85,9 +91,9 @@ RIGS = Shape(
     f"a list of some of {', '.join(KNOWN)}",
     lambda value: _texts(value) and set(value) <= set(KNOWN),
 )
-REPEATS = Shape("a whole number from 1 to 10000", _whole(1, 10_000))
+REPEATS = Shape(f"a whole number from 1 to {REPEATS_MAX}", _whole(1, REPEATS_MAX))
 SEED = Shape("a whole number from 0 to 2^62", _whole(0, 2**62))
-RATIO = Shape("a number above 0", _positive)
+RATIO = Shape(_ABOVE_0, _positive)
 PERCENT = Shape(
     f"a number of per cent, from 0 to {_PERCENT_MAX}",
     lambda value: _number(value) and 0 <= value <= _PERCENT_MAX,
@@ -101,7 +107,7 @@ TABLE = Shape("a table", lambda value: isinstance(value, dict))
 FIGURES = Shape(
     "a table: scheduler = figure",
     lambda value: isinstance(value, dict) and bool(value),
-    Shape("a number above 0, or a list of them, one for each run", _figures),
+    Shape(f"{_ABOVE_0}, or a list of them, one for each run", _figures),
 )
 HOST = Shape(
     "a table: name = whole number",

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from blklab import samples
+from blklab.compare.analyse import OPERATION_TEXT, rate_resolution, resolution_of
 from blklab.compare.fairness import Fairness, fairness
 from blklab.compare.jobs import JobFigures
 from blklab.compare.latencies import Latency
@@ -36,6 +38,10 @@ class Metric:
     """KeyError if the run has none."""
     of_a_job: bool = False
     """One job can have it, too."""
+    percent: float | None = None
+    """Of a percentile of latencies: which."""
+    is_rate: bool = False
+    """It counts I/Os or their bytes."""
 
 
 def _job(run: Measurement, scope: Scope) -> JobFigures:
@@ -94,19 +100,20 @@ METRICS = {
     metric.name: metric
     for metric in (
         Metric("mb_s", "MB/s", "throughput, 10^6 bytes", True,
-               _of(lambda run: run.bytes_per_s / 1e6), True),
+               _of(lambda run: run.bytes_per_s / 1e6), True, is_rate=True),
         Metric("mib_s", "MiB/s", "throughput, 2^20 bytes", True,
-               _of(lambda run: run.bytes_per_s / 2**20), True),
+               _of(lambda run: run.bytes_per_s / 2**20), True, is_rate=True),
         Metric("kib_s", "KiB/s", "throughput, 2^10 bytes", True,
-               _of(lambda run: run.bytes_per_s / 2**10), True),
-        Metric("iops", "IOPS", "I/Os", True, _of(lambda run: run.ios_per_s), True),
+               _of(lambda run: run.bytes_per_s / 2**10), True, is_rate=True),
+        Metric("iops", "IOPS", "I/Os", True, _of(lambda run: run.ios_per_s), True, is_rate=True),
         Metric("mean_us", "us", f"mean {_LATENCY}", False,
                _latency(lambda latency: latency.mean_ns / 1e3), True),
-        Metric("p50_us", "us", f"median {_LATENCY}", False, _percentile(50.0), True),
+        Metric("p50_us", "us", f"median {_LATENCY}", False, _percentile(50.0), True,
+               percent=50.0),
         Metric("p99_us", "us", f"99th percentile of the {_LATENCY}", False,
-               _percentile(99.0), True),
+               _percentile(99.0), True, percent=99.0),
         Metric("p999_us", "us", f"99.9th percentile of the {_LATENCY}", False,
-               _percentile(99.9), True),
+               _percentile(99.9), True, percent=99.9),
         Metric("duration_s", "s", "time from the start to the end of all jobs, or of one", False,
                lambda run, scope: (_lasted(_job(run, scope)) if scope.job else run.duration_ns)
                / 1e9, True),
@@ -136,3 +143,22 @@ def figures(metric: Metric, runs: Sequence[Measurement], scope: Scope) -> list[f
     except KeyError:
         return None
     return found if found and all(value > 0 for value in found) else None
+
+
+def too_few(metric: Metric, runs: Sequence[Measurement], scope: Scope) -> str:
+    """Why the metric of one of the runs, which all have it, is of too few samples to be judged;
+    empty if it is not."""
+    if metric.percent is None:
+        return ""
+    fewest = min(map(_latency(lambda latency: latency.ios), runs, [scope] * len(runs)))
+    return samples.too_few(metric.percent, int(fewest), OPERATION_TEXT[scope.operation])
+
+
+def resolution(metric: Metric, runs: Sequence[Measurement], scope: Scope) -> float:
+    """By what factor one I/O more or less changes the metric of the runs, which all have it."""
+    if not metric.is_rate:
+        return 1.0
+    return max(
+        resolution_of(_job(run, scope).latencies) if scope.job else rate_resolution(run)
+        for run in runs
+    )

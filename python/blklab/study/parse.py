@@ -19,6 +19,7 @@ from blklab.study.places import Path
 
 _CHARACTERS_MAX = 1 << 20
 _SHOWN_MAX = 60
+_DOTS_MAX = 200
 _SYNTAX = re.compile(r"(.*?)\s*\(at (?:line (\d+), column \d+|end of document)\)", re.DOTALL)
 
 
@@ -30,6 +31,10 @@ def parse(file: Entry) -> Study:
 def _document(file: Entry) -> dict[str, Any]:
     if len(file.text) > _CHARACTERS_MAX:
         raise InputError(f"{file.path}: more than {_CHARACTERS_MAX} characters are no study")
+    for place, row in enumerate(file.text.split("\n"), 1):
+        # tomllib takes the square of a key's parts: of 200 KB of dots more than an hour.
+        if max(part.count(".") for part in row.split("=")) > _DOTS_MAX:
+            raise InputError(f"{file.path}:{place}: more than {_DOTS_MAX} dots; no key has so many")
     try:
         return tomllib.loads(file.text)
     except tomllib.TOMLDecodeError as error:

@@ -15,6 +15,8 @@ from blklab.catalogue import Entry
 from blklab.compare import store
 from blklab.compare.analyse import analyse
 from blklab.errors import InputError
+from blklab.files import text_content
+from blklab.plain import plain
 from blklab.study.judge import Judgement
 from blklab.study.live import RIG as LIVE
 from blklab.study.model import Part, Study
@@ -22,7 +24,19 @@ from blklab.study.outcome import Outcome, Skipped
 from blklab.study.parse import parse
 
 FILE = "study.json"
+PAGE = "report.html"
+RESULTS = "results.json"
 _FORMAT = 1
+_BYTES_MAX = 16 << 20
+
+
+def places(study: Study, out: Path) -> list[Path]:
+    """All files that may be written below `out`."""
+    folders = [out / part.name for part in study.parts]
+    return [
+        *(out / name for name in (FILE, PAGE)),
+        *(folder / name for folder in folders for name in (RESULTS, PAGE)),
+    ]
 
 
 def texts(
@@ -35,11 +49,11 @@ def texts(
             folder = out / outcome.part
             mine = [row for row in judgements if row.part == outcome.part]
             answers = analyse(outcome.results.runs, part.objective)
-            written[folder / "results.json"] = store.to_text(outcome.results)
-            written[folder / "report.html"] = pages.render(
+            written[folder / RESULTS] = store.to_text(outcome.results)
+            written[folder / PAGE] = pages.render(
                 outcome.results, answers, title=f"{study.title}: {outcome.part}", judgements=mine
             )
-    written[out / "report.html"] = pages.study_page(study, outcomes, judgements)
+    written[out / PAGE] = pages.study_page(study, outcomes, judgements)
     return written
 
 
@@ -47,21 +61,19 @@ def load(directory: Path) -> tuple[Study, list[Outcome]]:
     """A study that has run. InputError if it is none."""
     file = directory / FILE
     try:
-        document = json.loads(file.read_text(encoding="utf-8"))
+        document = json.loads(text_content(file, _BYTES_MAX, "a study that has run"))
         if document["format"] != _FORMAT:
             raise InputError(f"{file}: a study of format {document['format']}, expected {_FORMAT}")
         study = parse(Entry(str(document["name"]), file, str(document["text"])))
         rows = {row["part"]: row for row in document["parts"]}
         outcomes = [_outcome(directory, part, rows[part.name]) for part in study.parts]
-    except OSError as error:
-        raise InputError(f"{file}: {error.strerror or error}") from error
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise InputError(f"{file}: not a study that 'blklab run' kept ({error})") from error
     return study, outcomes
 
 
 def summary(outcomes: Sequence[Outcome], judgements: Sequence[Judgement]) -> dict[str, Any]:
-    """Plain data, for ``--json``. Figures are in `unit`."""
+    """Plain data, for ``--json``. Figures are in `unit`; what is not known is null."""
     return {
         "parts": [
             {
@@ -72,7 +84,7 @@ def summary(outcomes: Sequence[Outcome], judgements: Sequence[Judgement]) -> dic
             }
             for outcome in outcomes
         ],
-        "judgements": [asdict(row) for row in judgements],
+        "judgements": plain(judgements),
     }
 
 
@@ -81,7 +93,7 @@ def _to_text(
 ) -> str:  # fmt: skip
     # Where the file lay is another place on another machine.
     head = {"format": _FORMAT, "name": study.name, "text": study.file.text}
-    return json.dumps(head | summary(outcomes, judgements), indent=1) + "\n"
+    return json.dumps(head | summary(outcomes, judgements), indent=1, allow_nan=False) + "\n"
 
 
 def _outcome(directory: Path, part: Part, row: dict[str, Any]) -> Outcome:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -71,10 +72,12 @@ def _what(row: Judgement) -> str:
 
 
 def figure(value: Interval | None) -> str:
-    """``833 (763 to 972)``; the range only if there is one."""
+    """``833 (763 to 972)``; the range only if there is one, and as far as it is known."""
     if value is None:
         return "-"
     middle, low, high = map(number_text, (value.estimate, value.low, value.high))
+    if math.isinf(value.high):
+        return f"{middle} ({f'{low} or more' if value.low > 0 else 'interval not known'})"
     return middle if low == high else f"{middle} ({low} to {high})"
 
 

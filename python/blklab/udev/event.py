@@ -216,7 +216,8 @@ class Event:
             return None
         # Of patterns, udev knows here only a whole part of the path.
         first, star, last = str(path).partition("/*/")
-        there = any(Path(first).glob(f"*/{last}")) if star else path.exists()
+        paths = [Path(first, name, last) for name in reading.names(Path(first))] if star else [path]
+        there = any(map(reading.exists, paths))
         return there != (token.operator == "!=")
 
     def _all_of(self, node: Node, tokens: Iterable[Token]) -> bool | None:

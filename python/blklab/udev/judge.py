@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,15 +39,22 @@ class Effect:
     """Done by a program, after all rules."""
 
 
-def effects(disk: Path, action: str, roots: Roots, files: Sequence[Path] = ()) -> list[Effect]:
+def effects(
+    disk: Path, action: str, roots: Roots, contents: Mapping[Path, str] | None = None
+) -> list[Effect]:
     """What the rules set of the disk's queue at that event, in the order in which it happens.
 
-    `disk` is the disk's directory in sysfs; without `files` all that count on this machine.
+    `disk` is the disk's directory in sysfs. Some files may have other `contents`, or not be there
+    yet.
     Programs are run by udev after all rules, and come last here too.
     """
     event = Event(node.device(disk, roots), action)
+    new = contents or {}
+    files = {file.name: file for file in ordered(roots)} | {file.name: file for file in new}
     found = [
-        effect for file in files or ordered(roots) for effect in _of_file(parse(file), event, roots)
+        effect
+        for _, file in sorted(files.items())
+        for effect in _of_file(parse(file, new.get(file)), event, roots)
     ]
     return sorted(found, key=lambda effect: effect.program)
 

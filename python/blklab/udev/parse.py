@@ -76,9 +76,10 @@ class Line:
         return next((token.value for token in self.tokens if token.key == key), None)
 
 
-def parse(file: Path) -> list[Line]:
-    """The rules of a file; none if it cannot be read."""
-    return _parsed(file, tuple(reading.lines(file)))
+def parse(file: Path, content: str | None = None) -> list[Line]:
+    """The rules of a file, or of one that would have this `content`; none if it cannot be read."""
+    lines = reading.lines(file) if content is None else content.split("\n")
+    return _parsed(file, tuple(lines))
 
 
 @functools.lru_cache(maxsize=1024)

@@ -13,6 +13,7 @@ import re
 from dataclasses import dataclass, replace
 
 from blklab.catalogue import Entry
+from blklab.devices.text import shown
 from blklab.errors import InputError
 
 _BETWEEN = re.compile(r",(?=\s*\w+\s*=)")
@@ -42,7 +43,7 @@ def changed(entry: Entry, changes: str) -> Entry:
         _check(made)
     except InputError as error:
         # Its lines are not those of the file.
-        told = re.sub(rf"^{re.escape(str(entry.path))}:\d+: ", "", str(error))
+        told = re.sub(rf"^{re.escape(entry.place)}:\d+: ", "", str(error))
         raise InputError(f"{name}: {told}") from error
     return made
 
@@ -55,7 +56,9 @@ def _pairs(name: str, changes: str) -> list[tuple[str, str]]:
             raise InputError(f"{name}: expected option=value behind ':', found '{change}'")
         option, value = found.groups()
         if not value.isprintable() or _COMMENT.search(value):
-            raise InputError(f"{name}: {option}: {value!r} cannot stand in a job file's line")
+            raise InputError(
+                f"{name}: {option}: '{shown(value)}' cannot stand in a job file's line"
+            )
         if any(other in pairs for other in _names(option)):
             raise InputError(f"{name}: '{option}' is given twice")
         pairs[option] = value
@@ -68,13 +71,13 @@ def _with(text: str, entry: Entry, option: str, value: str) -> str:
     set_there = _places(lines, _names(option))
     if len({line.section for line in set_there}) > 1:
         raise InputError(
-            f"{entry.name}: '{option}' is set in several sections of {entry.path}; change a copy"
+            f"{entry.name}: '{option}' is set in several sections of {entry.place}; change a copy"
         )
     if set_there:
         lines[set_there[-1].number] = f"{option}={value}"
     elif _is_included(entry, option):
         raise InputError(
-            f"{entry.name}: '{option}' is set in a file that {entry.path} includes; change a copy"
+            f"{entry.name}: '{option}' is set in a file that {entry.place} includes; change a copy"
         )
     else:
         _into_global(lines, f"{option}={value}")

@@ -30,6 +30,7 @@ use crate::scheduler::spec::SchedulerSpec;
 use crate::scheduler::{AnyScheduler, Task, Tasks};
 use crate::tunable::Settings;
 use crate::units::{Bytes, Nanos, Sector};
+use crate::workload::machine::MEMORY_LEFT;
 use crate::workload::plan::{FileKind, FilePlan, Plan, ProcessSpec};
 use crate::workload::spec::ExitWhat;
 use flusher::Flusher;
@@ -125,10 +126,13 @@ impl Engine {
             .expect("a specification names a scheduler of the registry");
         let max_io = Bytes(u64::from(limits.max_sectors) * crate::units::SECTOR_BYTES);
         let read_ahead = Bytes::from_kib(scheduler.queue.get("read_ahead_kb").unsigned_abs());
+        let config = MemoryConfig::new(memory, read_ahead, max_io);
+        let locked = plan.processes.iter().fold(0, |sum: u64, one| sum.saturating_add(one.job.lock_memory.0));
         let mut cache = PageCache::new(&MemoryConfig {
+            memory: Bytes(config.memory.0.saturating_sub(locked).max(MEMORY_LEFT.0)),
             request_pages: host.partitions.then_some((max_io.0 / PAGE_BYTES) as u32),
             ticks: host.ticks,
-            ..MemoryConfig::new(memory, read_ahead, max_io)
+            ..config
         });
         let files = place(plan, disk.limits().capacity, host.partitions);
         for file in &files {

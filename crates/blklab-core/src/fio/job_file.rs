@@ -40,6 +40,7 @@ const WRITTEN_OUT: &[&str] = &[
     "group_reporting",
     "cgroup",
     "cgroup_weight",
+    "cgroup_nodelete",
 ];
 
 /// Options that say how much of a file is used: written out where it is a piece of a device.
@@ -51,20 +52,27 @@ const OF_THE_FIRST: &[&str] = &["stonewall", "new_group"];
 /// Options by which a job says itself whether its offsets are those of every run.
 const REPEATS: &[&str] = &["randrepeat", "allrandrepeat"];
 
+/// fio's `OPT_LEN_MAX`: what is longer it reads as two lines.
+const LINE_BYTES_MAX: usize = 8192;
+
 /// Options that the clone's number changes the meaning of.
 const OFFSETS: &[&str] = &["offset", "offset_increment", "offset_align"];
 
 /// The job file. `places` has where each of the plan's files is; `seed` is for the jobs that do
-/// not name their own.
+/// not name their own. The jobs' cgroups are inside the one called `within`, if there is one.
 ///
 /// # Errors
 /// One line: a process has several files, and they are pieces of one device, of which fio knows
 /// only one offset.
-pub fn write(plan: &Plan, places: &[Place], seed: u64) -> Result<String, String> {
+pub fn write(plan: &Plan, places: &[Place], within: Option<&str>, seed: u64) -> Result<String, String> {
     let mut text = String::new();
     for process in &plan.processes {
-        let cgroup = &plan.cgroups[usize::from(process.cgroup.0)].path;
-        section(&mut text, process, cgroup, places, seed)?;
+        let path = plan.cgroups[usize::from(process.cgroup.0)].path.as_str();
+        let cgroup = match within {
+            Some(outer) if !path.is_empty() => format!("{outer}/{path}"),
+            _ => path.to_owned(),
+        };
+        section(&mut text, process, &cgroup, places, seed)?;
     }
     Ok(text)
 }
@@ -82,9 +90,13 @@ fn section(
     let has = |wanted: &str| given.iter().any(|(name, _)| name == wanted);
     let offset_by_clone = has("offset_increment");
     let piece = piece(process, places)?;
+    let start = text.len();
     let mut line = |name: &str, value: &str| {
         let _ = if value.is_empty() { writeln!(text, "{name}") } else { writeln!(text, "{name}={value}") };
     };
+    if job.name.starts_with("global") {
+        return Err(format!("job '{}': fio takes a section of that name for defaults", job.name));
+    }
     line(&format!("[{}]", job.name), "");
     for (name, value) in &given {
         let name = name.as_str();
@@ -107,6 +119,8 @@ fn section(
     }
     if !cgroup.is_empty() {
         line("cgroup", cgroup);
+        // Made, and removed, by the rig.
+        line("cgroup_nodelete", "1");
     }
     if process.start.not_before.0 > 0 {
         line("startdelay", &format!("{}us", process.start.not_before.0 / 1_000));
@@ -118,6 +132,22 @@ fn section(
             // As it stands fio goes to the same offsets whatever the seed: no two repeats
             // would differ.
             line("randrepeat", "0");
+        }
+    }
+    check_lines(&text[start..], &job.name)
+}
+
+/// Whether fio reads each line as one, and to its end.
+fn check_lines(text: &str, job: &str) -> Result<(), String> {
+    for line in text.lines() {
+        if line.len() >= LINE_BYTES_MAX {
+            let (found, max) = (line.len(), LINE_BYTES_MAX);
+            return Err(format!(
+                "job '{job}': a line of {found} bytes for fio, which reads {max}: fewer files"
+            ));
+        }
+        if line.contains(|c: char| c.is_control() || c == ';' || c == '#') {
+            return Err(format!("job '{job}': ';', '#' or a control character in {line:?}"));
         }
     }
     Ok(())
@@ -146,7 +176,7 @@ mod tests {
         let plan = plan(job);
         let places: Vec<_> =
             (1..=plan.files.len()).map(|n| Place::whole(format!("/dev/ublkb0p{n}"))).collect();
-        write(&plan, &places, 7).expect("every file is whole")
+        write(&plan, &places, None, 7).expect("every file is whole")
     }
 
     /// With the plan's files laid on one device, from `from` bytes on.
@@ -157,7 +187,7 @@ mod tests {
             .iter()
             .map(|start| Place { path: "/dev/sdx".to_owned(), piece_from: Some(from + start.to_bytes().0) })
             .collect();
-        write(&plan, &places, 7)
+        write(&plan, &places, None, 7)
     }
 
     #[test]
@@ -179,7 +209,7 @@ mod tests {
     #[test]
     fn a_colon_in_a_path_is_told_apart_from_the_next_file() {
         let plan = plan("[a]\nsize=1m\n");
-        let text = write(&plan, &[Place::whole("/mnt/a:b/0")], 7).expect("one file");
+        let text = write(&plan, &[Place::whole("/mnt/a:b/0")], None, 7).expect("one file");
         assert!(text.contains("filename=/mnt/a\\:b/0\n"), "{text}");
     }
 
@@ -206,7 +236,7 @@ mod tests {
     #[test]
     fn a_cgroup_is_named_and_its_weight_left_to_us() {
         let text = written("[a]\ncgroup=/x/\ncgroup_weight=200\nsize=8m\n");
-        let last = "filename=/dev/ublkb0p1\ncgroup=x\nrandseed=7\nrandrepeat=0\n";
+        let last = "filename=/dev/ublkb0p1\ncgroup=x\ncgroup_nodelete=1\nrandseed=7\nrandrepeat=0\n";
         assert_eq!(text, format!("[a]\nsize=8m\n{last}"));
     }
 

@@ -43,6 +43,17 @@ pub enum Problem {
         /// Why, or what to use instead.
         reason: String,
     },
+    /// Real fio would do more with it than to read and write the rig's files.
+    #[error("option '{name}'{} is refused on a real disk: {reason}; --ignore-unsupported runs without it",
+        found.as_ref().map(|value| format!(": '{value}'")).unwrap_or_default())]
+    NotForReal {
+        /// As written.
+        name: String,
+        /// The value, if it has one.
+        found: Option<String>,
+        /// Why.
+        reason: &'static str,
+    },
     /// A value that the option cannot take.
     #[error("option '{name}': found '{found}', expected {expected}")]
     BadValue {
@@ -75,6 +86,12 @@ pub enum Problem {
     #[error("found '${{{name}', expected ${{NAME}} with an environment variable that is set")]
     Variable {
         /// What stands behind the brace.
+        name: String,
+    },
+    /// A variable whose value would be more than one value.
+    #[error("${{{name}}}: its value holds a new line, ';', '#' or a control character")]
+    UnfitVariable {
+        /// Of the variable.
         name: String,
     },
     /// An option before the first section.
@@ -132,4 +149,15 @@ pub enum Problem {
         /// What is wrong.
         what: String,
     },
+}
+
+impl Problem {
+    /// Why it was refused, if `--ignore-unsupported` runs without it.
+    pub fn refusal(&self) -> Option<&str> {
+        match self {
+            Problem::NotSimulated { reason, .. } | Problem::ValueNotSimulated { reason, .. } => Some(reason),
+            Problem::NotForReal { reason, .. } => Some(reason),
+            _ => None,
+        }
+    }
 }

@@ -10,7 +10,8 @@
 use std::sync::Arc;
 
 use super::error::{JobError, Problem};
-use super::options::{self, Draft, Status};
+use super::options::real::{self, Handing};
+use super::options::{self, Draft, JobOption, Status};
 use super::spec::{Engine, JobSpec};
 use super::value::{self, KbBase};
 
@@ -79,6 +80,8 @@ impl Resolver for Bare {
 pub struct ParseOptions {
     /// Collect what is not simulated in [`JobFile::ignored`] instead of refusing it.
     pub ignore_unsupported: bool,
+    /// Read it for real fio on a real disk: only what [`real::handing`] lets through stays.
+    pub real: bool,
 }
 
 /// An option that was read and does nothing.
@@ -254,7 +257,12 @@ impl Reader<'_> {
             let unknown = |name: &str| Problem::Variable { name: name.to_owned() };
             let end = inner.find('}').ok_or_else(|| unknown(inner))?;
             let name = &inner[..end];
-            out.push_str(&self.resolver.variable(name).ok_or_else(|| unknown(&inner[..=end]))?);
+            let value = self.resolver.variable(name).ok_or_else(|| unknown(&inner[..=end]))?;
+            // A new line in it would be a further option, a `;` or `#` would end this one.
+            if value.contains(|c: char| c.is_control() || c == ';' || c == '#') {
+                return Err(Problem::UnfitVariable { name: name.to_owned() });
+            }
+            out.push_str(&value);
             rest = &inner[end + 1..];
         }
         out.push_str(rest);
@@ -337,23 +345,52 @@ impl Reader<'_> {
                 found: draft.engine().name(),
             }));
         }
-        match option.apply(draft, &entry.name, entry.value.as_deref()) {
-            Ok(()) => {
+        match self.lay(option, draft, entry) {
+            Ok(None) => {
                 if let Status::NoEffect(why) = option.status {
                     self.file.without_effect.push(idle(why));
                 }
                 Ok(true)
             }
-            Err(Problem::NotSimulated { reason, .. } | Problem::ValueNotSimulated { reason, .. })
-                if self.options.ignore_unsupported =>
-            {
-                self.file.ignored.push(idle(&reason));
+            Ok(Some(why)) => {
+                self.file.ignored.push(idle(why));
+                Ok(false)
+            }
+            Err(problem) => {
+                let Some(reason) = problem.refusal().filter(|_| self.options.ignore_unsupported) else {
+                    return Err(at(problem));
+                };
+                self.file.ignored.push(idle(reason));
                 if option.name == "ioengine" {
                     draft.leave_engine_out();
                 }
                 Ok(false)
             }
-            Err(problem) => Err(at(problem)),
+        }
+    }
+
+    /// Lay one option into the draft; why not, if real fio gets along without it.
+    fn lay(
+        &self,
+        option: &JobOption,
+        draft: &mut Draft,
+        entry: &Entry,
+    ) -> Result<Option<&'static str>, Problem> {
+        let (name, value) = (entry.name.as_str(), entry.value.as_deref());
+        // What neither fio nor the simulator is handed says itself why.
+        let is_out = matches!(option.status, Status::NotSimulated(_) | Status::OtherEngine(_));
+        if !self.options.real || is_out {
+            return option.apply(draft, name, value).map(|()| None);
+        }
+        match real::handing(option.name, value.unwrap_or("")) {
+            Handing::Refused(reason) => {
+                Err(Problem::NotForReal { name: name.to_owned(), found: value.map(str::to_owned), reason })
+            }
+            // Its value is checked all the same.
+            Handing::LeftOut(why) => option.apply(&mut draft.clone(), name, value).map(|()| Some(why)),
+            Handing::Handed(_) | Handing::Rewritten(_) => {
+                option.apply_real(draft, name, value).map(|()| None)
+            }
         }
     }
 }

@@ -9,6 +9,7 @@ pub mod cgroups;
 pub mod distribution;
 pub mod error;
 pub mod jobfile;
+pub mod machine;
 mod offsets;
 pub mod options;
 pub mod pattern;

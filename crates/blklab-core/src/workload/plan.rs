@@ -130,6 +130,22 @@ impl Plan {
         before.pop()
     }
 
+    /// How much of a file any process gets to: all of it, if a share of it was asked for.
+    pub fn used(&self, file: u32) -> Bytes {
+        let all = self.files[file as usize].size;
+        let regions = self.processes.iter().flat_map(|process| {
+            let of = move |region: &&Region| region.file == file;
+            process.regions.iter().filter(of).map(move |region| (process, region))
+        });
+        let ends =
+            regions.map(
+                |(process, region)| {
+                    if process.job.files.has_shares() { all.0 } else { region.start + region.length }
+                },
+            );
+        Bytes(ends.max().unwrap_or(all.0).min(all.0))
+    }
+
     /// Where files begin on a disk of `capacity`: one behind the other from its start, each in
     /// one piece, in the order in which the job file names them. A device is the whole disk.
     pub fn starts(&self, capacity: Sector) -> Vec<Sector> {

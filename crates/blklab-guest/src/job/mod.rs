@@ -95,7 +95,7 @@ impl Job {
             Driver::Fio => {
                 let devices = partitions::make(device, &plan, capacity)?;
                 let places: Vec<_> = devices.into_iter().map(Place::whole).collect();
-                let text = job_file::write(&plan, &places, config.seed)?;
+                let text = job_file::write(&plan, &places, None, config.seed)?;
                 let path = directory.join("fio.job");
                 fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))?;
             }

@@ -115,7 +115,7 @@ impl Records {
 }
 
 #[cfg(test)]
-pub mod testing {
+pub(crate) mod testing {
     use super::*;
 
     /// A record as the kernel writes it: letter as of `blkparse`, operation as of `RWBS`.

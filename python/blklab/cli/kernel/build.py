@@ -9,6 +9,7 @@ import typer
 
 from blklab.cli import complete
 from blklab.kernel import DEFAULT_VERSION
+from blklab.limits import JOBS_MAX
 
 
 def build(
@@ -43,7 +44,8 @@ def build(
         ),
     ] = None,
     jobs: Annotated[
-        int | None, typer.Option(min=1, help="Compilers at the same time; default: one per CPU.")
+        int | None,
+        typer.Option(min=1, max=JOBS_MAX, help="Compilers at the same time; default: one per CPU."),
     ] = None,
     refresh: Annotated[
         bool,

@@ -13,17 +13,25 @@ if TYPE_CHECKING:
 def listed(
     as_json: Annotated[bool, typer.Option("--json", help="Machine-readable.")] = False,
 ) -> None:
-    """List the kernels that were built, the latest first, and what the cache takes."""
+    """List the kernels that were built, the latest first, what the cache takes, and what confines
+    guests here."""
     from blklab.cli import console
-    from blklab.kernel import cache
+    from blklab.errors import RunError
+    from blklab.kernel import cache, wall
 
     kernels = cache.kernels()
+    console.print_notes(cache.damaged())
+    try:
+        confined, refused = wall.told(), None
+    except RunError as error:
+        confined, refused = None, str(error)
     if as_json:
         console.print_json(
             {
                 "cache": str(cache.root()),
                 "used_bytes": cache.used_bytes(),
                 "kernels": [row(kernel) for kernel in kernels],
+                "confined_by": confined,
             }
         )
         return
@@ -42,6 +50,7 @@ def listed(
               f"{kernel.size_bytes / 1e6:.0f} MB, key {kernel.key}")  # fmt: skip
     used = ", ".join(f"{part} {count / 1e6:.0f} MB" for part, count in cache.used_bytes().items())
     print(f"\n{cache.root()}: {used}")
+    print(refused or f"guests are confined by {confined}")
 
 
 def row(kernel: Kernel) -> dict[str, Any]:

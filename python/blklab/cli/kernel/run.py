@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from blklab import limits
 from blklab.cli import complete
-from blklab.cli.models import DataPlace, DiskName
+from blklab.cli.models import DataPlace, DiskName, ShareOption
 from blklab.devices import reading
 
 if TYPE_CHECKING:
     from blklab.kernel.program import Ran
+    from blklab.rigs import Disk
 
 _SECTOR_BYTES = 512
 _CLOCK_OF_FIO = (
@@ -53,7 +55,23 @@ def run(
     ] = None,
     mount: Annotated[Path, typer.Option(help="With --mkfs: where it is mounted.")] = Path("/mnt"),
     data: DataPlace = "memory",
+    overwrite_data: Annotated[
+        bool,
+        typer.Option(
+            "--overwrite-data", help="With --mkfs and --data FILE: although the file holds data."
+        ),
+    ] = False,
+    share: ShareOption = None,
     memory: Annotated[int, typer.Option(min=64, max=65536, help="The guest's, in MiB.")] = 512,
+    scratch: Annotated[
+        int,
+        typer.Option(
+            min=16,
+            max=65536,
+            help="Room for what the program prints, for the trace, and for its first directory "
+            "without --mkfs; of this machine's memory, in MiB.",
+        ),
+    ] = 1024,
     trace: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="Directory to keep the block layer's events in."),
@@ -81,35 +99,41 @@ def run(
             help="Where a platter stands at the start, and what is random in the guest.",
         ),
     ] = 1,
-    timeout: Annotated[float, typer.Option(min=1, help="End it after so many seconds.")] = 3600.0,
+    timeout: Annotated[
+        float, typer.Option(min=1, max=limits.TIMEOUT_S_MAX, help="End it after so many seconds.")
+    ] = 3600.0,
 ) -> None:
     """Run a program in a guest, before a modelled disk, and say what the disk did.
 
-    This machine's files are there, read-only. The program starts in the disk's file system, or
-    without --mkfs in an empty directory that goes with it; what it prints is shown when it has
-    ended, and its exit code is passed on.
+    This machine's programs are there, this directory and what the command names, read-only. The
+    program starts in the disk's file system, or without --mkfs in an empty directory that goes with
+    it; what it prints is shown when it has ended, and its exit code is passed on.
     """
     import sys
 
     from blklab import specs
     from blklab.errors import InputError
     from blklab.files import check_directory
-    from blklab.kernel import cache, program
+    from blklab.kernel import cache, program, view
     from blklab.kernel.boot import checked_time_travel
 
     if trace is not None:
         check_directory(trace)
     elif trace_format is not None:
         raise InputError("--trace-format: there is no --trace; expected a directory for the events")
+    seen = view.shared(command, share or ())
     task = program.Program(
         command=command,
         disk=specs.disk(disk),
         scheduler=scheduler,
         seed=seed,
         data=data,
+        overwrite_data=overwrite_data,
+        shared=seen.paths,
         file_system=mkfs,
         mount=mount,
         memory_mib=memory,
+        scratch_mib=scratch,
         time_travel=checked_time_travel(time_travel),
         timeout_s=timeout,
         trace=trace,
@@ -118,8 +142,10 @@ def run(
     chosen = cache.chosen(kernel)
     if task.time_travel != "off" and _fio_reads_the_cpus_clock(command):
         print(f"blklab: {_CLOCK_OF_FIO}", file=sys.stderr)
+    if seen.note is not None:
+        print(f"blklab: {seen.note}", file=sys.stderr)
     ran = program.run(chosen, task, sys.stdout.buffer, sys.stderr.buffer)
-    for line in _told(ran, chosen.text):
+    for line in _told(ran, chosen.text, task.disk):
         print(f"blklab: {line}", file=sys.stderr)
     if trace is not None:
         kept = ran.outcome["trace"]
@@ -141,7 +167,7 @@ def _fio_reads_the_cpus_clock(command: Sequence[str]) -> bool:
     return not any("clocksource" in text for text in texts)
 
 
-def _told(ran: Ran, kernel: str) -> list[str]:
+def _told(ran: Ran, kernel: str, on: Disk) -> list[str]:
     """What the disk did, and whether it can be believed."""
     from blklab.kernel.outcome import notes, too_late
     from blklab.units import duration_text
@@ -160,7 +186,7 @@ def _told(ran: Ran, kernel: str) -> list[str]:
     ticks_ms = counters["read_ticks_ms"] + counters["write_ticks_ms"]
     ios = counters["read_ios"] + counters["write_ios"]
     invalid = too_late(late, ticks_ms * 1e6 / max(ios, 1))
-    return [*lines, *notes(found), *([invalid] if invalid else [])]
+    return [*lines, *notes(found, on), *([invalid] if invalid else [])]
 
 
 def _moved(disk: dict[str, Any], what: str) -> str:

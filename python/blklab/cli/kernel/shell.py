@@ -6,7 +6,9 @@ from typing import Annotated
 
 import typer
 
+from blklab import limits
 from blklab.cli import complete
+from blklab.cli.models import ShareOption
 
 
 def shell(
@@ -34,9 +36,12 @@ def shell(
     time_travel: Annotated[
         str, typer.Option(help="The guest's clock: off (the host's), on or inf-cpu.")
     ] = "off",
-    timeout: Annotated[float, typer.Option(min=1, help="End it after so many seconds.")] = 86400.0,
+    share: ShareOption = None,
+    timeout: Annotated[
+        float, typer.Option(min=1, max=limits.TIMEOUT_S_MAX, help="End it after so many seconds.")
+    ] = 86400.0,
 ) -> None:
-    """Start a kernel with a shell inside; this machine's files are there, read-only."""
+    """Start a kernel with a shell inside, which sees this machine's programs and this directory."""
     import contextlib
     import sys
     import termios
@@ -44,33 +49,34 @@ def shell(
 
     from blklab import specs
     from blklab.errors import InputError
-    from blklab.kernel import cache, shell_disk, shell_init
+    from blklab.kernel import cache, shell_disk, shell_init, view
     from blklab.kernel.boot import boot, checked_time_travel
 
     kernel = cache.chosen(name)
     travel = checked_time_travel(time_travel)
-    order = shell_disk.order(specs.disk(disk), scheduler, kernel.version) if disk else None
+    order = shell_disk.order(specs.disk(disk), scheduler, kernel.version) if disk else {}
     if not sys.stdin.isatty():
         raise InputError("a shell needs a terminal as its standard input")
     terminal = termios.tcgetattr(sys.stdin)
     print(f"{kernel.text}; leave with: exit", file=sys.stderr)
-    program = str(Path(sys.executable).resolve())
-    init = [program, "-I", "-S", shell_init.__file__, "/bin/sh", "-i"]
+    init = view.HERE / "shell_init.py"
+    program = Path(sys.executable).resolve()
+    shared = view.shared([], share or ())
+    # Python may lie anywhere; with it goes its library.
+    python = [path for path in (program, Path(sys.base_prefix)) if not view.is_seen(path)]
     try:
-        with (
-            shell_disk.directory(order) as run_dir,
-            boot(
-                kernel.image,
-                init,
-                run_dir,
-                memory_mib=memory,
-                time_travel=travel,
-                timeout_s=timeout,
-                interactive=True,
-            ) as guest,
-        ):
+        with boot(
+            kernel.image,
+            [str(program), "-I", "-S", str(init), "/bin/sh", "-i"],
+            order,
+            view.View({init.name: Path(shell_init.__file__)}, (*shared.paths, *python)),
+            memory_mib=memory,
+            time_travel=travel,
+            timeout_s=timeout,
+            interactive=True,
+        ) as guest:
             guest.wait()
-            shell_disk.check(run_dir)
+            shell_disk.check(guest.run)
     finally:
         # A guest that is killed leaves the terminal as it had set it.
         with contextlib.suppress(termios.error):

@@ -22,11 +22,10 @@ def source(
     ] = None,
 ) -> None:
     """Print a file of the source that kernels are built of; it is fetched if need be."""
-    import sys
-
+    from blklab.cli import streams
     from blklab.cli.kernel import steps
     from blklab.kernel import source as sources
 
     with steps.shown() as told:
         found = sources.find(of, told)
-    sys.stdout.buffer.write(sources.file(found, file))
+    streams.write_bytes(sources.file(found, file))

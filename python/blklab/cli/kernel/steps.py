@@ -27,8 +27,8 @@ def shown() -> Iterator[Steps]:
     from blklab.cli.console import console
 
     columns = (
-        *(SpinnerColumn(), TextColumn("{task.description}"), BarColumn(20)),
-        *(TextColumn("{task.fields[left]}"), TimeElapsedColumn()),
+        *(SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(20)),
+        *(TextColumn("{task.fields[left]}", markup=False), TimeElapsedColumn()),
     )
     with Progress(*columns, console=console(stderr=True), transient=True) as bar:
         yield _Bar(bar)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -32,12 +32,14 @@ def diff(
     from blklab.cli import console
     from blklab.cli.results.opening import opened
     from blklab.errors import InputError
+    from blklab.plain import plain
     from blklab.store import ids, read
     from blklab.store.difference import difference
 
     kept = opened(store)
     sides = [
-        [read.comparison(kept, number) for number in ids.numbers(text)] for text in (first, second)
+        [read.comparison(kept, number, tell=console.print_note) for number in ids.numbers(text)]
+        for text in (first, second)
     ]
     found = difference(*sides)
     if not found.pairs:
@@ -45,7 +47,7 @@ def diff(
             f"{first} and {second} have no scheduler on the same disk under the same load"
         )
     if as_json:
-        console.print_json(_plain(found))
+        console.print_json(plain(found))
     else:
         _print(found)
 
@@ -55,6 +57,7 @@ def _print(found: Difference) -> None:
 
     from blklab.cli import console
     from blklab.compare.analyse import OPERATION_TEXT
+    from blklab.compare.words import few_text
     from blklab.devices.text import shown
     from blklab.units import duration_text, number_text
 
@@ -83,6 +86,8 @@ def _print(found: Difference) -> None:
                 *_cells(pair.p99_ns, duration_text),
             )
         out.print(table)
+    if any(pair.p99_ns and pair.p99_ns.why for pair in found.pairs):
+        out.print(f"{few_text()}.")
     out.print("B/A: how many times A's figure B's is (95 % interval); * if they differ.")
     for side, missing in (("A", found.only_first), ("B", found.only_second)):
         if missing:
@@ -94,8 +99,12 @@ def _print(found: Difference) -> None:
 
 
 def _cells(gap: Gap | None, text: Callable[[float], str]) -> list[str]:
+    from blklab.compare.words import FEW
+
     if gap is None:
         return ["-", "-", "-"]
+    if gap.ratio is None:
+        return [f"{FEW}{text(gap.first)}", f"{FEW}{text(gap.second)}", "-"]
     low, high = gap.ratio.low, gap.ratio.high
     star = "*" if gap.matters else " "
     return [
@@ -116,18 +125,3 @@ _NAME = 16
 """Longer names are folded."""
 _MOST = 1e4
 """Beyond, an interval says nothing."""
-
-
-def _plain(found: Difference) -> dict[str, Any]:
-    import math
-    from dataclasses import asdict
-
-    def known(value: Any) -> Any:
-        if isinstance(value, dict):
-            return {key: known(inner) for key, inner in value.items()}
-        if isinstance(value, (list, tuple)):
-            return [known(inner) for inner in value]
-        return None if isinstance(value, float) and not math.isfinite(value) else value
-
-    document: dict[str, Any] = known(asdict(found))
-    return document

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -33,27 +32,30 @@ def export(
     store: StoreName = None,
 ) -> None:
     """Export comparisons with all their runs."""
+    from blklab.cli import console, streams
     from blklab.cli.results.opening import opened
     from blklab.errors import InputError
-    from blklab.files import check_directory, write_together
+    from blklab.files import check_files, write_together
     from blklab.store import exchange, ids, read, tables
 
     chosen = _format(output_format, out)
     if out is not None:
-        check_directory(out.parent)
+        check_files(out)
     elif chosen == "parquet":
         raise InputError("--format parquet: not for a terminal or a pipe; say where with --out")
     kept = opened(store)
     wanted = dict.fromkeys(number for text in numbers for number in ids.numbers(text))
-    several = [read.comparison(kept, number, raw=chosen == "json") for number in wanted]
+    several = [
+        read.comparison(kept, number, raw=chosen == "json", tell=console.print_note)
+        for number in wanted
+    ]
     content = {
         "json": lambda: exchange.to_bytes(several),
         "csv": lambda: tables.csv_text(several).encode(),
         "parquet": lambda: tables.parquet(several),
     }[chosen]()
     if out is None:
-        sys.stdout.flush()
-        sys.stdout.buffer.write(content)
+        streams.write_bytes(content)
     else:
         write_together({out: content})
 

@@ -66,7 +66,7 @@ def listed(
         since=since_of(since) if since else "",
     )
     where = place.find(store)
-    rows = read.listed(opened(store), wanted) if exists(where) else []
+    rows = read.listed(opened(store), wanted, console.print_note) if exists(where) else []
     if as_json:
         from dataclasses import asdict
 

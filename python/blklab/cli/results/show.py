@@ -38,7 +38,7 @@ def show(
     from blklab.store import ids, read
 
     wanted = checked_objective(objective) if objective else None
-    found = read.comparison(opened(store), ids.number(number))
+    found = read.comparison(opened(store), ids.number(number), tell=console.print_note)
     kept = found.results()
     answers = analyse(kept.runs, wanted or found.listed.objective, anytime=kept.anytime)
     if as_json:

@@ -72,7 +72,7 @@ def tlp(queue: Queue, roots: Roots) -> Iterator[Influence]:
     devices = said["DISK_DEVICES"][2] if "DISK_DEVICES" in said else ["nvme0n1", "sda"]
     for device, scheduler in zip(devices, schedulers, strict=False):
         by_id = device.startswith(("ata-", "nvme-", "usb-", "wwn-"))
-        name = (roots.dev / "disk/by-id" / device).resolve().name if by_id else device
+        name = reading.end_name(roots.dev / "disk/by-id" / device) if by_id else device
         if name == queue.name and scheduler not in ("keep", "_"):
             yield Influence("TLP setting", str(path), number, "scheduler", scheduler, sure=True)
 

@@ -169,7 +169,7 @@ def _add(name: str, sections: dict[str, Section], roots: Roots, seen: list[str])
         (
             directory / name / "tuned.conf"
             for directory in directories(roots)
-            if (directory / name / "tuned.conf").is_file()
+            if reading.exists(directory / name / "tuned.conf")
         ),
         None,
     )

@@ -22,6 +22,7 @@ use crate::pagecache::{self, Advice, Dirtier, FileId, ReadAhead};
 use crate::request::{Bio, IoPrio, ProcessId};
 use crate::result::JobResult;
 use crate::units::{Bytes, Nanos, Sector};
+use crate::workload::machine;
 use crate::workload::pattern::{IoUnit, Pattern};
 use crate::workload::plan::ProcessSpec;
 use crate::workload::random::{self, Stream};
@@ -158,7 +159,7 @@ impl Process {
     pub fn new(spec: &ProcessSpec, seed: u64, world: &World) -> Process {
         let job = &spec.job;
         let depth = job.queueing.depth();
-        let cpu = (spec.id.0 % u32::from(world.host.cpus)) as u16;
+        let cpu = machine::cpu_of(job, spec.id.0, spec.clone, world.host.cpus);
         let who = Submitter {
             process: spec.id,
             prio: job.priorities.base,

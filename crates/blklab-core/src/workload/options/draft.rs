@@ -275,6 +275,9 @@ fn fio_defaults() -> JobSpec {
         invalidate: true,
         advice: AdviceHint::AsRw,
         drop_caches: false,
+        cpus: Vec::new(),
+        cpus_split: false,
+        lock_memory: Bytes(0),
         reporting: Reporting {
             group_reporting: false,
             percentiles: PERCENTILES.to_vec(),

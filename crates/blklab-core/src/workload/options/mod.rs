@@ -8,6 +8,7 @@ mod access;
 mod draft;
 mod files;
 mod foreign;
+pub mod real;
 mod report;
 mod run;
 mod unsimulated;
@@ -82,6 +83,9 @@ pub enum Status {
     Simulated,
     /// It is checked and changes nothing: why.
     NoEffect(&'static str),
+    /// It is refused in a simulation, which has what it is about and could not follow it: why.
+    /// On a real disk fio does it.
+    RealOnly(&'static str),
     /// It is refused: why, or what to use instead.
     NotSimulated(&'static str),
     /// It is refused: only these engines have it, none of which is simulated.
@@ -93,7 +97,7 @@ impl Status {
     pub fn refusal(&self) -> Option<String> {
         match self {
             Status::Simulated | Status::NoEffect(_) => None,
-            Status::NotSimulated(why) => Some((*why).to_owned()),
+            Status::NotSimulated(why) | Status::RealOnly(why) => Some((*why).to_owned()),
             Status::OtherEngine(engines) => Some(format!("it belongs to ioengine={}", engines.join(" or "))),
         }
     }
@@ -150,6 +154,11 @@ impl JobOption {
         self
     }
 
+    const fn real_only(mut self, why: &'static str) -> JobOption {
+        self.status = Status::RealOnly(why);
+        self
+    }
+
     const fn no_effect(mut self, why: &'static str) -> JobOption {
         self.status = Status::NoEffect(why);
         self
@@ -193,10 +202,25 @@ impl JobOption {
     /// # Errors
     /// A value that the option does not take, or that is not simulated.
     pub fn apply(&self, draft: &mut Draft, written: &str, found: Option<&str>) -> Result<(), Problem> {
-        let name = || written.to_owned();
         if let Some(reason) = self.status.refusal() {
-            return Err(Problem::NotSimulated { name: name(), reason });
+            return Err(Problem::NotSimulated { name: written.to_owned(), reason });
         }
+        self.lay(draft, written, found)
+    }
+
+    /// As `apply`, for real fio: what only a simulation refuses is taken.
+    ///
+    /// # Errors
+    /// A value that the option does not take, or that neither fio's nor our part of the work does.
+    pub fn apply_real(&self, draft: &mut Draft, written: &str, found: Option<&str>) -> Result<(), Problem> {
+        match self.status {
+            Status::RealOnly(_) => self.lay(draft, written, found),
+            _ => self.apply(draft, written, found),
+        }
+    }
+
+    fn lay(&self, draft: &mut Draft, written: &str, found: Option<&str>) -> Result<(), Problem> {
+        let name = || written.to_owned();
         let Some(value) = found else {
             return match self.takes {
                 Takes::Flag(set) => {

@@ -1,12 +1,13 @@
 //! Names, reporting, and what concerns the machine that runs fio.
 
+use super::super::machine;
 use super::{JobOption, Refusal, Takes, U32_MAX, ignore, kb_base};
-use crate::units::Nanos;
+use crate::units::{Bytes, Nanos};
 
 const NO_DATA: &str = "data have no contents here";
 const NO_LOG: &str = "results carry their own time series";
 const NO_CLOCK: &str = "looking at the clock costs nothing";
-const NO_CPU: &str = "processes have a CPU each";
+const NO_NUMA: &str = "the modelled host has one node; cpus_allowed says which CPUs";
 
 /// A row that is read and changes nothing.
 const fn unused(
@@ -174,19 +175,40 @@ pub(super) const OPTIONS: &[JobOption] = &[
     .alias(&["iomem"]),
     unused("iomem_align", COUNT, "0", "alignment of buffers", NO_DATA).alias(&["mem_align"]),
     unused("hugepage-size", COUNT, "2097152", "size of a huge page", NO_DATA),
-    unused("lockmem", COUNT, "0", "memory to pin", "memory is the simulated page cache's size"),
-    unused("cpumask", COUNT, "", "CPUs to run on, as a bit mask", NO_CPU),
-    unused("cpus_allowed", TEXT, "", "CPUs to run on", NO_CPU),
-    unused(
-        "cpus_allowed_policy",
-        Takes::Word(&["shared", "split"], ignore::word),
-        "shared",
-        "how clones share CPUs",
-        NO_CPU,
+    JobOption::new(
+        "lockmem",
+        Takes::Size(0, |d, bytes| d.spec.lock_memory = Bytes(bytes)),
+        "0",
+        "memory that each process pins; the page cache has less from the start of the run to its end",
     ),
-    unused("numa_cpu_nodes", TEXT, "", "NUMA nodes to run on", NO_CPU),
-    unused("numa_mem_policy", TEXT, "", "NUMA nodes for memory", NO_CPU),
-    unused("nice", TEXT, "0", "CPU priority", NO_CPU),
+    JobOption::new(
+        "cpumask",
+        Takes::Count(1, u64::MAX, |d, mask| d.spec.cpus = machine::cpu_mask(mask)),
+        "",
+        "CPUs to run on, as a bit mask",
+    ),
+    JobOption::new(
+        "cpus_allowed",
+        Takes::Text(|d, list| {
+            let expected = || Refusal::Expected(format!("CPUs such as 0-3,5, up to {}", machine::CPU_MAX));
+            d.spec.cpus = machine::cpu_list(list).ok_or_else(expected)?;
+            Ok(())
+        }),
+        "",
+        "CPUs to run on; each process stays on one of them",
+    ),
+    JobOption::new(
+        "cpus_allowed_policy",
+        Takes::Word(&["shared", "split"], |d, word| {
+            d.spec.cpus_split = word == "split";
+            Ok(())
+        }),
+        "shared",
+        "whether clones take turns among those CPUs (split)",
+    ),
+    JobOption::new("numa_cpu_nodes", TEXT, "", "NUMA nodes to run on").real_only(NO_NUMA),
+    JobOption::new("numa_mem_policy", TEXT, "", "NUMA nodes for memory").real_only(NO_NUMA),
+    JobOption::new("nice", TEXT, "0", "CPU priority").real_only("CPUs serve processes in order of arrival"),
     unused("uid", COUNT, "", "user to run as", "there are no users"),
     unused("gid", COUNT, "", "group to run as", "there are no users"),
     JobOption::new(

@@ -58,3 +58,11 @@ pub struct FileSet {
     /// size if `None`.
     pub offset_align: Option<Bytes>,
 }
+
+impl FileSet {
+    /// Whether something is given in percent: how much that is hangs on the size of the file.
+    pub fn has_shares(&self) -> bool {
+        let given = [self.size, self.io_size, Some(self.offset), Some(self.offset_increment)];
+        given.iter().any(|extent| matches!(extent, Some(Extent::Percent(_))))
+    }
+}

@@ -10,7 +10,7 @@ mod files;
 mod pace;
 mod run;
 
-use crate::units::Nanos;
+use crate::units::{Bytes, Nanos};
 
 pub use access::{Access, BlockSizes, Distribution, Rw, Sequencer, Zone};
 pub use direction::{Direction, PerDirection};
@@ -92,6 +92,12 @@ pub struct JobSpec {
     /// `exec_prerun` with a command that writes to `/proc/sys/vm/drop_caches`: the page
     /// cache is dropped when the job starts.
     pub drop_caches: bool,
+    /// `cpus_allowed`, `cpumask`: rising; empty for all.
+    pub cpus: Vec<u16>,
+    /// `cpus_allowed_policy=split`: clones take turns among them.
+    pub cpus_split: bool,
+    /// `lockmem`: memory that each process pins.
+    pub lock_memory: Bytes,
     /// Output.
     pub reporting: Reporting,
 }

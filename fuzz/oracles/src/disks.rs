@@ -1,0 +1,75 @@
+//! Disk files, and a disk with some keys changed: what is accepted can be built and serves commands.
+
+use blklab_core::disk::{Command, Disk, DiskModel, Op, Tag};
+use blklab_core::units::{Nanos, Sector};
+
+use crate::check_message;
+
+const SHIPPED: [&str; 4] = [
+    include_str!("../../../python/blklab/disks/su800-128gb.toml"),
+    include_str!("../../../python/blklab/disks/desktop-5900rpm.toml"),
+    include_str!("../../../python/blklab/disks/optane-900p.toml"),
+    include_str!("../../../python/blklab/disks/sas-10k.toml"),
+];
+
+pub fn file(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    match DiskModel::parse(text, "disk.toml") {
+        Ok(model) => serves(&model),
+        Err(error) => check_message(&error, data),
+    }
+}
+
+/// The number of a shipped disk, and behind it a line `KEY=VALUE` for each change.
+pub fn overrides(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let mut lines = text.lines();
+    let number: usize = lines.next().and_then(|line| line.parse().ok()).unwrap_or(0);
+    let text = SHIPPED[number % SHIPPED.len()];
+    let mut model = DiskModel::parse(text, "disk.toml").expect("a disk of ours");
+    for line in lines {
+        let (key, value) = line.split_once('=').unwrap_or((line, ""));
+        match model.with_override(key, value) {
+            Ok(changed) => model = changed,
+            Err(error) => check_message(&error, data),
+        }
+    }
+    serves(&model);
+}
+
+/// Every command ends, in an order of time.
+fn serves(model: &DiskModel) {
+    let limits = model.limits();
+    assert!(limits.queue_depth > 0 && limits.hw_queues > 0 && limits.capacity.0 > 0);
+    let mut disk = model.build(1);
+    let (mut now, mut done) = (Nanos::ZERO, Vec::new());
+    let block = (limits.logical_block_bytes / 512).max(1);
+    let sectors = block.min(limits.max_hw_sectors.max(1));
+    let last = limits.capacity.0.saturating_sub(sectors.into()) / u64::from(block) * u64::from(block);
+    let rows = [
+        (Op::Write, 0),
+        (Op::Read, last),
+        (Op::Write, last),
+        (Op::Read, 0),
+        (Op::Discard, 0),
+        (Op::Flush, 0),
+    ];
+    for (op, sector) in rows {
+        let (sector, sectors) = if op == Op::Flush { (0, 0) } else { (sector, sectors) };
+        let command = Command { tag: Tag(0), op, sector: Sector(sector), sectors, fua: false, urgent: false };
+        disk.submit(now, command);
+        done.clear();
+        for step in 0.. {
+            assert!(step < 1 << 20, "{op:?} does not end");
+            let next = disk.next_event();
+            assert!(next != Nanos::NEVER, "{op:?} is forgotten");
+            assert!(next >= now, "{op:?} ends before it begins");
+            now = next;
+            disk.advance(now, &mut done);
+            if !done.is_empty() {
+                break;
+            }
+        }
+        assert_eq!(done.len(), 1, "{op:?} ends once");
+    }
+}

@@ -1,0 +1,53 @@
+//! Schedulers and settings of the host, as they are typed on a command line.
+
+use blklab_core::block::QUEUE_TUNABLES;
+use blklab_core::host::{self, Host};
+use blklab_core::pagecache::{self, MemoryConfig};
+use blklab_core::scheduler::spec::SchedulerSpec;
+use blklab_core::tunable::{Settings, Tunable};
+
+use crate::check_message;
+
+pub fn scheduler(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    match SchedulerSpec::parse(text) {
+        Ok(spec) => {
+            let tables = [spec.info.tunables, QUEUE_TUNABLES];
+            check_bounds(spec.settings.iter().chain(spec.queue.iter()), &tables);
+            let all: Vec<_> = spec.values().map(|(name, value)| format!("{name}={value}")).collect();
+            let again = SchedulerSpec::parse(&format!("{}:{}", spec.info.name, all.join(",")));
+            let again = again.expect("what was read can be written");
+            assert_eq!(again.info.name, spec.info.name);
+            assert!(again.values().eq(spec.values()), "{again:?} is not {spec:?}");
+        }
+        Err(error) => check_message(&error, data),
+    }
+}
+
+/// Lines of `NAME=VALUE`.
+pub fn host(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let (mut host, mut memory) = (Host::settings(), MemoryConfig::settings());
+    for line in text.lines() {
+        let (name, value) = line.split_once('=').unwrap_or((line, ""));
+        let of_memory = pagecache::TUNABLES.iter().any(|tunable| tunable.name == name);
+        let table: &mut Settings = if of_memory { &mut memory } else { &mut host };
+        if let Err(error) = table.set(name, value) {
+            check_message(&error, data);
+        }
+    }
+    check_bounds(host.iter().chain(memory.iter()), &[host::TUNABLES, pagecache::TUNABLES]);
+    let made = Host::new(&host);
+    assert_eq!(i64::from(made.cpus), host.get("cpus"), "a number of CPUs that was cut");
+    let config = MemoryConfig::new(&memory, Default::default(), Default::default());
+    assert_eq!((config.memory.0 >> 10).cast_signed(), memory.get("memory_kb"));
+}
+
+fn check_bounds(values: impl Iterator<Item = (&'static Tunable, i64)>, tables: &[&[Tunable]]) {
+    let mut count = 0;
+    for (tunable, value) in values {
+        assert!((tunable.min..=tunable.max).contains(&value), "{} = {value}", tunable.name);
+        count += 1;
+    }
+    assert_eq!(count, tables.iter().map(|table| table.len()).sum::<usize>(), "every tunable has a value");
+}

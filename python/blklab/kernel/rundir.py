@@ -1,0 +1,93 @@
+"""A guest's run directory, as this machine sees it.
+
+It is a file system in memory, of a fixed size, which goes with the guest: nothing of it lies on a
+disk, whatever ends blklab. A hostile process writes to it, so nothing in it is believed: a file is
+opened only if it is a regular one under that very name, and read only up to a bound.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from collections.abc import Mapping
+from typing import BinaryIO
+
+from blklab.errors import RunError
+
+_BLOCK_BYTES = 1 << 20
+
+
+class RunDirectory:
+    """A directory by its descriptor; no path of this machine names it.
+
+    What is put there belongs to `owner`, if that is another user than this process's.
+    """
+
+    def __init__(self, handle: int, owner: int | None) -> None:
+        self._handle = handle
+        self._owner = owner
+
+    def close(self) -> None:
+        """Let it go; what is in it is gone with the guest."""
+        if self._handle >= 0:
+            os.close(self._handle)
+        self._handle = -1
+
+    def put(self, files: Mapping[str, bytes | None]) -> None:
+        """Write files, which may be programs; None is a directory. Before the guest begins."""
+        for name, content in files.items():
+            if content is None:
+                os.mkdir(name, 0o755, dir_fd=self._handle)
+            else:
+                flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+                with os.fdopen(os.open(name, flags, 0o755, dir_fd=self._handle), "wb") as file:
+                    file.write(content)
+            if self._owner is not None:
+                os.chown(name, self._owner, self._owner, dir_fd=self._handle)
+
+    def open(self, name: str) -> BinaryIO:
+        """A file to read. FileNotFoundError; RunError if it is no regular file."""
+        assert "/" not in name, name
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+        try:
+            handle = os.open(name, flags, dir_fd=self._handle)
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            raise RunError(f"the guest left {name}, which is no file: {error.strerror}") from error
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            os.close(handle)
+            raise RunError(f"the guest left {name}, which is no file")
+        return os.fdopen(handle, "rb")
+
+    def read(self, name: str, bytes_max: int) -> bytes:
+        """A file's bytes. FileNotFoundError; RunError if it is no regular file or has more."""
+        with self.open(name) as file:
+            found = file.read(bytes_max + 1)
+        if len(found) > bytes_max:
+            raise RunError(f"the guest left {name} of more than {bytes_max} bytes")
+        return found
+
+    def copy(self, name: str, to: BinaryIO) -> None:
+        """A file's bytes, if it is there. RunError behind as many as the directory has room for: a
+        file with holes has no end."""
+        left = self.size_mib << 20
+        with contextlib.suppress(FileNotFoundError), self.open(name) as file:
+            while block := file.read(_BLOCK_BYTES):
+                left -= len(block)
+                if left < 0:
+                    raise RunError(f"the guest left {name} of more than {self.size_mib} MiB")
+                to.write(block)
+        to.flush()
+
+    @property
+    def size_mib(self) -> int:
+        """How much it has room for."""
+        found = os.fstatvfs(self._handle)
+        return found.f_blocks * found.f_frsize >> 20
+
+    @property
+    def is_full(self) -> bool:
+        """Whether no more can be written."""
+        return os.fstatvfs(self._handle).f_bavail == 0

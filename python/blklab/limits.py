@@ -1,0 +1,17 @@
+"""The largest counts that can be asked for. More is refused before anything is built of it."""
+
+from __future__ import annotations
+
+import os
+
+REPEATS_MAX = 10_000
+"""Of each run of a comparison. Intervals shrink with the square root: so many show a tenth of what
+a hundred show."""
+RUNS_MAX = 100_000
+"""Of a comparison, which is planned as a whole: some hundred MB of plan."""
+TIMEOUT_S_MAX = 366 * 86400.0
+"""Of what runs in a guest: a year, which every timer of the system still takes."""
+JOBS_MAX = 1024
+"""Runs or compilers at the same time."""
+JOBS_DEFAULT = min(len(os.sched_getaffinity(0)), JOBS_MAX)
+"""One per CPU."""

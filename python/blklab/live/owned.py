@@ -1,0 +1,128 @@
+"""A directory of our own in a place that may belong to another user: made, used and removed
+through handles.
+
+A path can be swapped between two looks at it, by a link or another mount; a handle stays what it
+is, also behind ``umount --lazy``. What is removed has our user, the mode and, as soon as it is
+known, the inode that we made; nothing in it is followed that is a link.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+_LOOK = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+# What is only passed through needs no permission to be read.
+_PASS = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
+
+MODE = 0o700
+OPEN_MODE = 0o711
+"""Others may pass through to what is theirs."""
+
+
+class NotOursError(OSError):
+    """Something else has its name."""
+
+    def __init__(self) -> None:
+        super().__init__(None, "it is not the directory that was made")
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a directory of ours is, or is to be."""
+
+    parent: int
+    """A handle."""
+    name: str
+
+    @property
+    def path(self) -> Path:
+        """Where it is by now."""
+        return path_of(self.parent) / self.name
+
+    def make(self) -> int:
+        """A handle of the new directory. OSError."""
+        os.mkdir(self.name, MODE, dir_fd=self.parent)
+        handle = os.open(self.name, _LOOK, dir_fd=self.parent)
+        # Whoever may rename here could have put another into its place, but none that is new.
+        if not _is_ours(os.fstat(handle), None) or os.listdir(handle):  # noqa: PTH208 (of a handle)
+            os.close(handle)
+            raise NotOursError
+        return handle
+
+    def find(self, inode: int | None) -> int:
+        """A handle of what was made there; without its `inode`, of what may be it. OSError;
+        FileNotFoundError if there is nothing of that name."""
+        handle = os.open(self.name, _LOOK, dir_fd=self.parent)
+        if not _is_ours(os.fstat(handle), inode):
+            os.close(handle)
+            raise NotOursError
+        return handle
+
+    def remove(self, handle: int) -> None:
+        """The empty directory itself; whoever moved it elsewhere may have it. OSError."""
+        try:
+            found = os.stat(self.name, dir_fd=self.parent, follow_symlinks=False)
+        except FileNotFoundError:
+            return
+        if os.path.samestat(found, os.fstat(handle)):
+            os.rmdir(self.name, dir_fd=self.parent)
+
+
+@contextlib.contextmanager
+def at(parent: Path, name: str) -> Iterator[Place]:
+    """The place `name` in the directory `parent`. OSError if there is no such directory."""
+    handle = os.open(parent, _PASS)
+    try:
+        yield Place(handle, name)
+    finally:
+        os.close(handle)
+
+
+def path_of(handle: int) -> Path:
+    """Where a handle's directory is by now, without links."""
+    return Path(f"/proc/self/fd/{handle}").readlink()
+
+
+def empty(handle: int, of_us: Callable[[str], bool] = lambda _: True) -> None:
+    """Remove all that is in the directory and has a name `of_us`. OSError."""
+    with os.scandir(handle) as entries:
+        found = [(one.name, one.is_dir(follow_symlinks=False)) for one in entries]
+    for name, is_directory in found:
+        if not of_us(name):
+            continue
+        if not is_directory:
+            os.unlink(name, dir_fd=handle)
+            continue
+        with _opened(name, handle) as below:
+            empty(below)
+        os.rmdir(name, dir_fd=handle)
+
+
+@contextlib.contextmanager
+def _opened(name: str, inside: int) -> Iterator[int]:
+    """Also what its owner, who is no root, has shut."""
+    passed = os.open(name, _PASS | os.O_NOFOLLOW, dir_fd=inside)
+    try:
+        itself = Path(f"/proc/self/fd/{passed}")
+        if os.fstat(passed).st_uid == os.geteuid():
+            itself.chmod(0o700)
+        handle = os.open(itself, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    finally:
+        os.close(passed)
+    try:
+        yield handle
+    finally:
+        os.close(handle)
+
+
+def _is_ours(found: os.stat_result, inode: int | None) -> bool:
+    return (
+        found.st_uid == os.geteuid()
+        and stat.S_IMODE(found.st_mode) in (MODE, OPEN_MODE)
+        and inode in (None, found.st_ino)
+    )

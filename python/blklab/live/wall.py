@@ -1,0 +1,105 @@
+"""What keeps fio inside its own files, besides the list of options that it is handed.
+
+A job file comes from anywhere and fio may run as root, so fio is run by ``blklab-confine``: with
+Landlock it changes the run's files alone, reads what it needs to start, and starts nothing else.
+Where the kernel has no Landlock, bubblewrap gives it a mount namespace in which all else is
+read-only. Root's other rights are dropped in both cases, but those that jobs need.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from blklab import binaries
+
+_LIBRARIES = ("/etc/ld.so.cache", "/usr", "/lib", "/lib64", "/opt", "/nix/store", "/gnu/store")
+_MACHINE = ("/sys", "/proc")
+# Priorities of I/O and CPU, pinned memory and huge pages; of a device, dropping its cached pages.
+_RIGHTS = ("sys_nice", "ipc_lock")
+_RIGHTS_ON_DEVICE = ("sys_admin",)
+_PROBE_S = 10.0
+
+NO_WALL = (
+    "nothing but the list of allowed options confines fio: this kernel has no Landlock (5.13 has), "
+    "and bubblewrap does not run: apt-get install bubblewrap"
+)
+
+
+def around_fio(place: Path, writable: Sequence[Path]) -> list[str]:
+    """The words in front of fio's. It may change a device, if that is its `place`, or the files
+    that are in a directory, in which it then begins; and what is below the `writable` paths."""
+    rights = _RIGHTS + (() if place.is_dir() else _RIGHTS_ON_DEVICE)
+    return [*_fewer_rights(rights), *_walled(place, writable, rights)]
+
+
+def told() -> list[str]:
+    """A line if there is no wall."""
+    return [] if _has_landlock() or _has_bubblewrap() else [NO_WALL]
+
+
+def _walled(place: Path, writable: Sequence[Path], rights: Sequence[str]) -> list[str]:
+    if _has_landlock():
+        fio = Path(shutil.which("fio") or "fio").resolve()
+        words = [str(binaries.find("blklab-confine"))]
+        words += [f"--read={path}" for path in (*_LIBRARIES, *_MACHINE, fio.parent)]
+        words += [f"--run={path}" for path in (fio, *_interpreter(fio))]
+        words += [f"--write={path}" for path in ("/dev/null", *writable)]
+        # A directory may be known here by a way that is open to blklab alone.
+        return [*words, f"--change={'.' if place.is_dir() else place}", "--"]
+    if _has_bubblewrap():
+        words = ["bwrap", "--ro-bind", "/", "/", "--dev", "/dev"]
+        words += [word for path in writable for word in ("--bind", str(path), str(path))]
+        # Its files, but no new one.
+        changed = sorted(place.resolve().iterdir()) if place.is_dir() else [place]
+        kind = "--bind" if place.is_dir() else "--dev-bind"
+        words += [word for path in changed for word in (kind, str(path), str(path))]
+        if os.geteuid() == 0:
+            words += ["--cap-drop", "ALL"]
+            words += [word for name in rights for word in ("--cap-add", f"CAP_{name.upper()}")]
+        return [*words, "--"]
+    return []
+
+
+def _fewer_rights(rights: Sequence[str]) -> list[str]:
+    """Of root's; a user has none to lose. bubblewrap drops them behind its mounts."""
+    if os.geteuid() != 0 or not _has_landlock():
+        return []
+    kept = ",".join(["-all", *(f"+{name}" for name in rights)])
+    return ["setpriv", "--no-new-privs", f"--bounding-set={kept}", "--inh-caps=-all", "--"]
+
+
+@functools.cache
+def _has_landlock() -> bool:
+    return _runs([str(binaries.find("blklab-confine")), "--check"])
+
+
+@functools.cache
+def _has_bubblewrap() -> bool:
+    return _runs(["bwrap", "--ro-bind", "/", "/", "--", "true"])
+
+
+def _runs(command: Sequence[str]) -> bool:
+    try:
+        tried = subprocess.run(command, capture_output=True, check=False, timeout=_PROBE_S)
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return tried.returncode == 0
+
+
+def _interpreter(program: Path) -> list[Path]:
+    """The dynamic loader that the program names; none of a static one, or of a script."""
+    # Takes 20 ms.
+    from elftools.common.exceptions import ELFError
+    from elftools.elf.elffile import ELFFile
+
+    try:
+        with program.open("rb") as file:
+            segments = ELFFile(file).iter_segments("PT_INTERP")
+            return [Path(str(segment.get_interp_name())) for segment in segments]  # type: ignore[attr-defined]
+    except (OSError, ELFError):
+        return []

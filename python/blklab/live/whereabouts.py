@@ -1,0 +1,99 @@
+"""Where a file system that was seen once is mounted by now, if it is.
+
+It is known by its UUID; where that is not to be had, by what statfs(2) calls it (``f_fsid``, which
+ext4 and btrfs make of the UUID) and its type.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from blklab.devices import mounts
+from blklab.devices.mounts import Mount
+from blklab.devices.roots import HERE
+
+
+@dataclass(frozen=True)
+class Inside:
+    """A directory, by its file system and its path in there."""
+
+    type: str
+    uuid: str
+    """Empty if it is not known."""
+    fsid: int
+    path: str
+    """From the root of the file system, whatever part of it is mounted."""
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain data."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, found: object) -> Inside:
+        """ValueError if it is none."""
+        if not isinstance(found, Mapping) or set(found) != {"type", "uuid", "fsid", "path"}:
+            raise ValueError("not a place in a file system")
+        texts = [found[name] for name in ("type", "uuid", "path")]
+        is_whole = isinstance(found["fsid"], int) and all(isinstance(one, str) for one in texts)
+        if not is_whole or not found["path"].startswith("/") or "\0" in found["path"]:
+            raise ValueError("not a place in a file system")
+        return cls(**found)
+
+    @property
+    def text(self) -> str:
+        """The file system, for a person."""
+        return f"{self.type} {self.uuid}".strip()
+
+
+def inside(directory: Path) -> Inside | None:
+    """Of a path without links; None if its mount is not to be seen."""
+    mount = mounts.holding(str(directory), mounts.mounts(HERE))
+    if mount is None:
+        return None
+    path = Path(mount.root) / directory.relative_to(mount.point)
+    return Inside(mount.type, _uuid(mount), os.statvfs(directory).f_fsid, str(path))
+
+
+def found(sought: Inside) -> list[Path]:
+    """All paths at which it can be reached now; none if its file system is not mounted."""
+    places = []
+    for mount in mounts.mounts(HERE):
+        if mount.type != sought.type or not Path(sought.path).is_relative_to(mount.root):
+            continue
+        # It may go meanwhile, or lie below another mount.
+        with contextlib.suppress(OSError), _looked_at(mount) as point:
+            uuid = _uuid(mount)
+            same = uuid == sought.uuid if uuid and sought.uuid else sought.fsid == _fsid(point)
+            if same:
+                places.append(Path(mount.point) / Path(sought.path).relative_to(mount.root))
+    return places
+
+
+@contextlib.contextmanager
+def _looked_at(mount: Mount) -> Iterator[int]:
+    """A handle of its root. OSError if another mount hides it."""
+    handle = os.open(mount.point, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        told = Path(f"/proc/self/fdinfo/{handle}").read_text().split()
+        if told[told.index("mnt_id:") + 1] != mount.id:
+            raise FileNotFoundError(mount.point)
+        yield handle
+    finally:
+        os.close(handle)
+
+
+def _fsid(handle: int) -> int:
+    return os.fstatvfs(handle).f_fsid
+
+
+def _uuid(mount: Mount) -> str:
+    for name in mounts.sources(mount, HERE):
+        held = mounts.held_by(name, [], HERE)
+        if held is not None and held.uuid:
+            return held.uuid
+    return ""

@@ -1,0 +1,126 @@
+"""Directories for what lasts no longer than a run, below the user's TMPDIR; all of it goes.
+
+Its path is in the journal before it is made (:mod:`blklab.live.journal`): what a process that was
+killed has left goes with the next that needs scratch, or by ``blklab restore``. It is made and
+removed as :mod:`blklab.live.owned` does it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import re
+import secrets
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from blklab.devices.text import shown
+from blklab.errors import RunError
+from blklab.live import owned
+from blklab.live.journal import Journal, default_directory
+
+KIND = "scratch"
+"""Of its records."""
+_NAME = re.compile(r"blklab-[a-z]{1,16}-[0-9a-f]{12}")
+
+
+@contextlib.contextmanager
+def directory(kind: str, beside: Path | None = None) -> Iterator[Path]:
+    """A new directory ``blklab-KIND-...``, which nobody else may read; it goes with all that is in
+    it when the ``with`` ends. `beside` is another place for it than TMPDIR, for what has to be on
+    one file system with something there. RunError if it cannot be made."""
+    journal = Journal(default_directory())
+    _clear_once(journal)
+    identity = secrets.token_hex(6)
+    key, parent = f"{KIND}-{identity}", Path(tempfile.gettempdir()) if beside is None else beside
+    with contextlib.ExitStack() as stack:
+        try:
+            place = stack.enter_context(owned.at(parent, f"blklab-{kind}-{identity}"))
+        except OSError as error:
+            raise _no_place(parent, error) from error
+        path = place.path
+        stack.enter_context(journal.locked(key, shown(str(path)), once=True))
+        made: list[int] = []
+        stack.callback(lambda: list(map(os.close, made)))
+
+        def clear() -> None:
+            if made:
+                owned.empty(made[0])
+                place.remove(made[0])
+                journal.remove(key)
+            else:
+                recover(journal, key)
+
+        try:
+            record = {"directory": str(path), "inode": None}
+            try:
+                journal.write(key, KIND, record)
+                made.append(place.make())
+                journal.write(key, KIND, record | {"inode": os.fstat(made[0]).st_ino})
+            except OSError as error:
+                raise _no_place(parent, error) from error
+            yield path
+        finally:
+            # What cannot be removed stays on record.
+            with contextlib.suppress(OSError):
+                try:
+                    clear()
+                except (KeyboardInterrupt, SystemExit):
+                    # A signal in the middle of it.
+                    clear()
+                    raise
+
+
+def recover(journal: Journal, key: str) -> list[str]:
+    """Remove the directory of record `key`; what was done or not, a line each. With the lock
+    held."""
+    record = journal.read(key)
+    if record is None:
+        return []
+    path, inode = _checked(record, journal, key)
+    try:
+        with owned.at(path.parent, path.name) as place:
+            handle = place.find(inode)
+            try:
+                # Before its inode is on record, nothing has been written to it.
+                if inode is not None:
+                    owned.empty(handle)
+                place.remove(handle)
+            finally:
+                os.close(handle)
+    except (FileNotFoundError, NotADirectoryError):
+        journal.remove(key)
+        return []
+    except OSError as error:
+        return [f"{shown(str(path))}: not removed: {error.strerror}"]
+    journal.remove(key)
+    return [f"{shown(str(path))}: removed"]
+
+
+@functools.cache
+def _clear_once(journal: Journal) -> None:
+    """What earlier processes have left, once for this process."""
+    for key in [key for key in journal.keys() if key.startswith(f"{KIND}-")]:  # noqa: SIM118
+        with contextlib.suppress(RunError), journal.locked(key, key, once=True):
+            recover(journal, key)
+
+
+def _checked(record: Mapping[str, Any], journal: Journal, key: str) -> tuple[Path, int | None]:
+    text, inode = record.get("directory"), record.get("inode")
+    if (
+        isinstance(text, str)
+        and "\0" not in text
+        and Path(text).is_absolute()
+        and _NAME.fullmatch(Path(text).name)
+        and key == f"{KIND}-{Path(text).name.rpartition('-')[2]}"
+        and (inode is None or type(inode) is int)
+    ):
+        return Path(text), inode
+    raise RunError(f"{journal.directory / key}.json: not a record of scratch")
+
+
+def _no_place(parent: Path, error: OSError) -> RunError:
+    return RunError(f"{shown(str(parent))}: no place for scratch: {error.strerror}")

@@ -1,0 +1,46 @@
+"""Whether another user of this machine could have written, or could swap, what is acted upon."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import stat
+from pathlib import Path
+
+_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+
+
+def why_not(found: os.stat_result) -> str:
+    """Why what a file or directory says is not to be trusted; empty if only this user and root
+    can write to it."""
+    if found.st_uid not in (0, os.geteuid()):
+        return f"it belongs to {_name(found.st_uid)}"
+    return "other users may write to it" if found.st_mode & _OTHERS_WRITE else ""
+
+
+def who_may_swap(path: Path) -> str:
+    """Which part of an absolute path without links another user can put something else in the
+    place of, a clause; empty if there is none.
+
+    The user who called sudo is not another one, nor is a group of a user's own.
+    """
+    sudo = os.environ.get("SUDO_UID", "")
+    trusted = {0, os.geteuid(), *([int(sudo)] if sudo.isdecimal() else [])}
+    for directory in reversed(path.parents):
+        found = directory.stat(follow_symlinks=False)
+        if found.st_uid not in trusted:
+            return f"{_name(found.st_uid)} may change what is in {directory}"
+        if found.st_mode & stat.S_ISVTX:
+            # Only the owner of what is in it may rename that; whose it is, the next one tells.
+            continue
+        group = found.st_mode & stat.S_IWGRP and found.st_gid not in trusted
+        if group or found.st_mode & stat.S_IWOTH:
+            return f"other users may change what is in {directory}"
+    return ""
+
+
+def _name(uid: int) -> str:
+    try:
+        return f"user {pwd.getpwuid(uid).pw_name}"
+    except KeyError:
+        return f"user {uid}"
