@@ -30,7 +30,7 @@ FUZZ_INPUTS ?= 100000000
 PROFDATA = $(wildcard $(shell rustc --print sysroot)/lib/rustlib/*/bin/llvm-profdata)
 NO_PROFDATA := built without a profile, which makes it slower: rustup component add llvm-tools
 
-.PHONY: help compare setup test test-packages check test-rust test-python fuzz fuzz-test fuzz-long docs verify soak pgo bench wheel clean
+.PHONY: help compare setup test test-packages check test-rust test-python fuzz fuzz-test fuzz-long docs verify golden soak pgo bench wheel clean
 
 help:  ## This list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | column -t -s "$$(printf '\t')"
@@ -124,6 +124,9 @@ $(VENV)/.pgo: $(VENV)/.built benches/train.py
 	@if [ -n "$(PROFDATA)" ]; then \
 	  PIP_QUIET=1 VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --quiet --pgo && touch $@; \
 	else echo "$(NO_PROFDATA)"; fi
+
+golden: $(VENV)/.dev  ## Whether every result of the simulator is still the same, by hashes that are kept
+	$(BIN)/python -m tests.golden
 
 soak: $(VENV)/.dev  ## 2,000 random sequences of what may happen to a machine: nothing may be lost
 	@test "$$(id -u)" = 0 || { echo "make soak needs root, for loop devices and namespaces" >&2; exit 1; }

@@ -1,0 +1,196 @@
+"""Hashes of what the simulator says, kept: a change of the code that means to change no result can
+show that it has not.
+
+``python -m tests.golden`` simulates every case again and exits 1 if one differs; `--sample` takes
+so many of them, drawn by `--seed`; `--write` keeps what comes out as right, after a change that
+was meant. The cases: each shipped load on each disk under each scheduler; each tunable at two drawn
+values; mixtures of processes drawn by seed, with settings and hosts drawn too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import hashlib
+import math
+import random
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from blklab import specs
+from blklab.catalogue import Entry
+from blklab.disks import DISKS
+from blklab.errors import BlklabError
+from blklab.rigs import Experiment, Window
+from blklab.rigs.sim import SimRig, environment, schedulers
+from blklab.workloads import WORKLOADS
+from tests.random_jobs import job_file
+
+KEPT = Path(__file__).parent / "data/golden.txt"
+"""A line for each case: its hash, and what it is."""
+_TUNED_ON = (("wd10ezrx", "desktop"), ("su800-128gb", "oltp"))
+"""Disks and loads on which the tunables are tried."""
+_RANDOM = 240
+_HOST_NAMES = ("memory_kib", "cpus", "submit_ns", "complete_ns")
+_VALUE_MAX = 1 << 40
+"""Of a drawn tunable: some may be as large as an integer is."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One run."""
+
+    disk: str
+    load: str
+    """A shipped one's name, or ``random:SEED``."""
+    scheduler: str
+    seed: int = 1
+    host: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def label(self) -> str:
+        """All that it is, on one line."""
+        host = " ".join(f"{name}={value}" for name, value in self.host)
+        return f"{self.disk} {self.load} {self.scheduler} seed={self.seed} {host}".strip()
+
+    def experiment(self) -> Experiment:
+        """As the rig takes it."""
+        kind, _, number = self.load.partition(":")
+        job = (
+            Entry(self.load, Path(self.load), job_file(int(number)))
+            if kind == "random"
+            else specs.workload(self.load)
+        )
+        return Experiment(
+            job, specs.disk(self.disk), self.scheduler, self.seed, dict(self.host), False,
+            Window(requests=500),
+        )  # fmt: skip
+
+
+def cases() -> list[Case]:
+    """All of them, always the same."""
+    names = [row["name"] for row in schedulers()]
+    disks, loads = sorted(DISKS.paths()), sorted(WORKLOADS.paths())
+    shipped = [Case(disk, load, name) for disk in disks for load in loads for name in names]
+    return [*shipped, *_tuned(), *_drawn(disks, names)]
+
+
+def _tuned() -> Iterator[Case]:
+    chance = random.Random("tunables")
+    for row in schedulers():
+        for tunable in row["tunables"]:
+            for disk, load in _TUNED_ON:
+                values = {_value(chance, tunable) for _ in range(2)}
+                for value in sorted(values):
+                    yield Case(disk, load, f"{row['name']}:{tunable['name']}={value}")
+
+
+def _drawn(disks: list[str], names: list[str]) -> Iterator[Case]:
+    chance = random.Random("mixtures")
+    tables = {row["name"]: row["tunables"] for row in schedulers()}
+    host = [row for rows in environment().values() for row in rows if row["name"] in _HOST_NAMES]
+    queue = environment()["queue"]
+    for number in range(_RANDOM):
+        name = chance.choice(names)
+        several = [row for row in [*tables[name], *queue] if chance.random() < 0.1]
+        settings = ",".join(f"{row['name']}={_value(chance, row)}" for row in several)
+        changed = [(row["name"], _value(chance, row)) for row in host if chance.random() < 0.2]
+        yield Case(
+            chance.choice(disks),
+            f"random:{number}",
+            f"{name}:{settings}" if settings else name,
+            chance.randrange(1 << 32),
+            tuple(changed),
+        )
+
+
+def _value(chance: random.Random, tunable: dict[str, Any]) -> int:
+    """Between its bounds; of large ranges small values as often as large ones."""
+    low, high = tunable["min"], min(tunable["max"], _VALUE_MAX)
+    near = max(low, tunable["default"] // 16), min(high, max(tunable["default"], 1) * 16)
+    if near[0] >= near[1] or near[0] < 0:
+        return chance.randint(low, high)
+    return round(math.exp(chance.uniform(math.log(near[0] + 1), math.log(near[1] + 1)))) - 1
+
+
+def hashed(case: Case) -> str:
+    """Of everything in the result; of an error, what it says."""
+    digest = hashlib.blake2b(digest_size=8)
+    try:
+        _add(digest, SimRig().run(case.experiment()))
+    except BlklabError as error:
+        # Of settings that do not go together, that they are refused is the result.
+        digest.update(f"{type(error).__name__}: {error}".encode())
+    return digest.hexdigest()
+
+
+def _add(digest: Any, value: Any) -> None:
+    """Every field by its name, down to the numbers."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        for item in dataclasses.fields(value):
+            digest.update(f"\n{item.name}=".encode())
+            _add(digest, getattr(value, item.name))
+    elif isinstance(value, np.ndarray):
+        digest.update(f"{value.dtype}{value.shape}".encode() + value.tobytes())
+    elif isinstance(value, dict):
+        for key in sorted(value):
+            digest.update(f"\n{key}:".encode())
+            _add(digest, value[key])
+    elif isinstance(value, (list, tuple)):
+        for each in value:
+            digest.update(b",")
+            _add(digest, each)
+    else:
+        digest.update(repr(value).encode())
+
+
+def kept() -> dict[str, str]:
+    """Hashes by case."""
+    rows = (line.split(" ", 1) for line in KEPT.read_text().splitlines())
+    return {label: digest for digest, label in rows}
+
+
+def differing(several: list[Case], jobs: int | None = None) -> tuple[dict[str, str], list[str]]:
+    """What comes out now, and the cases of which that is not what is kept."""
+    right = kept() if KEPT.exists() else {}
+    with ProcessPoolExecutor(jobs) as pool:
+        found = dict(
+            zip(
+                (case.label for case in several),
+                pool.map(hashed, several, chunksize=8),
+                strict=True,
+            )
+        )
+    return found, [label for label, digest in found.items() if right.get(label) != digest]
+
+
+def main() -> int:
+    """See the head of the file."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--write", action="store_true", help="keep what comes out as right")
+    parser.add_argument("--sample", type=int, default=0, help="so many cases, not all")
+    parser.add_argument("--seed", type=int, default=0, help="which cases")
+    asked = parser.parse_args()
+    several = cases()
+    if asked.sample and not asked.write:
+        several = random.Random(asked.seed).sample(several, min(asked.sample, len(several)))
+    found, wrong = differing(several)
+    if asked.write:
+        KEPT.write_text("".join(f"{digest} {label}\n" for label, digest in found.items()))
+    else:
+        gone = set(kept()) - {case.label for case in cases()}
+        wrong += [f"no longer a case: {label}" for label in sorted(gone)]
+    for label in wrong:
+        print(f"{'new' if asked.write else 'differs'}: {label}")
+    print(f"{len(several)} cases, {len(wrong)} {'changed' if asked.write else 'differ'}")
+    return 0 if asked.write else bool(wrong)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
