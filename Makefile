@@ -151,7 +151,7 @@ wheel: $(PROGRAM_DIR)/.built  ## An installable wheel in dist/, tried in a clean
 	rm -rf dist/.try && $(PYTHON) -m venv dist/.try
 	dist/.try/bin/pip install --quiet --disable-pip-version-check dist/blklab-*.whl
 	dist/.try/bin/blklab schedulers
-	dist/.try/bin/python -c 'from blklab import binaries; print(*map(binaries.find, binaries.NAMES))'
+	dist/.try/bin/python -c 'from blklab.base import binaries; print(*map(binaries.find, binaries.NAMES))'
 	rm -rf dist/.try
 
 clean:  ## Remove what was built

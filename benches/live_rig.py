@@ -26,7 +26,7 @@ from typing import Any
 from unittest import mock
 
 import figures
-from blklab.catalogue import Entry
+from blklab.base.catalogue import Entry
 from blklab.live import cache
 from blklab.live.program import Ended, Program
 from blklab.rigs import Experiment

@@ -17,9 +17,9 @@ from typing import Any
 from mkdocs.exceptions import PluginError
 
 from blklab import _core
+from blklab.base.units import duration_text, number_text, rate_text
 from blklab.disks import DISKS
 from blklab.kernel.view import PRIVATE
-from blklab.units import duration_text, number_text, rate_text
 from filled import ROOT, ExampleError, filled
 
 _MARK = re.compile(r"^<!-- generate: (.+?) -->$", re.MULTILINE)

@@ -15,10 +15,10 @@ from pathlib import Path
 import numpy as np
 
 import blklab
+from blklab.base.units import duration_text, rate_text
 from blklab.histogram import Floats
 from blklab.kernel.build import build
 from blklab.result import KERNEL_PROCESS, Result, Trace
-from blklab.units import duration_text, rate_text
 
 ROOT = Path(__file__).resolve().parents[1]
 

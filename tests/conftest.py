@@ -13,9 +13,9 @@ import pytest
 
 import blklab
 from blklab.apply import record
+from blklab.base.journal import Journal
 from blklab.devices.queue import Queue
 from blklab.devices.roots import Roots
-from blklab.live.journal import Journal
 from tests import browser as real_browser
 from tests import fake_core, real_kernel, real_postgres, real_tracefs
 from tests.applying import Asked, loop_disk, own_roots

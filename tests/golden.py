@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from blklab import specs
-from blklab.catalogue import Entry
+from blklab.base.catalogue import Entry
 from blklab.disks import DISKS
 from blklab.errors import BlklabError
 from blklab.rigs import Experiment, Window

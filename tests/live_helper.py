@@ -11,10 +11,10 @@ import itertools
 import random
 import sys
 
+from blklab.base.journal import Journal, default_directory
+from blklab.base.signals import Signals
 from blklab.devices import queue
 from blklab.live.borrowed import borrowing
-from blklab.live.journal import Journal, default_directory
-from blklab.live.signals import Signals
 
 _CHANGES = (
     ("none", {"read_ahead_kb": "64"}),

@@ -14,11 +14,11 @@ import pytest
 
 from blklab.apply import change, choice, record
 from blklab.apply import status as states
+from blklab.base.journal import Journal
 from blklab.devices.queue import Queue
 from blklab.devices.roots import Roots
 from blklab.errors import InputError, RunError
 from blklab.live.borrowed import KIND
-from blklab.live.journal import Journal
 from tests.applying import Asked, apply, files
 
 _SPEC = "bfq:low_latency=0,slice_idle_us=500"

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from blklab.as_root import as_root, or_as_root
+from blklab.base.as_root import as_root, or_as_root
 
 
 def test_the_same_command_is_typed_wherever_sudo_looks_for_programs(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from blklab import binaries
+from blklab.base import binaries
 from blklab.errors import RunError
 
 

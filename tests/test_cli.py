@@ -196,7 +196,7 @@ def test_failures_are_one_line_and_leave_nothing_behind(
     def fail(*_: Any, **__: Any) -> None:
         raise error
 
-    monkeypatch.setattr("blklab.files.tempfile.mkstemp", fail)
+    monkeypatch.setattr("blklab.base.files.tempfile.mkstemp", fail)
     found, text = failing(capfd, monkeypatch, "compare", "--repeats", "1")
     assert found == code
     assert message in text

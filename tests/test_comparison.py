@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from blklab import specs
-from blklab.catalogue import Entry
+from blklab.base.catalogue import Entry
+from blklab.base.files import check_directory, write_together, write_whole
 from blklab.compare import defaults, store
 from blklab.compare.analyse import analyse
 from blklab.compare.execute import execute
@@ -22,7 +23,6 @@ from blklab.compare.measurement import Measurement, from_json, measure
 from blklab.compare.plan import Planned, Setup, plan
 from blklab.compare.words import sentence, short
 from blklab.errors import InputError, RunError
-from blklab.files import check_directory, write_together, write_whole
 from blklab.result import Result
 from blklab.rigs import Disk, Experiment
 from blklab.rigs.modelled import ModelledDisks

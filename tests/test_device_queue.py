@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from blklab.base.text import shown
 from blklab.devices import queue
 from blklab.devices.queue import (
     DeniedError,
@@ -17,7 +18,6 @@ from blklab.devices.queue import (
     Queue,
     RefusedError,
 )
-from blklab.devices.text import shown
 from blklab.errors import InputError
 from tests import loop_device
 from tests.fake_sysfs import Machine

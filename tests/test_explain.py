@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace as Packets
 
 from blklab import rigs, specs
-from blklab.catalogue import Entry
+from blklab.base.catalogue import Entry
 from blklab.errors import InputError
 from blklab.explain import summary, text, window
 from blklab.explain.decisions import KINDS, SPANS

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from blklab import report
+from blklab.base.units import number_text
 from blklab.cli import app, comparison, console
 from blklab.compare import store
 from blklab.compare.analyse import OBJECTIVES, Analysis, analyse
@@ -36,7 +37,6 @@ from blklab.result import Figure
 from blklab.statistics import Interval
 from blklab.study.store import summary
 from blklab.study.words import figure
-from blklab.units import number_text
 from tests import fake_core, plausible
 from tests.test_comparison import described, measured
 from tests.test_study_run import judged

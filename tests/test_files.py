@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all: `blklab.files`, whatever ends the process."""
+"""Files that are there whole or not at all: `blklab.base.files`, whatever ends the process."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from blklab.base.files import write_together, write_whole
 from blklab.errors import RunError
-from blklab.files import write_together, write_whole
 
 _KILLED = """
 import os, signal, sys

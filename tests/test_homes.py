@@ -11,11 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from blklab import homes
+from blklab.base import homes, journal
 from blklab.disks import DISKS
 from blklab.errors import InputError
 from blklab.kernel import cache
-from blklab.live import journal
 from blklab.store import place
 
 BLKLAB = str(Path(sys.executable).with_name("blklab"))

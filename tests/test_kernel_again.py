@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 import blklab
-from blklab import pool, specs
+from blklab import specs
+from blklab.base import pool
 from blklab.kernel import cache, program
 from blklab.kernel.boot import TimeTravel
 from blklab.kernel.errors import GuestMemoryError

@@ -21,7 +21,7 @@ from typing import Any
 
 import pytest
 
-from blklab import binaries, pool
+from blklab.base import binaries, pool
 from blklab.errors import InputError
 from blklab.kernel import supervise
 from blklab.kernel.boot import Guest, TimeTravel

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import blklab
-from blklab import binaries
+from blklab.base import binaries
 from blklab.errors import InputError, RunError
 from blklab.kernel import outcome, scheduler
 from blklab.kernel.errors import GuestPanicError

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from blklab.base.limits import JOBS_MAX, REPEATS_MAX, RUNS_MAX
 from blklab.compare import budget
 from blklab.compare.plan import Setup
 from blklab.errors import InputError
-from blklab.limits import JOBS_MAX, REPEATS_MAX, RUNS_MAX
 from blklab.rigs import Disk
 from tests.test_cli import failing
 from tests.test_comparison import entry

@@ -14,12 +14,12 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from blklab.catalogue import Entry
+from blklab.base.catalogue import Entry
+from blklab.base.journal import Journal
 from blklab.cli import app
 from blklab.devices.roots import HERE
 from blklab.errors import InputError, RunError
 from blklab.live import cgroups, load, program, wall
-from blklab.live.journal import Journal
 from blklab.rigs import Experiment
 from blklab.rigs.live import LiveRig
 from tests import loop_device

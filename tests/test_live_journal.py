@@ -16,13 +16,13 @@ from pathlib import Path
 
 import pytest
 
+from blklab.base.journal import BusyError, Journal, boot_id
+from blklab.base.signals import ENDING, Signals
 from blklab.devices import queue
 from blklab.devices.queue import Queue
 from blklab.errors import InputError, RunError
 from blklab.live import files, left
 from blklab.live.borrowed import borrowing, put_back
-from blklab.live.journal import BusyError, Journal, boot_id
-from blklab.live.signals import ENDING, Signals
 from tests import live_helper, loop_device
 from tests.fake_sysfs import Machine
 

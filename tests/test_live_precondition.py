@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blklab.catalogue import Entry
+from blklab.base.catalogue import Entry
 from blklab.devices.roots import Roots
 from blklab.errors import RunError
 from blklab.live import precondition, program

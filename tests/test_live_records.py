@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from blklab.base.journal import Journal, boot_id
 from blklab.live import left
-from blklab.live.journal import Journal, boot_id
 
 _KEYS = ("disk-sda", "files-0123456789ab", "trace-4711", "scratch-0123456789ab", "other-x")
 

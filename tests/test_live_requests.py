@@ -17,13 +17,13 @@ import pytest
 from typer.testing import CliRunner
 
 from blklab import _core
-from blklab.catalogue import Entry
+from blklab.base.catalogue import Entry
+from blklab.base.journal import Journal, boot_id
+from blklab.base.signals import Signals
 from blklab.cli import app
 from blklab.devices.roots import Roots
 from blklab.errors import RunError
 from blklab.live import left, program, requests, target, tracefs
-from blklab.live.journal import Journal, boot_id
-from blklab.live.signals import Signals
 from blklab.result import Result
 from blklab.rigs import Experiment
 from blklab.rigs.live import LiveRig

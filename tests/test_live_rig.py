@@ -21,7 +21,9 @@ import pytest
 from typer.testing import CliRunner
 
 import blklab
-from blklab.catalogue import Entry
+from blklab.base.catalogue import Entry
+from blklab.base.journal import Journal
+from blklab.base.signals import ENDING, Signals
 from blklab.cli import app
 from blklab.devices import queue
 from blklab.errors import InputError, RunError
@@ -29,8 +31,6 @@ from blklab.live import danger, load, outlook, program, surroundings
 from blklab.live import target as targets
 from blklab.live.borrowed import borrowing
 from blklab.live.counters import Counters
-from blklab.live.journal import Journal
-from blklab.live.signals import ENDING, Signals
 from blklab.rigs import Experiment, rig
 from blklab.rigs.live import LiveRig
 from blklab.store import read

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from blklab.catalogue import Entry
+from blklab.base.catalogue import Entry
 from blklab.live import steady
 from blklab.rigs import Disk, Experiment
 from blklab.rigs.live import LiveRig

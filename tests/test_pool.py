@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from blklab import pool
+from blklab.base import pool
 
 
 def test_what_is_found_stands_in_the_tasks_order_and_each_is_told_as_it_ends() -> None:

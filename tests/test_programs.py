@@ -20,7 +20,8 @@ import pytest
 from typer.testing import CliRunner
 
 from blklab import programs, rigs, specs
-from blklab.catalogue import Entry
+from blklab.base.catalogue import Entry
+from blklab.base.journal import Journal
 from blklab.cli import app
 from blklab.compare.analyse import NOT_MEASURED, analyse
 from blklab.compare.measurement import Measurement, from_json
@@ -28,7 +29,6 @@ from blklab.compare.summary import summarise
 from blklab.errors import InputError, RunError
 from blklab.live import left
 from blklab.live import target as targets
-from blklab.live.journal import Journal
 from blklab.programs import hdparm, kernel_tree, tpcc
 from blklab.result import Figure, Result
 from blklab.rigs import Experiment

@@ -19,8 +19,8 @@ import numpy as np
 import pytest
 
 from blklab import programs, specs
+from blklab.base.journal import Journal, default_directory
 from blklab.errors import RunError
-from blklab.live.journal import Journal, default_directory
 from blklab.programs import mariadb, sysbench_oltp, tpcc
 from blklab.programs import server as server_module
 from blklab.programs.place import Place

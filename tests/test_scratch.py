@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from blklab import scratch
+from blklab.base import owned, scratch
+from blklab.base.journal import Journal
 from blklab.errors import RunError
-from blklab.live import left, owned
-from blklab.live.journal import Journal
+from blklab.live import left
 
 
 @pytest.fixture

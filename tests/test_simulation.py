@@ -16,7 +16,7 @@ import pytest
 
 import blklab
 from blklab import fio
-from blklab.catalogue import Entry
+from blklab.base.catalogue import Entry
 from blklab.disks import DISKS
 from blklab.errors import InputError
 from blklab.fio.status import report

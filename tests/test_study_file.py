@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from blklab.catalogue import Entry
+from blklab.base.catalogue import Entry
 from blklab.errors import InputError
 from blklab.studies import STUDIES
 from blklab.study import parse

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from blklab import specs, studies
 from blklab import study as study_files
-from blklab.catalogue import Entry
+from blklab.base.catalogue import Entry
 from blklab.cli import app
 from blklab.errors import InputError
 from blklab.kernel import scheduler, tools

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from blklab import study as studies
-from blklab.catalogue import Entry
+from blklab.base.catalogue import Entry
 from blklab.compare.measurement import Latency, Measurement
 from blklab.compare.store import Results
 from blklab.errors import InputError

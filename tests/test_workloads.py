@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from blklab import programs, specs
-from blklab.catalogue import Entry
+from blklab.base.catalogue import Entry
 from blklab.cli import app
 from blklab.compare.analyse import analyse
 from blklab.compare.store import load

@@ -14,7 +14,7 @@ import os
 import stat
 from pathlib import Path
 
-from blklab.devices.text import shown
+from blklab.base.text import shown
 from blklab.errors import InputError, RunError
 
 _MARK = "user.blklab.disk"

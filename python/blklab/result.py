@@ -10,9 +10,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from blklab.base.units import duration_text, number_text, rate_text
 from blklab.histogram import Histogram, Ints
 from blklab.tables import Table
-from blklab.units import duration_text, number_text, rate_text
 
 DIRECTIONS = ("read", "write", "trim")
 KERNEL_PROCESS = -1

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from blklab import rigs, specs
-from blklab.catalogue import Entry
+from blklab.base.catalogue import Entry
 from blklab.result import Result
 
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from blklab import programs
-from blklab.catalogue import Entry
-from blklab.devices.text import shown
+from blklab.base.catalogue import Entry
+from blklab.base.text import shown
 from blklab.disks import DISKS
 from blklab.errors import InputError, nearest
 from blklab.rigs import Disk

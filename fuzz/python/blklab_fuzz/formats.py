@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from blklab.apply import record, rule
-from blklab.catalogue import Entry
+from blklab.base import journal
+from blklab.base.catalogue import Entry
 from blklab.devices.roots import Roots
 from blklab.kernel import cache as kernels
 from blklab.kernel import patches, scheduler
-from blklab.live import borrowed, files, journal
+from blklab.live import borrowed, files
 from blklab.rigs import sim
 from blklab.store import exchange, packing
 from blklab.store.fitting import check

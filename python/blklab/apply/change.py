@@ -19,16 +19,16 @@ from blklab.apply.keys import Key
 from blklab.apply.programs import Programs, udev_runs
 from blklab.apply.record import Before, Entry
 from blklab.apply.rivals import rivals
-from blklab.as_root import as_root
+from blklab.base.as_root import as_root
+from blklab.base.files import write_whole
+from blklab.base.signals import Signals
+from blklab.base.text import shown
 from blklab.devices import modules, queue
 from blklab.devices.deciders.influence import Influence
 from blklab.devices.queue import IOSCHED, SCHEDULER, WITH_SCHEDULER, Queue, same
 from blklab.devices.roots import Roots
-from blklab.devices.text import shown
 from blklab.errors import BlklabError, InputError, RunError, nearest
-from blklab.files import write_whole
 from blklab.live.borrowed import put_back
-from blklab.live.signals import Signals
 
 FORMS = ("auto", "udev", "tuned")
 _TUNED = "tuned profile"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
+from blklab.base.text import shown
 from blklab.devices.queue import IOSCHED, SCHEDULER, SETTABLE, Queue, in_order
-from blklab.devices.text import shown
 from blklab.errors import InputError, nearest
 
 # What may stand in a rule or a profile without being quoted.

@@ -11,9 +11,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from blklab.base.text import shown
 from blklab.devices.queue import Queue
 from blklab.devices.roots import Roots
-from blklab.devices.text import shown
 from blklab.errors import InputError, nearest
 from blklab.udev import node
 from blklab.udev.node import Device

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from blklab.devices.text import shown
+from blklab.base.text import shown
 from blklab.errors import InputError, nearest
 
 

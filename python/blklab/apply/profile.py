@@ -14,11 +14,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from blklab.apply.rule import Part
+from blklab.base.text import shown
 from blklab.devices.deciders import tuned
 from blklab.devices.deciders.tuned import Section
 from blklab.devices.queue import SCHEDULER, Queue
 from blklab.devices.roots import Roots
-from blklab.devices.text import shown
 from blklab.errors import InputError
 from blklab.udev import node
 

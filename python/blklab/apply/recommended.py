@@ -6,13 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from blklab.base.text import shown
 from blklab.compare import store as files
 from blklab.compare.analyse import OBJECTIVES, analyse
 from blklab.compare.store import Results
 from blklab.compare.words import sentence
 from blklab.devices import queue as queues
 from blklab.devices.roots import Roots
-from blklab.devices.text import shown
 from blklab.errors import InputError, nearest
 from blklab.live.danger import full_id
 from blklab.specs import on_kernel

@@ -17,17 +17,17 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from blklab import trust
 from blklab.apply import choice, keys, profile
 from blklab.apply.keys import Key
 from blklab.apply.rule import Part
+from blklab.base import trust
+from blklab.base.files import sync_directory, write_whole
+from blklab.base.journal import Journal, default_directory
+from blklab.base.text import shown
 from blklab.devices.queue import is_setting
 from blklab.devices.roots import HERE, Roots
-from blklab.devices.text import shown
 from blklab.errors import InputError, RunError
-from blklab.files import sync_directory, write_whole
 from blklab.live.borrowed import KIND
-from blklab.live.journal import Journal, default_directory
 
 _FORMAT = 1
 _BYTES_MAX = 16 << 20

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from blklab.apply import choice, keys, rule
 from blklab.apply.record import Entry
 from blklab.apply.rivals import rivals
+from blklab.base.text import shown
 from blklab.devices import queue
 from blklab.devices.deciders import order
 from blklab.devices.deciders.influence import Influence
 from blklab.devices.queue import GoneError, Queue, QueueError, same
 from blklab.devices.roots import Roots
-from blklab.devices.text import shown
 from blklab.errors import InputError
 
 

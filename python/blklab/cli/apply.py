@@ -179,8 +179,8 @@ def _print_presets() -> None:
 def _print_plan(made: Plan, *, dry_run: bool) -> None:
     from blklab.apply import choice
     from blklab.apply.status import rival_text
+    from blklab.base.text import shown
     from blklab.devices.queue import IOSCHED, same
-    from blklab.devices.text import shown
 
     settings = made.entry.settings
     print(f"{choice.text(settings)}, for {made.entry.key.text}")

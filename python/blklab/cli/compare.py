@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from blklab.base.limits import JOBS_DEFAULT, JOBS_MAX, REPEATS_MAX
 from blklab.cli import complete
 from blklab.cli.keeping import NoKeep, Resume, StoreName
 from blklab.cli.models import TARGET_HELP
@@ -24,7 +25,6 @@ from blklab.cli.rigs import (
     options,
 )
 from blklab.compare import defaults
-from blklab.limits import JOBS_DEFAULT, JOBS_MAX, REPEATS_MAX
 
 if TYPE_CHECKING:
     from blklab.cli.keeping import Work
@@ -110,11 +110,11 @@ def compare(
 ) -> None:
     """Run every scheduler on every disk under every load, and say which suits best."""
     from blklab import specs
+    from blklab.base.files import check_files
     from blklab.cli import keeping
     from blklab.compare import budget as budgets
     from blklab.compare.plan import Setup
     from blklab.errors import InputError
-    from blklab.files import check_files
     from blklab.rigs import rig as rig_of
 
     keeping.check_resume(context, resume, "number")
@@ -160,13 +160,13 @@ def compare(
 
 def _measured(work: Work, jobs: int, objective: str, keepers: list[Keeper]) -> Results:
     """The results; `keepers` has the one that keeps them as soon as there is something to keep."""
+    from blklab.base.units import duration_text
     from blklab.cli import console, keeping
     from blklab.cli.progress import progress
     from blklab.compare import budget as budgets
     from blklab.compare.carry_out import carry_out
     from blklab.compare.plan import plan
     from blklab.compare.store import Results
-    from blklab.units import duration_text
 
     setup, rig, budget = work.request.setup, work.rig, work.request.budget
     kept = work.keeper.kept if work.keeper else {}
@@ -194,11 +194,11 @@ def _measured(work: Work, jobs: int, objective: str, keepers: list[Keeper]) -> R
 
 def _show(results: Results, objective: str, out: Path, keeper: Keeper, as_json: bool) -> None:
     from blklab import report as pages
+    from blklab.base.files import write_together
     from blklab.cli import comparison, console, keeping
     from blklab.compare import store
     from blklab.compare.analyse import analyse
     from blklab.compare.summary import summarise
-    from blklab.files import write_together
 
     answers = analyse(results.runs, objective, anytime=results.anytime)
     document, page = _files(out)

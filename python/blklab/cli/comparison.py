@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from blklab.base.text import shown
+from blklab.base.units import duration_text, number_text
 from blklab.cli.console import console, table
 from blklab.compare.analyse import (
     OBJECTIVE_TEXT,
@@ -17,8 +19,6 @@ from blklab.compare.analyse import (
 )
 from blklab.compare.latencies import PERCENTILES
 from blklab.compare.words import few_text, percentiles_text, sentence, spread_text
-from blklab.devices.text import shown
-from blklab.units import duration_text, number_text
 
 if TYPE_CHECKING:
     from rich.console import Console

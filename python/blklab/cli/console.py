@@ -8,8 +8,8 @@ import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from blklab.base.text import harmless, shown
 from blklab.cli import streams
-from blklab.devices.text import harmless, shown
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType

@@ -6,8 +6,8 @@ import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from blklab.devices.text import shown
-from blklab.units import size_text
+from blklab.base.text import shown
+from blklab.base.units import size_text
 
 if TYPE_CHECKING:
     from blklab.devices.deciders.influence import Influence

@@ -86,7 +86,7 @@ def _become(words: list[str]) -> NoReturn:
     import os
     import sys
 
-    from blklab import binaries
+    from blklab.base import binaries
 
     program = binaries.find("blklab-disk")
     sys.stdout.flush()

@@ -73,11 +73,11 @@ def explain(
 ) -> None:
     """Show what happened to each request of a run, and what the scheduler decided, over time."""
     from blklab import specs
+    from blklab.base.files import check_files, write_together
     from blklab.cli import console
     from blklab.cli.progress import watching
     from blklab.explain import summary, window
     from blklab.explain.timeline import build
-    from blklab.files import check_files, write_together
     from blklab.rigs import Experiment, check_workload, sim
     from blklab.rigs import rig as rig_of
 
@@ -152,9 +152,9 @@ def _print(timeline: Timeline) -> None:
 def _shares(timeline: Timeline) -> Table:
     from rich.text import Text
 
+    from blklab.base.units import size_text
     from blklab.cli import console
     from blklab.explain import summary
-    from blklab.units import size_text
 
     shares = summary.shares(timeline)
     heads = ["process", "requests", "data", "in scheduler", "at disk"]

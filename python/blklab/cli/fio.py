@@ -62,11 +62,11 @@ def fio(
 
     from blklab import fio as formats
     from blklab import programs, specs
+    from blklab.base.files import check_files, write_whole
     from blklab.cli import console, keeping
     from blklab.cli.progress import watching
     from blklab.compare.plan import Setup, plan
     from blklab.errors import InputError
-    from blklab.files import check_files, write_whole
     from blklab.fio.status import report
     from blklab.rigs import rig as rig_of
     from blklab.rigs import sim

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from blklab.base.units import number_text
 from blklab.cli import comparison
 from blklab.cli.console import console, print_terms, table
 from blklab.compare.analyse import analyse
@@ -14,7 +15,6 @@ from blklab.study.judge import NOT_REPRODUCED, REPRODUCED, Judgement
 from blklab.study.model import Study
 from blklab.study.outcome import Outcome
 from blklab.study.words import Place, statements, tally
-from blklab.units import number_text
 
 if TYPE_CHECKING:
     from rich.console import Console

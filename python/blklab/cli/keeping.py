@@ -277,7 +277,7 @@ def _the_same_kernel(described: Mapping[str, Any]) -> dict[str, str | None]:
 
 def _place(store: str | None) -> Place | None:
     """None, and a line on stderr, if there is no home directory for the usual one."""
-    from blklab.homes import NoHomeError
+    from blklab.base.homes import NoHomeError
     from blklab.store import place
 
     try:

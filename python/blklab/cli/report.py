@@ -38,8 +38,8 @@ def report(
     store: StoreName = None,
 ) -> None:
     """Make the report again from what is kept, without running anything."""
+    from blklab.base.text import shown
     from blklab.cli.compare import checked_objective
-    from blklab.devices.text import shown
     from blklab.errors import InputError
     from blklab.study import store as studies
 
@@ -60,11 +60,11 @@ def report(
 
 def _of_number(number: str, objective: str | None, out: Path | None, store: str | None) -> Path:
     from blklab import report as pages
+    from blklab.base.files import write_whole
     from blklab.cli import console
     from blklab.cli.results.opening import opened
     from blklab.compare.analyse import analyse
     from blklab.errors import InputError
-    from blklab.files import write_whole
     from blklab.store import ids, read
 
     kept = opened(store)
@@ -80,7 +80,7 @@ def _of_number(number: str, objective: str | None, out: Path | None, store: str 
 
 
 def _of_study(directory: Path, out: Path) -> Path:
-    from blklab.files import write_together
+    from blklab.base.files import write_together
     from blklab.study import store as studies
     from blklab.study.judge import judge
 
@@ -91,9 +91,9 @@ def _of_study(directory: Path, out: Path) -> Path:
 
 def _of_file(path: Path, objective: str, out: Path | None) -> Path:
     from blklab import report as pages
+    from blklab.base.files import write_whole
     from blklab.compare import store
     from blklab.compare.analyse import analyse
-    from blklab.files import write_whole
 
     kept = store.load(path)
     page = out or (path if path.is_dir() else path.parent) / "report.html"

@@ -18,9 +18,9 @@ def restore(
     ] = None,
 ) -> None:
     """Put back the settings of disks and remove the test files that a killed blklab has left."""
+    from blklab.base.journal import Journal, default_directory
     from blklab.errors import RunError
     from blklab.live import left
-    from blklab.live.journal import Journal, default_directory
 
     journal = Journal(default_directory())
     if forget is not None:

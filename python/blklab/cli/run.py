@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from blklab.base.limits import JOBS_DEFAULT, JOBS_MAX, REPEATS_MAX
 from blklab.cli import complete
 from blklab.cli.keeping import NoKeep, Resume, StoreName
 from blklab.cli.rigs import (
@@ -17,7 +18,6 @@ from blklab.cli.rigs import (
     WriteDevice,
     options,
 )
-from blklab.limits import JOBS_DEFAULT, JOBS_MAX, REPEATS_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -86,10 +86,10 @@ def run(
 ) -> None:
     """Run a study and set what was published beside what is measured."""
     from blklab import study as studies
+    from blklab.base.files import check_files, write_together
     from blklab.cli import console, judgements, keeping
     from blklab.cli.progress import progress
     from blklab.errors import InputError
-    from blklab.files import check_files, write_together
     from blklab.study import store as documents
     from blklab.study.judge import judge
     from blklab.study.plan import Asked, count, plan

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Iterator
 from typing import IO, Any, cast
 
-from blklab.devices.text import harmless
+from blklab.base.text import harmless
 
 STDOUT, STDERR = 1, 2
 

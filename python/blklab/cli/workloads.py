@@ -13,7 +13,7 @@ from blklab.cli import complete
 _WIDTH = 80
 
 if TYPE_CHECKING:
-    from blklab.catalogue import Entry
+    from blklab.base.catalogue import Entry
     from blklab.programs import Chosen
     from blklab.programs.program import Program
 

@@ -14,6 +14,8 @@ from dataclasses import asdict, dataclass, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+from blklab.base.limits import RUNS_MAX
+from blklab.base.units import duration_text
 from blklab.compare import store
 from blklab.compare.analyse import analyse
 from blklab.compare.execute import Finished, execute
@@ -21,10 +23,8 @@ from blklab.compare.measurement import Measurement
 from blklab.compare.plan import Planned, Setup, plan
 from blklab.compare.words import factor
 from blklab.errors import InputError
-from blklab.limits import RUNS_MAX
 from blklab.rigs import Rig
 from blklab.statistics import Verdict, visible
-from blklab.units import duration_text
 
 if TYPE_CHECKING:
     from blklab.store.keep import Keeper

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from blklab import pool
+from blklab.base import pool
 from blklab.compare.measurement import Measurement, measure
 from blklab.compare.plan import Planned
 from blklab.errors import BlklabError, RunError

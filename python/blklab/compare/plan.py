@@ -6,9 +6,9 @@ import random
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from blklab.catalogue import Entry
+from blklab.base.catalogue import Entry
+from blklab.base.limits import RUNS_MAX
 from blklab.errors import InputError
-from blklab.limits import RUNS_MAX
 from blklab.rigs import Disk, Experiment
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import msgspec
 
-from blklab.limits import REPEATS_MAX
+from blklab.base.limits import REPEATS_MAX
 
 _LABEL_MAX = 8192
 """A disk may be a directory, whose path Linux lets have 4096 bytes."""

@@ -10,11 +10,11 @@ from typing import Any
 
 import msgspec
 
+from blklab.base.files import text_content
 from blklab.compare import fitting
 from blklab.compare.measurement import Measurement
 from blklab.compare.setup import SetupDocument
 from blklab.errors import InputError
-from blklab.files import text_content
 from blklab.store.packing import encode
 
 _FORMAT = 1

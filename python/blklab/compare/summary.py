@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from blklab.base.plain import plain
 from blklab.compare.analyse import Analysis, Cell, Row
 from blklab.compare.measurement import PERCENTILES
 from blklab.compare.words import sentence
-from blklab.plain import plain
 from blklab.stages import PERCENTILES as STAGE_PERCENTILES
 from blklab.stages import Spread
 from blklab.statistics import Answer, Unranked

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from blklab.base.units import duration_text
 from blklab.compare.latencies import PERCENTILES
 from blklab.samples import needed
 from blklab.statistics import MATTERS, Answer, Unranked, Verdict
-from blklab.units import duration_text
 
 NO_DIFFERENCE = "no significant difference"
 # From here on, what could not be seen may well be worth seeing.

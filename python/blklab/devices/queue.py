@@ -25,9 +25,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from blklab.base.text import shown
 from blklab.devices import reading
 from blklab.devices.roots import HERE, Roots
-from blklab.devices.text import shown
 from blklab.errors import InputError, RunError, nearest
 
 SCHEDULER = "scheduler"

@@ -8,6 +8,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from blklab.catalogue import Catalogue
+from blklab.base.catalogue import Catalogue
 
 DISKS = Catalogue("disk", ".toml", Path(__file__).parent, "BLKLAB_DISKS")

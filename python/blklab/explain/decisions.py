@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from blklab.units import duration_text, size_text
+from blklab.base.units import duration_text, size_text
 
 SECTOR_BYTES = 512
 OPERATIONS = ("read", "write", "flush", "discard")

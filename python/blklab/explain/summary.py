@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from blklab.base.units import duration_text, number_text
 from blklab.explain.decisions import KINDS, SECTOR_BYTES
 from blklab.explain.timeline import QUEUE, Span, Timeline
-from blklab.units import duration_text, number_text
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from blklab.base.units import duration_text
 from blklab.explain import summary
 from blklab.explain.timeline import Request, Timeline
-from blklab.units import duration_text
 
 _STEPS = ("queued", "dispatched", "on disk", "completed")
 # What ends comes before what begins, and what is decided before what goes to the disk.

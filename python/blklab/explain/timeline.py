@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from blklab.base.units import size_text
 from blklab.explain.decisions import KINDS, OPERATIONS, SECTOR_BYTES, Note, several
 from blklab.result import KERNEL_PROCESS, Decisions, Result, Trace
 from blklab.rigs import sim
-from blklab.units import size_text
 
 QUEUE = -2
 """The row of what concerns the queue as a whole."""

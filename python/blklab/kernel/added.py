@@ -10,8 +10,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
+from blklab.base.files import content
 from blklab.errors import InputError
-from blklab.files import content
 from blklab.kernel.errors import KernelError
 
 _FOLDER = "block"

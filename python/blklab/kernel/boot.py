@@ -23,8 +23,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal, cast, get_args
 
-from blklab import pool
-from blklab.devices.text import shown as printable
+from blklab.base import pool
+from blklab.base.text import shown as printable
 from blklab.errors import InputError, nearest
 from blklab.kernel import supervise, wall
 from blklab.kernel.errors import (

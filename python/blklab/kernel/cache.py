@@ -27,9 +27,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from blklab import homes
+from blklab.base import homes
+from blklab.base.files import text_content, write_whole
 from blklab.errors import InputError, nearest
-from blklab.files import text_content, write_whole
 
 OWN_PATCHES = {
     "clock.patch": "a guest reads its clock in 256 ns steps",

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from blklab import scratch
+from blklab.base import scratch
 from blklab.errors import InputError
 from blklab.kernel import cache
 from blklab.kernel.errors import KernelError

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, TypeAlias, TypedDict, TypeVar
 import msgspec
 from msgspec import Meta
 
-from blklab.devices.text import shown
+from blklab.base.text import shown
 from blklab.errors import RunError
 from blklab.kernel import scheduler
 from blklab.kernel.rundir import RunDirectory

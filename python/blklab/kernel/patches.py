@@ -11,9 +11,9 @@ import subprocess
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path, PurePosixPath
 
-from blklab import scratch
+from blklab.base import scratch
+from blklab.base.files import content
 from blklab.errors import InputError
-from blklab.files import content
 from blklab.kernel.errors import KernelError
 
 _HEAD = re.compile(r"^(?:---|\+\+\+) (?:\"([^\"\n]+)\"|([^\t\n]+))", re.MULTILINE)

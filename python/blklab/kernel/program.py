@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from blklab import binaries
+from blklab.base import binaries
 from blklab.disk_data import DiskData
 from blklab.errors import InputError, RunError, nearest
 from blklab.kernel import config, outcome, scheduler, view, wall

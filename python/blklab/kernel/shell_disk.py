@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import json
 
-from blklab import binaries
-from blklab.devices.text import shown
+from blklab.base import binaries
+from blklab.base.text import shown
 from blklab.errors import RunError
 from blklab.kernel import scheduler
 from blklab.kernel.rundir import RunDirectory

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path, PurePath
 from typing import IO
 
-from blklab import homes
+from blklab.base import homes
 from blklab.errors import InputError, nearest
 from blklab.kernel import DEFAULT_VERSION, cache, mirror
 from blklab.kernel.errors import KernelError

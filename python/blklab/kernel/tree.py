@@ -17,7 +17,7 @@ from pathlib import Path
 
 import msgspec
 
-from blklab.files import write_whole
+from blklab.base.files import write_whole
 from blklab.kernel.source import Source
 
 _Stamp = tuple[int, int]

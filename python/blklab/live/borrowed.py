@@ -17,6 +17,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from blklab.base.journal import Journal, boot_id
+from blklab.base.signals import Signals
+from blklab.base.text import shown
 from blklab.devices.queue import (
     IOSCHED,
     SCHEDULER,
@@ -32,10 +35,7 @@ from blklab.devices.queue import (
     same,
 )
 from blklab.devices.roots import HERE, Roots
-from blklab.devices.text import shown
 from blklab.errors import InputError, RunError
-from blklab.live.journal import Journal, boot_id
-from blklab.live.signals import Signals
 
 KIND = "disk"
 """Of its records."""

@@ -17,12 +17,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from blklab.base.journal import Journal, boot_id
+from blklab.base.signals import Signals
+from blklab.base.text import shown
 from blklab.devices import mounts
 from blklab.devices.roots import HERE, Roots
-from blklab.devices.text import shown
 from blklab.errors import InputError, RunError
-from blklab.live.journal import Journal, boot_id
-from blklab.live.signals import Signals
 
 KIND = "cgroup"
 """Of its records."""

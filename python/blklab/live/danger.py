@@ -17,10 +17,10 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-from blklab.as_root import or_as_root
+from blklab.base.as_root import or_as_root
+from blklab.base.text import shown
 from blklab.devices import identity, mounts, probe, queue, reading, stack
 from blklab.devices.roots import HERE, Roots
-from blklab.devices.text import shown
 from blklab.errors import InputError
 
 _TIMEOUT_S = 60.0

@@ -15,14 +15,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from blklab import trust
-from blklab.devices.text import shown
+from blklab.base import owned, trust
+from blklab.base.journal import Journal
+from blklab.base.signals import Signals
+from blklab.base.text import shown
+from blklab.base.units import size_text
 from blklab.errors import InputError, RunError
-from blklab.live import owned, whereabouts
-from blklab.live.journal import Journal
-from blklab.live.signals import Signals
+from blklab.live import whereabouts
 from blklab.live.whereabouts import Inside
-from blklab.units import size_text
 
 KIND = "files"
 """Of its records."""

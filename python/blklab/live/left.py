@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from blklab import scratch
+from blklab.base import scratch
+from blklab.base.journal import BusyError, Journal
 from blklab.errors import InputError, RunError, nearest
 from blklab.live import borrowed, cgroups, files, tracefs
-from blklab.live.journal import BusyError, Journal
 
 _KINDS: Mapping[str, Callable[[Journal, str], list[str]]] = {
     borrowed.KIND: borrowed.recover,

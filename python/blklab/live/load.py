@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from blklab import _core
-from blklab.as_root import or_as_root
-from blklab.devices.text import shown
+from blklab.base.as_root import or_as_root
+from blklab.base.text import shown
+from blklab.base.units import size_text
 from blklab.errors import InputError, RunError
 from blklab.live import wall
 from blklab.live.cgroups import Group, Made
@@ -21,7 +22,6 @@ from blklab.live.program import Program, confined
 from blklab.live.target import Target
 from blklab.result import Result
 from blklab.rigs import Experiment, environment_variables
-from blklab.units import size_text
 
 DEVICE_FILE_BYTES = 4 << 30
 """In a directory, what a job that names a device gets instead of it: a file of this size, or less

@@ -13,12 +13,12 @@ import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from blklab.base.text import shown
+from blklab.base.units import duration_text
 from blklab.devices import reading
 from blklab.devices.roots import HERE, Roots
-from blklab.devices.text import shown
 from blklab.errors import RunError
 from blklab.live.target import Target
-from blklab.units import duration_text
 
 _BLOCK_BYTES = 1 << 20
 _FLUSHED_BYTES = 64 << 20

@@ -13,7 +13,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from blklab import programs
-from blklab.devices.text import shown
+from blklab.base.text import shown
+from blklab.base.units import size_text
 from blklab.errors import InputError, RunError
 from blklab.live.cgroups import Group, Made
 from blklab.live.files import LaidFiles
@@ -22,7 +23,6 @@ from blklab.live.program import Program
 from blklab.live.target import Target
 from blklab.result import Figure, Result
 from blklab.rigs import Experiment
-from blklab.units import size_text
 
 
 @dataclass(frozen=True)

@@ -16,13 +16,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from blklab import _core
+from blklab.base.journal import Journal
+from blklab.base.signals import Signals
+from blklab.base.text import shown
 from blklab.devices.roots import HERE, Roots
-from blklab.devices.text import shown
 from blklab.errors import RunError
 from blklab.histogram import Ints
 from blklab.live import tracefs
-from blklab.live.journal import Journal
-from blklab.live.signals import Signals
 from blklab.live.target import Target
 from blklab.result import Result, Series
 

@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from blklab.base.text import shown
 from blklab.devices.roots import HERE, Roots
-from blklab.devices.text import shown
 from blklab.live.counters import Counters, of
 from blklab.live.target import Target
 from blklab.result import Job

@@ -6,11 +6,11 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from blklab.base.text import shown
 from blklab.devices import mounts, queue, stack
 from blklab.devices.mounts import Mount
 from blklab.devices.queue import MissingError, device_name
 from blklab.devices.roots import HERE, Roots
-from blklab.devices.text import shown
 from blklab.errors import InputError
 
 

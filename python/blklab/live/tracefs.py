@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from blklab import _core
+from blklab.base.journal import Journal, boot_id
+from blklab.base.signals import Signals
+from blklab.base.text import shown
 from blklab.devices.roots import HERE, Roots
-from blklab.devices.text import shown
 from blklab.errors import RunError
-from blklab.live.journal import Journal, boot_id
-from blklab.live.signals import Signals
 
 KIND = "trace"
 """Of its records."""

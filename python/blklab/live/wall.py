@@ -15,7 +15,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from blklab import binaries
+from blklab.base import binaries
 
 _LIBRARIES = ("/etc/ld.so.cache", "/usr", "/lib", "/lib64", "/opt", "/nix/store", "/gnu/store")
 _MACHINE = ("/sys", "/proc")

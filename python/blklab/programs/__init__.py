@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 
-from blklab.catalogue import Entry
+from blklab.base.catalogue import Entry
 from blklab.errors import InputError, nearest
 from blklab.programs.program import Program
 

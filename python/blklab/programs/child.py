@@ -14,7 +14,7 @@ import sys
 import time
 from pathlib import Path
 
-from blklab.catalogue import Entry
+from blklab.base.catalogue import Entry
 from blklab.errors import BlklabError
 from blklab.programs import chosen
 from blklab.programs.place import Place

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from blklab.devices.text import shown
+from blklab.base.text import shown
 from blklab.errors import RunError
 
 _DEADLY = ("setpriv", "--pdeathsig", "KILL")

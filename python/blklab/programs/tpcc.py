@@ -17,7 +17,7 @@ import re
 import shutil
 from collections.abc import Callable
 
-from blklab import homes
+from blklab.base import homes
 from blklab.errors import InputError, RunError
 from blklab.programs import mariadb
 from blklab.programs.place import Place, last_line, told

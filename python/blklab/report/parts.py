@@ -9,7 +9,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from blklab.units import duration_text, number_text
+from blklab.base.units import duration_text, number_text
 
 
 def environment() -> Environment:

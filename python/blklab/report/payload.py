@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from blklab.base.units import duration_text, number_text
 from blklab.compare.analyse import OPERATION_TEXT, RANKED_BY, Analysis, Cell, Row
 from blklab.compare.jobs import Service
 from blklab.compare.measurement import Measurement, Story
@@ -22,7 +23,6 @@ from blklab.report.numbers import digits, unit_of
 from blklab.report.sweeps import curves
 from blklab.samples import too_few
 from blklab.statistics import Verdict
-from blklab.units import duration_text, number_text
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 

@@ -8,11 +8,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from blklab.base.units import duration_text, size_text
 from blklab.explain import summary, text
 from blklab.explain.decisions import KINDS, SPANS
 from blklab.explain.timeline import QUEUE, Request, Span, Timeline
 from blklab.report.parts import css, environment, plotly, script, script_json
-from blklab.units import duration_text, size_text
 
 LANES = 12
 """Requests drawn above one another in a row; further ones share the last lane, where only what

@@ -10,8 +10,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
 from blklab import programs
-from blklab.catalogue import Entry
-from blklab.devices.text import utf8
+from blklab.base.catalogue import Entry
+from blklab.base.text import utf8
 from blklab.errors import InputError, nearest
 
 if TYPE_CHECKING:

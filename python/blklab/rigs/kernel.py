@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from blklab import binaries
+from blklab.base import binaries
 from blklab.errors import InputError, RunError, nearest
 from blklab.kernel import cache, outcome, scheduler, wall
 from blklab.kernel.boot import Guest, TimeTravel, boot

@@ -16,11 +16,14 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from blklab import programs, scratch
-from blklab.as_root import as_root
-from blklab.catalogue import Entry
+from blklab import programs
+from blklab.base import scratch
+from blklab.base.as_root import as_root
+from blklab.base.catalogue import Entry
+from blklab.base.journal import Journal, default_directory
+from blklab.base.signals import Signals
+from blklab.base.text import shown
 from blklab.devices import queue
-from blklab.devices.text import shown
 from blklab.errors import InputError
 from blklab.kernel import scheduler
 from blklab.live import cache as page_cache
@@ -41,11 +44,9 @@ from blklab.live import (
 from blklab.live.borrowed import Borrowed, borrowing
 from blklab.live.counters import Sampler
 from blklab.live.frequency import Frequency
-from blklab.live.journal import Journal, default_directory
 from blklab.live.load import Files, Load, room_of
 from blklab.live.program import Program, check_there
 from blklab.live.program_load import ProgramLoad
-from blklab.live.signals import Signals
 from blklab.result import DIRECTIONS, Result
 from blklab.rigs import Disk, Experiment
 

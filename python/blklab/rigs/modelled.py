@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from blklab.devices.text import shown
+from blklab.base.text import shown
 from blklab.errors import InputError
 from blklab.rigs import Disk, Experiment
 

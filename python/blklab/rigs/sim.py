@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from blklab import _core
-from blklab.catalogue import Entry
-from blklab.devices.text import shown
+from blklab.base.catalogue import Entry
+from blklab.base.text import shown
 from blklab.errors import InputError, RunError
 from blklab.result import Result
 from blklab.rigs import Disk, Experiment, check_workload, environment_variables

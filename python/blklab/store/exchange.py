@@ -13,10 +13,10 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from blklab.base.files import content
 from blklab.compare.measurement import Measurement
 from blklab.compare.setup import INT_MAX, Label, SetupDocument, Value
 from blklab.errors import InputError
-from blklab.files import content
 from blklab.store import packing
 from blklab.store.read import Comparison
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from blklab import homes
+from blklab.base import homes
 from blklab.errors import InputError
 
 if TYPE_CHECKING:

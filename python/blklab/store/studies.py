@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import select
 
-from blklab.catalogue import Entry
+from blklab.base.catalogue import Entry
 from blklab.compare.plan import Setup, plan
 from blklab.store import keep, packing, request
 from blklab.store.database import Store

@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from blklab.base.files import check_directory, write_together
 from blklab.errors import BlklabError, StoreError
-from blklab.files import check_directory, write_together
 from blklab.store import packing
 from blklab.store.packing import DamagedError
 

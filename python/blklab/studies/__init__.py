@@ -9,6 +9,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from blklab.catalogue import Catalogue
+from blklab.base.catalogue import Catalogue
 
 STUDIES = Catalogue("study", ".toml", Path(__file__).parent, "BLKLAB_STUDIES")

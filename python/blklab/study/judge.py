@@ -28,6 +28,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
+from blklab.base.units import number_text
 from blklab.compare.analyse import waited_for
 from blklab.compare.measurement import Measurement
 from blklab.compare.words import NO_DIFFERENCE, factor
@@ -36,7 +37,6 @@ from blklab.study.live import RIG as LIVE
 from blklab.study.metrics import METRICS, Metric, Scope, figures, resolution, too_few
 from blklab.study.model import Claim, Part, Study
 from blklab.study.outcome import Outcome
-from blklab.units import number_text
 
 REPRODUCED, NOT_REPRODUCED, NOT_KNOWN = "reproduced", "not reproduced", "not known"
 _NO_REASON = "No reason is known."

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from blklab.base.limits import REPEATS_MAX
 from blklab.compare.analyse import OBJECTIVES
-from blklab.limits import REPEATS_MAX
 from blklab.rigs import RIGS as KNOWN
 from blklab.study.metrics import METRICS
 

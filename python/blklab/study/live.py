@@ -6,10 +6,10 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from blklab.as_root import as_root
+from blklab.base.as_root import as_root
+from blklab.base.text import shown
 from blklab.devices import modules, queue
 from blklab.devices.roots import HERE
-from blklab.devices.text import shown
 from blklab.errors import InputError
 from blklab.live import target
 from blklab.rigs import Disk

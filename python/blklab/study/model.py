@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from blklab.catalogue import Entry
+from blklab.base.catalogue import Entry
 from blklab.errors import InputError
 from blklab.study.places import Path, line_of
 

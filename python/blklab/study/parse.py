@@ -7,7 +7,7 @@ import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from blklab.catalogue import Entry
+from blklab.base.catalogue import Entry
 from blklab.errors import InputError, nearest
 from blklab.specs import on_kernel
 from blklab.statistics import MATTERS

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from blklab import homes
+from blklab.base import homes
 
 
 def beside(folder: Path, spec: str, suffix: str) -> str:

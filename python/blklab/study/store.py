@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from blklab import report as pages
-from blklab.catalogue import Entry
+from blklab.base.catalogue import Entry
+from blklab.base.files import text_content
+from blklab.base.plain import plain
 from blklab.compare import store
 from blklab.compare.analyse import analyse
 from blklab.errors import InputError
-from blklab.files import text_content
-from blklab.plain import plain
 from blklab.study.judge import Judgement
 from blklab.study.live import RIG as LIVE
 from blklab.study.model import Part, Study

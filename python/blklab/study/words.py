@@ -7,9 +7,9 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from blklab.base.units import number_text
 from blklab.statistics import Interval
 from blklab.study.judge import NOT_KNOWN, NOT_REPRODUCED, REPRODUCED, Judgement
-from blklab.units import number_text
 
 _SAYS_WHAT = ("MB/s", "MiB/s", "KiB/s", "IOPS")
 """Units that say by themselves what is meant."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from blklab.catalogue import Entry
+from blklab.base.catalogue import Entry
 from blklab.errors import InputError, nearest
 
 _PLAIN = ("none", "mq-deadline", "kyber")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from blklab import pool, specs
+from blklab import specs
+from blklab.base import pool
 from blklab.errors import BlklabError
 from blklab.rigs import Experiment
 from blklab.rigs.kernel import KernelRig

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from blklab.catalogue import Catalogue
+from blklab.base.catalogue import Catalogue
 
 WORKLOADS = Catalogue("workload", ".fio", Path(__file__).parent, "BLKLAB_WORKLOADS")
 

@@ -12,8 +12,8 @@ import json
 import re
 from dataclasses import dataclass, replace
 
-from blklab.catalogue import Entry
-from blklab.devices.text import shown
+from blklab.base.catalogue import Entry
+from blklab.base.text import shown
 from blklab.errors import InputError
 
 _BETWEEN = re.compile(r",(?=\s*\w+\s*=)")

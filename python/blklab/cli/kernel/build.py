@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
+from blklab.base.limits import JOBS_MAX
 from blklab.cli import complete
 from blklab.kernel import DEFAULT_VERSION
-from blklab.limits import JOBS_MAX
 
 
 def build(

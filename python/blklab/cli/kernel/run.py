@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from blklab import limits
+from blklab.base import limits
 from blklab.cli import complete
 from blklab.cli.models import DataPlace, DiskName, ShareOption
 from blklab.devices import reading
@@ -112,8 +112,8 @@ def run(
     import sys
 
     from blklab import specs
+    from blklab.base.files import check_directory
     from blklab.errors import InputError
-    from blklab.files import check_directory
     from blklab.kernel import cache, program, view
     from blklab.kernel.boot import checked_time_travel
 
@@ -169,8 +169,8 @@ def _fio_reads_the_cpus_clock(command: Sequence[str]) -> bool:
 
 def _told(ran: Ran, kernel: str, on: Disk) -> list[str]:
     """What the disk did, and whether it can be believed."""
+    from blklab.base.units import duration_text
     from blklab.kernel.outcome import notes, too_late
-    from blklab.units import duration_text
 
     found = ran.outcome
     disk, late = found["disk"], found["disk"]["lateness"]

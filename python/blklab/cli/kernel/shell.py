@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from blklab import limits
+from blklab.base import limits
 from blklab.cli import complete
 from blklab.cli.models import ShareOption
 

@@ -29,10 +29,10 @@ def diff(
     store: StoreName = None,
 ) -> None:  # fmt: skip
     """Set two comparisons side by side: how many times A's figures B's are."""
+    from blklab.base.plain import plain
     from blklab.cli import console
     from blklab.cli.results.opening import opened
     from blklab.errors import InputError
-    from blklab.plain import plain
     from blklab.store import ids, read
     from blklab.store.difference import difference
 
@@ -55,11 +55,11 @@ def diff(
 def _print(found: Difference) -> None:
     from rich.text import Text
 
+    from blklab.base.text import shown
+    from blklab.base.units import duration_text, number_text
     from blklab.cli import console
     from blklab.compare.analyse import OPERATION_TEXT
     from blklab.compare.words import few_text
-    from blklab.devices.text import shown
-    from blklab.units import duration_text, number_text
 
     out = console.console()
     groups = dict.fromkeys((pair.disk, pair.workload) for pair in found.pairs)

@@ -32,10 +32,10 @@ def export(
     store: StoreName = None,
 ) -> None:
     """Export comparisons with all their runs."""
+    from blklab.base.files import check_files, write_together
     from blklab.cli import console, streams
     from blklab.cli.results.opening import opened
     from blklab.errors import InputError
-    from blklab.files import check_files, write_together
     from blklab.store import exchange, ids, read, tables
 
     chosen = _format(output_format, out)

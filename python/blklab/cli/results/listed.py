@@ -81,8 +81,8 @@ def listed(
 def _print(rows: Sequence[Listed]) -> None:
     from rich.text import Text
 
+    from blklab.base.text import shown
     from blklab.cli import console
-    from blklab.devices.text import shown
     from blklab.store.read import COMPLETE
     from blklab.store.since import local
 
@@ -108,7 +108,7 @@ def _print(rows: Sequence[Listed]) -> None:
 
 def _short(names: Sequence[str]) -> str:
     """As many of them as a line has room for, each not too long."""
-    from blklab.devices.text import shown
+    from blklab.base.text import shown
 
     kept: list[str] = []
     for name in map(shown, names):

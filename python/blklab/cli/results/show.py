@@ -55,7 +55,7 @@ def show(
 
 
 def _head(found: Comparison) -> None:
-    from blklab.devices.text import shown
+    from blklab.base.text import shown
     from blklab.store.since import local
 
     row, machine = found.listed, found.facts.get("machine") or {}

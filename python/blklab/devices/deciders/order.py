@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from blklab.base.text import shown
 from blklab.devices import identity, modules, reading
 from blklab.devices.deciders import boot, cmdline, tuned, udev, units
 from blklab.devices.deciders.influence import Influence
 from blklab.devices.queue import SCHEDULER, MissingError, Queue, same
 from blklab.devices.roots import Roots
-from blklab.devices.text import shown
 
 ALL: tuple[Callable[[Queue, Roots], Iterator[Influence]], ...] = (
     cmdline.influences,

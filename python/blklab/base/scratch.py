@@ -1,8 +1,8 @@
 """Directories for what lasts no longer than a run, below the user's TMPDIR; all of it goes.
 
-Its path is in the journal before it is made (:mod:`blklab.live.journal`): what a process that was
+Its path is in the journal before it is made (:mod:`blklab.base.journal`): what a process that was
 killed has left goes with the next that needs scratch, or by ``blklab restore``. It is made and
-removed as :mod:`blklab.live.owned` does it.
+removed as :mod:`blklab.base.owned` does it.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from blklab.devices.text import shown
+from blklab.base import owned
+from blklab.base.journal import Journal, default_directory
+from blklab.base.text import shown
 from blklab.errors import RunError
-from blklab.live import owned
-from blklab.live.journal import Journal, default_directory
 
 KIND = "scratch"
 """Of its records."""

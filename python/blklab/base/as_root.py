@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from blklab.devices.text import shown
+from blklab.base.text import shown
 
 
 def as_root(more: Sequence[str] = ()) -> str:

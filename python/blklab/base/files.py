@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from blklab.devices.text import utf8
+from blklab.base.text import utf8
 from blklab.errors import InputError, RunError
 
 _KINDS = {

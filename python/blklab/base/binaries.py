@@ -13,7 +13,7 @@ from blklab.errors import RunError
 NAMES = ("blklab-confine", "blklab-disk", "blklab-guest")
 """What there is to be found."""
 
-DIRECTORY = Path(__file__).parent / "bin"
+DIRECTORY = Path(__file__).parent.parent / "bin"
 
 
 def find(name: str) -> Path:

@@ -21,8 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from blklab import homes, trust
-from blklab.devices.text import shown
+from blklab.base import homes, trust
+from blklab.base.text import shown
 from blklab.errors import InputError, RunError
 
 VARIABLE = "BLKLAB_JOURNAL"

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from blklab import homes
-from blklab.devices.text import shown, utf8
+from blklab.base import homes
+from blklab.base.files import text_content
+from blklab.base.text import shown, utf8
 from blklab.errors import InputError, nearest
-from blklab.files import text_content
 
 _BYTES_MAX = 16 << 20
 """Disks and job files are some kilobytes."""
