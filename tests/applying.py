@@ -9,9 +9,9 @@ from pathlib import Path
 
 from blklab.apply import change, choice
 from blklab.apply.programs import Programs
-from blklab.devices import queue
-from blklab.devices.queue import Queue
-from blklab.devices.roots import HERE, Roots
+from blklab.host.devices import queue
+from blklab.host.devices.queue import Queue
+from blklab.host.roots import HERE, Roots
 from tests import loop_device
 
 

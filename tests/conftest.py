@@ -14,8 +14,8 @@ import pytest
 import blklab
 from blklab.apply import record
 from blklab.base.journal import Journal
-from blklab.devices.queue import Queue
-from blklab.devices.roots import Roots
+from blklab.host.devices.queue import Queue
+from blklab.host.roots import Roots
 from tests import browser as real_browser
 from tests import fake_core, real_kernel, real_postgres, real_tracefs
 from tests.applying import Asked, loop_disk, own_roots

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from blklab.devices.roots import Roots
+from blklab.host.roots import Roots
 
 _QUEUE = {
     "scheduler": "none [mq-deadline] kyber bfq",

@@ -13,7 +13,7 @@ import sys
 
 from blklab.base.journal import Journal, default_directory
 from blklab.base.signals import Signals
-from blklab.devices import queue
+from blklab.host.devices import queue
 from blklab.live.borrowed import borrowing
 
 _CHANGES = (

@@ -17,10 +17,10 @@ from typer.testing import CliRunner
 from blklab.apply import change, choice, profile, record, rule
 from blklab.apply import status as states
 from blklab.cli import app
-from blklab.devices import queue
-from blklab.devices.queue import Queue
-from blklab.devices.roots import Roots
 from blklab.errors import InputError
+from blklab.host.devices import queue
+from blklab.host.devices.queue import Queue
+from blklab.host.roots import Roots
 from tests import loop_device
 from tests.applying import Asked, apply, files
 
@@ -257,8 +257,8 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 from blklab.apply import change, choice, programs
-from blklab.devices import queue
-from blklab.devices.roots import HERE
+from blklab.host.devices import queue
+from blklab.host.roots import HERE
 own, name = Path(sys.argv[1]), sys.argv[2]
 roots = replace(HERE, var=own / "var")
 disk = queue.named(name)
@@ -278,7 +278,7 @@ print(disk.settings() == made.entry.disks[0].before)
 def test_the_commands_from_apply_to_undo(
     loop: Queue, roots: Roots, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("blklab.devices.roots.HERE", roots)
+    monkeypatch.setattr("blklab.host.roots.HERE", roots)
     loop.write("read_ahead_kb", "128")
 
     def run(*arguments: str) -> tuple[int, str]:

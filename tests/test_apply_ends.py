@@ -15,9 +15,9 @@ import pytest
 from blklab.apply import change, choice, record
 from blklab.apply import status as states
 from blklab.base.journal import Journal
-from blklab.devices.queue import Queue
-from blklab.devices.roots import Roots
 from blklab.errors import InputError, RunError
+from blklab.host.devices.queue import Queue
+from blklab.host.roots import Roots
 from blklab.live.borrowed import KIND
 from tests.applying import Asked, apply, files
 
@@ -61,8 +61,8 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 from blklab.apply import change, choice, programs
-from blklab.devices import queue
-from blklab.devices.roots import HERE
+from blklab.host.devices import queue
+from blklab.host.roots import HERE
 own, name = Path(sys.argv[1]), sys.argv[2]
 roots = replace(HERE, etc=own / "etc", run=own / "run", usr=own / "usr", lib=own / "lib",
                 var=own / "var")

@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 
 from blklab.apply.recommended import find, scheduler
 from blklab.cli import app
-from blklab.devices import roots
 from blklab.errors import BlklabError, InputError
+from blklab.host import roots
 from blklab.store import place, schema
 from blklab.store.opening import open_store
 from tests.fake_sysfs import Machine

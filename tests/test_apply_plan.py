@@ -19,10 +19,11 @@ from blklab.apply.change import Plan
 from blklab.apply.keys import Key
 from blklab.apply.rule import Part
 from blklab.cli import app
-from blklab.devices import queue, roots
-from blklab.devices.deciders import order
 from blklab.errors import InputError
-from blklab.udev.parse import parse
+from blklab.host import roots
+from blklab.host.devices import queue
+from blklab.host.devices.deciders import order
+from blklab.host.udev.parse import parse
 from tests.applying import Asked
 from tests.fake_sysfs import Machine
 

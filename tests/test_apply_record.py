@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from blklab.apply import change, record, rule
 from blklab.apply.keys import Key
 from blklab.apply.record import Before, Entry
-from blklab.devices.queue import is_setting
 from blklab.errors import BlklabError, InputError
+from blklab.host.devices.queue import is_setting
 from tests.applying import Asked
 from tests.fake_sysfs import Machine
 

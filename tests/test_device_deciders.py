@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from blklab.devices import queue
-from blklab.devices.deciders import order
-from blklab.devices.deciders.order import Decision
+from blklab.host.devices import queue
+from blklab.host.devices.deciders import order
+from blklab.host.devices.deciders.order import Decision
 from tests.fake_sysfs import Machine
 
 _UDEV = 'ACTION=="add|change", KERNEL=="sd[a-z]", ATTR{queue/scheduler}="bfq"'

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from blklab.base.text import shown
-from blklab.devices import queue
-from blklab.devices.queue import (
+from blklab.errors import InputError
+from blklab.host.devices import queue
+from blklab.host.devices.queue import (
     DeniedError,
     DifferentError,
     GoneError,
@@ -18,7 +19,6 @@ from blklab.devices.queue import (
     Queue,
     RefusedError,
 )
-from blklab.errors import InputError
 from tests import loop_device
 from tests.fake_sysfs import Machine
 

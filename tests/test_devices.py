@@ -14,9 +14,10 @@ import pytest
 from typer.testing import CliRunner
 
 from blklab.cli import app
-from blklab.devices import device, modules, queue, roots
-from blklab.devices.device import Device, Surroundings
-from blklab.devices.mounts import Filesystem
+from blklab.host import roots
+from blklab.host.devices import device, modules, queue
+from blklab.host.devices.device import Device, Surroundings
+from blklab.host.devices.mounts import Filesystem
 from tests import loop_device
 from tests.fake_sysfs import Machine
 

@@ -18,7 +18,7 @@ from blklab.errors import RunError
 _KILLED = """
 import os, signal, sys
 from pathlib import Path
-from blklab.files import write_whole
+from blklab.base.files import write_whole
 
 os.fsync = lambda _: os.kill(os.getpid(), signal.SIGKILL)
 write_whole(Path(sys.argv[1]), "new")

@@ -13,15 +13,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blklab import specs
-from blklab.devices import cgroups, mounts, reading
-from blklab.devices.deciders import tuned
-from blklab.devices.queue import named
-from blklab.devices.roots import Roots
 from blklab.disks import DISKS
 from blklab.errors import InputError
+from blklab.host import reading
+from blklab.host.devices import cgroups, mounts
+from blklab.host.devices.deciders import tuned
+from blklab.host.devices.queue import named
+from blklab.host.roots import Roots
+from blklab.host.udev import judge, node
 from blklab.kernel import added, cache, patches
 from blklab.rigs import sim
-from blklab.udev import judge, node
 from blklab_fuzz import packed, seeds
 from blklab_fuzz.targets import TARGETS
 from tests.fake_sysfs import Machine

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from blklab.devices.roots import HERE
 from blklab.errors import InputError
+from blklab.host.roots import HERE
 from blklab.live import danger, target
 from tests import loop_device
 from tests.fake_sysfs import Machine

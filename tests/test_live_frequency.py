@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from blklab.devices.roots import Roots
+from blklab.host.roots import Roots
 from blklab.live.frequency import Frequency
 
 

@@ -17,8 +17,8 @@ from typer.testing import CliRunner
 from blklab.base.catalogue import Entry
 from blklab.base.journal import Journal
 from blklab.cli import app
-from blklab.devices.roots import HERE
 from blklab.errors import InputError, RunError
+from blklab.host.roots import HERE
 from blklab.live import cgroups, load, program, wall
 from blklab.rigs import Experiment
 from blklab.rigs.live import LiveRig

@@ -18,9 +18,9 @@ import pytest
 
 from blklab.base.journal import BusyError, Journal, boot_id
 from blklab.base.signals import ENDING, Signals
-from blklab.devices import queue
-from blklab.devices.queue import Queue
 from blklab.errors import InputError, RunError
+from blklab.host.devices import queue
+from blklab.host.devices.queue import Queue
 from blklab.live import files, left
 from blklab.live.borrowed import borrowing, put_back
 from tests import live_helper, loop_device

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blklab.base.catalogue import Entry
-from blklab.devices.roots import Roots
 from blklab.errors import RunError
+from blklab.host.roots import Roots
 from blklab.live import precondition, program
 from blklab.live.target import Target
 from blklab.rigs import Experiment

@@ -25,8 +25,8 @@ from blklab.base.catalogue import Entry
 from blklab.base.journal import Journal
 from blklab.base.signals import ENDING, Signals
 from blklab.cli import app
-from blklab.devices import queue
 from blklab.errors import InputError, RunError
+from blklab.host.devices import queue
 from blklab.live import danger, load, outlook, program, surroundings
 from blklab.live import target as targets
 from blklab.live.borrowed import borrowing

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from blklab.base.files import check_directory, check_files, content
-from blklab.devices import reading
 from blklab.errors import InputError
+from blklab.host import reading
 
 BLKLAB = str(Path(sys.executable).with_name("blklab"))
 

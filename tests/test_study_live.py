@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 
 from blklab import study as studies
 from blklab.cli import app
-from blklab.devices import queue
 from blklab.errors import InputError
+from blklab.host.devices import queue
 from blklab.live import program, target
 from blklab.study.plan import Asked, plan
 from tests import loop_device

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from blklab.machine import fio_version
+from blklab.host.machine import fio_version
 
 BLKLAB = str(Path(sys.executable).with_name("blklab"))
 # Colour, title, C1's CSI, direction reversed and isolated, a zero-width joiner, DEL, rich's markup.

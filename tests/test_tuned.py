@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from blklab.apply import profile
-from blklab.devices.queue import Queue
-from blklab.devices.roots import HERE, Roots
+from blklab.host.devices.queue import Queue
+from blklab.host.roots import HERE, Roots
 from tests.applying import Asked, apply, loop_disk
 
 _DEADLINE_S = 60

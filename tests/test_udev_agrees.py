@@ -17,9 +17,9 @@ from pathlib import Path
 
 import pytest
 
-from blklab.devices import queue
-from blklab.devices.roots import HERE
-from blklab.udev import judge
+from blklab.host.devices import queue
+from blklab.host.roots import HERE
+from blklab.host.udev import judge
 from tests import loop_device
 
 _LINES = 250

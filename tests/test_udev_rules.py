@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from blklab.udev import files, judge, patterns
-from blklab.udev.parse import parse
+from blklab.host.udev import files, judge, patterns
+from blklab.host.udev.parse import parse
 from tests.fake_sysfs import Machine
 
 _BFQ = 'ATTR{queue/scheduler}="bfq"'

@@ -13,7 +13,9 @@ from typing import Any
 from blklab.apply import record, rule
 from blklab.base import journal
 from blklab.base.catalogue import Entry
-from blklab.devices.roots import Roots
+from blklab.host.roots import Roots
+from blklab.host.udev.parse import Line
+from blklab.host.udev.parse import parse as rules
 from blklab.kernel import cache as kernels
 from blklab.kernel import patches, scheduler
 from blklab.live import borrowed, files
@@ -21,8 +23,6 @@ from blklab.rigs import sim
 from blklab.store import exchange, packing
 from blklab.store.fitting import check
 from blklab.study.parse import parse as parsed_study
-from blklab.udev.parse import Line
-from blklab.udev.parse import parse as rules
 from blklab_fuzz.checks import refusing, scratch
 
 _BOOT = "01234567-89ab-cdef-0123-456789abcdef"

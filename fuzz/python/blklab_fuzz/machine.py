@@ -8,12 +8,12 @@ from functools import cache
 from pathlib import Path
 
 from blklab.apply import keys, rule
-from blklab.devices import cgroups, identity, modules, mounts
-from blklab.devices.deciders import boot, cmdline, order, tuned, units
-from blklab.devices.queue import SCHEDULER, Queue, named
-from blklab.devices.roots import Roots
-from blklab.udev import judge
-from blklab.udev.parse import parse as rules
+from blklab.host.devices import cgroups, identity, modules, mounts
+from blklab.host.devices.deciders import boot, cmdline, order, tuned, units
+from blklab.host.devices.queue import SCHEDULER, Queue, named
+from blklab.host.roots import Roots
+from blklab.host.udev import judge
+from blklab.host.udev.parse import parse as rules
 from blklab_fuzz.checks import refusing, scratch
 
 _SEPARATOR = b"\f"

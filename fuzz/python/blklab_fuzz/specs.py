@@ -10,9 +10,9 @@ from pathlib import Path
 from blklab import programs, specs
 from blklab.apply import choice
 from blklab.compare import budget
-from blklab.devices import queue as queues
-from blklab.devices.queue import Queue
-from blklab.devices.roots import Roots
+from blklab.host.devices import queue as queues
+from blklab.host.devices.queue import Queue
+from blklab.host.roots import Roots
 from blklab.kernel import cache as kernels
 from blklab.kernel import config, scheduler
 from blklab.rigs import sim

@@ -23,11 +23,11 @@ from blklab.base.as_root import as_root
 from blklab.base.files import write_whole
 from blklab.base.signals import Signals
 from blklab.base.text import shown
-from blklab.devices import modules, queue
-from blklab.devices.deciders.influence import Influence
-from blklab.devices.queue import IOSCHED, SCHEDULER, WITH_SCHEDULER, Queue, same
-from blklab.devices.roots import Roots
 from blklab.errors import BlklabError, InputError, RunError, nearest
+from blklab.host.devices import modules, queue
+from blklab.host.devices.deciders.influence import Influence
+from blklab.host.devices.queue import IOSCHED, SCHEDULER, WITH_SCHEDULER, Queue, same
+from blklab.host.roots import Roots
 from blklab.live.borrowed import put_back
 
 FORMS = ("auto", "udev", "tuned")

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Mapping
 
 from blklab.base.text import shown
-from blklab.devices.queue import IOSCHED, SCHEDULER, SETTABLE, Queue, in_order
 from blklab.errors import InputError, nearest
+from blklab.host.devices.queue import IOSCHED, SCHEDULER, SETTABLE, Queue, in_order
 
 # What may stand in a rule or a profile without being quoted.
 _VALUE = re.compile(r"[A-Za-z0-9._-]{1,64}")

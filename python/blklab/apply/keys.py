@@ -12,11 +12,11 @@ import re
 from dataclasses import dataclass
 
 from blklab.base.text import shown
-from blklab.devices.queue import Queue
-from blklab.devices.roots import Roots
 from blklab.errors import InputError, nearest
-from blklab.udev import node
-from blklab.udev.node import Device
+from blklab.host.devices.queue import Queue
+from blklab.host.roots import Roots
+from blklab.host.udev import node
+from blklab.host.udev.node import Device
 
 KINDS = ("id", "model", "kind")
 

@@ -15,12 +15,12 @@ from pathlib import Path
 
 from blklab.apply.rule import Part
 from blklab.base.text import shown
-from blklab.devices.deciders import tuned
-from blklab.devices.deciders.tuned import Section
-from blklab.devices.queue import SCHEDULER, Queue
-from blklab.devices.roots import Roots
 from blklab.errors import InputError
-from blklab.udev import node
+from blklab.host.devices.deciders import tuned
+from blklab.host.devices.deciders.tuned import Section
+from blklab.host.devices.queue import SCHEDULER, Queue
+from blklab.host.roots import Roots
+from blklab.host.udev import node
 
 NAME = "blklab"
 _FIRST = "# Written by blklab; do not edit. See: blklab status, blklab undo"

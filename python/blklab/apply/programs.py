@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from blklab.devices.roots import Roots
+from blklab.host.roots import Roots
 
 _SECONDS_MAX = 60
 

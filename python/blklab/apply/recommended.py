@@ -11,9 +11,9 @@ from blklab.compare import store as files
 from blklab.compare.analyse import OBJECTIVES, analyse
 from blklab.compare.store import Results
 from blklab.compare.words import sentence
-from blklab.devices import queue as queues
-from blklab.devices.roots import Roots
 from blklab.errors import InputError, nearest
+from blklab.host.devices import queue as queues
+from blklab.host.roots import Roots
 from blklab.live.danger import full_id
 from blklab.specs import on_kernel
 from blklab.statistics import Unranked

@@ -24,9 +24,9 @@ from blklab.base import trust
 from blklab.base.files import sync_directory, write_whole
 from blklab.base.journal import Journal, default_directory
 from blklab.base.text import shown
-from blklab.devices.queue import is_setting
-from blklab.devices.roots import HERE, Roots
 from blklab.errors import InputError, RunError
+from blklab.host.devices.queue import is_setting
+from blklab.host.roots import HERE, Roots
 from blklab.live.borrowed import KIND
 
 _FORMAT = 1

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from blklab.apply import rule
-from blklab.devices.deciders import order
-from blklab.devices.deciders.influence import Influence
-from blklab.devices.queue import Queue, same
-from blklab.devices.roots import Roots
+from blklab.host.devices.deciders import order
+from blklab.host.devices.deciders.influence import Influence
+from blklab.host.devices.queue import Queue, same
+from blklab.host.roots import Roots
 
 _RULE = "udev rule"
 _IGNORED = "kernel command line"

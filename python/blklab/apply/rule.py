@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from blklab.apply.keys import Key
-from blklab.devices import queue
-from blklab.devices.queue import Queue
-from blklab.devices.roots import Roots
 from blklab.errors import InputError
-from blklab.udev import judge
-from blklab.udev.judge import Effect
+from blklab.host.devices import queue
+from blklab.host.devices.queue import Queue
+from blklab.host.roots import Roots
+from blklab.host.udev import judge
+from blklab.host.udev.judge import Effect
 
 NAME = "99-blklab.rules"
 _FIRST = "# Written by blklab; do not edit. See: blklab status, blklab undo"

@@ -10,12 +10,12 @@ from blklab.apply import choice, keys, rule
 from blklab.apply.record import Entry
 from blklab.apply.rivals import rivals
 from blklab.base.text import shown
-from blklab.devices import queue
-from blklab.devices.deciders import order
-from blklab.devices.deciders.influence import Influence
-from blklab.devices.queue import GoneError, Queue, QueueError, same
-from blklab.devices.roots import Roots
 from blklab.errors import InputError
+from blklab.host.devices import queue
+from blklab.host.devices.deciders import order
+from blklab.host.devices.deciders.influence import Influence
+from blklab.host.devices.queue import GoneError, Queue, QueueError, same
+from blklab.host.roots import Roots
 
 
 @dataclass(frozen=True)

@@ -74,9 +74,9 @@ def apply(
     from blklab.apply import change, choice, programs, recommended
     from blklab.apply import presets as known
     from blklab.cli import console
-    from blklab.devices import queue
-    from blklab.devices.roots import HERE
     from blklab.errors import InputError
+    from blklab.host.devices import queue
+    from blklab.host.roots import HERE
 
     if presets:
         _print_presets()
@@ -134,7 +134,7 @@ def status(
     from blklab.apply import record
     from blklab.apply import status as states
     from blklab.cli import console
-    from blklab.devices.roots import HERE
+    from blklab.host.roots import HERE
 
     now = states.status(record.load(HERE), HERE)
     if as_json:
@@ -152,8 +152,8 @@ def undo(
 ) -> None:
     """Take back the latest apply: every setting and file as it was before."""
     from blklab.apply import change, choice, programs, record
-    from blklab.devices.roots import HERE
     from blklab.errors import RunError
+    from blklab.host.roots import HERE
 
     wrong = []
     # Of none, undo says so.
@@ -180,7 +180,7 @@ def _print_plan(made: Plan, *, dry_run: bool) -> None:
     from blklab.apply import choice
     from blklab.apply.status import rival_text
     from blklab.base.text import shown
-    from blklab.devices.queue import IOSCHED, same
+    from blklab.host.devices.queue import IOSCHED, same
 
     settings = made.entry.settings
     print(f"{choice.text(settings)}, for {made.entry.key.text}")
@@ -200,7 +200,7 @@ def _print_plan(made: Plan, *, dry_run: bool) -> None:
 
 def _print_files(made: Plan) -> None:
     from blklab.apply import profile, rule
-    from blklab.devices.roots import HERE
+    from blklab.host.roots import HERE
 
     if made.module:
         print(f"\nwould load the module {made.module}")

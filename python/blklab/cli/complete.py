@@ -44,8 +44,8 @@ def scheduler(incomplete: str) -> list[str]:
 
 def device(incomplete: str) -> list[str]:
     """This machine's block devices."""
-    from blklab.devices import reading
-    from blklab.devices.roots import HERE
+    from blklab.host import reading
+    from blklab.host.roots import HERE
 
     names = reading.names(HERE.sys / "class/block")
     return _beginning([*names, *(f"/dev/{name}" for name in names)], incomplete)

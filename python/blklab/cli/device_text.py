@@ -10,9 +10,9 @@ from blklab.base.text import shown
 from blklab.base.units import size_text
 
 if TYPE_CHECKING:
-    from blklab.devices.deciders.influence import Influence
-    from blklab.devices.device import Device
-    from blklab.udev.parse import Line
+    from blklab.host.devices.deciders.influence import Influence
+    from blklab.host.devices.device import Device
+    from blklab.host.udev.parse import Line
 
 _WIDTH = 80
 _INDENT = "  "

@@ -13,7 +13,7 @@ import typer
 from blklab.cli import complete
 
 if TYPE_CHECKING:
-    from blklab.devices.roots import Roots
+    from blklab.host.roots import Roots
 
 
 def devices(
@@ -33,9 +33,9 @@ def devices(
 ) -> None:
     """Show this machine's disks: schedulers, settings, what is on them, who decides."""
     from blklab.cli import console, device_text
-    from blklab.devices import device, modules
-    from blklab.devices.roots import HERE
-    from blklab.udev import judge
+    from blklab.host.devices import device, modules
+    from blklab.host.roots import HERE
+    from blklab.host.udev import judge
 
     if names:
         around = device.Surroundings.read(HERE)
@@ -69,7 +69,7 @@ def devices(
 
 def _meant(what: str, roots: Roots) -> Iterable[str]:
     """Names of what the user calls so."""
-    from blklab.devices import queue
+    from blklab.host.devices import queue
     from blklab.live import target
 
     if Path(what).is_dir():

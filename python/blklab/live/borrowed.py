@@ -20,7 +20,8 @@ from typing import Any
 from blklab.base.journal import Journal, boot_id
 from blklab.base.signals import Signals
 from blklab.base.text import shown
-from blklab.devices.queue import (
+from blklab.errors import InputError, RunError
+from blklab.host.devices.queue import (
     IOSCHED,
     SCHEDULER,
     SETTABLE,
@@ -34,8 +35,7 @@ from blklab.devices.queue import (
     named,
     same,
 )
-from blklab.devices.roots import HERE, Roots
-from blklab.errors import InputError, RunError
+from blklab.host.roots import HERE, Roots
 
 KIND = "disk"
 """Of its records."""

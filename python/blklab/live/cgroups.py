@@ -20,9 +20,9 @@ from typing import Any
 from blklab.base.journal import Journal, boot_id
 from blklab.base.signals import Signals
 from blklab.base.text import shown
-from blklab.devices import mounts
-from blklab.devices.roots import HERE, Roots
 from blklab.errors import InputError, RunError
+from blklab.host.devices import mounts
+from blklab.host.roots import HERE, Roots
 
 KIND = "cgroup"
 """Of its records."""

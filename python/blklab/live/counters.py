@@ -11,8 +11,8 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from blklab.devices.roots import HERE, Roots
 from blklab.histogram import Ints
+from blklab.host.roots import HERE, Roots
 from blklab.result import DiskCounters, Series
 
 _SECTOR_BYTES = 512

@@ -19,9 +19,10 @@ from pathlib import Path
 
 from blklab.base.as_root import or_as_root
 from blklab.base.text import shown
-from blklab.devices import identity, mounts, probe, queue, reading, stack
-from blklab.devices.roots import HERE, Roots
 from blklab.errors import InputError
+from blklab.host import reading
+from blklab.host.devices import identity, mounts, probe, queue, stack
+from blklab.host.roots import HERE, Roots
 
 _TIMEOUT_S = 60.0
 # Which of a disk's many names in by-id says most to a person; the others are numbers.

@@ -8,13 +8,13 @@ from typing import Any
 
 from blklab.base.text import shown
 from blklab.base.units import size_text
-from blklab.devices import device
-from blklab.devices.queue import IOSCHED
-from blklab.devices.roots import HERE, Roots
+from blklab.host.devices import device
+from blklab.host.devices.queue import IOSCHED
+from blklab.host.machine import cpu_model, fio_version, memory_bytes
+from blklab.host.roots import HERE, Roots
 from blklab.live.danger import full_id
 from blklab.live.surroundings import governors
 from blklab.live.target import Target
-from blklab.machine import cpu_model, fio_version, memory_bytes
 
 
 def target(found: Target, roots: Roots = HERE) -> dict[str, Any]:

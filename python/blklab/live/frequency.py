@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from blklab.devices.roots import HERE, Roots
+from blklab.host.roots import HERE, Roots
 
 _INTERVAL_S = 1.0
 _CPUS_MAX = 64

@@ -15,9 +15,9 @@ from pathlib import Path
 
 from blklab.base.text import shown
 from blklab.base.units import duration_text
-from blklab.devices import reading
-from blklab.devices.roots import HERE, Roots
 from blklab.errors import RunError
+from blklab.host import reading
+from blklab.host.roots import HERE, Roots
 from blklab.live.target import Target
 
 _BLOCK_BYTES = 1 << 20

@@ -19,9 +19,9 @@ from blklab import _core
 from blklab.base.journal import Journal
 from blklab.base.signals import Signals
 from blklab.base.text import shown
-from blklab.devices.roots import HERE, Roots
 from blklab.errors import RunError
 from blklab.histogram import Ints
+from blklab.host.roots import HERE, Roots
 from blklab.live import tracefs
 from blklab.live.target import Target
 from blklab.result import Result, Series

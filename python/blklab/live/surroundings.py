@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from blklab.base.text import shown
-from blklab.devices.roots import HERE, Roots
+from blklab.host.roots import HERE, Roots
 from blklab.live.counters import Counters, of
 from blklab.live.target import Target
 from blklab.result import Job

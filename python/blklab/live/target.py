@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from blklab.base.text import shown
-from blklab.devices import mounts, queue, stack
-from blklab.devices.mounts import Mount
-from blklab.devices.queue import MissingError, device_name
-from blklab.devices.roots import HERE, Roots
 from blklab.errors import InputError
+from blklab.host.devices import mounts, queue, stack
+from blklab.host.devices.mounts import Mount
+from blklab.host.devices.queue import MissingError, device_name
+from blklab.host.roots import HERE, Roots
 
 
 @dataclass(frozen=True)

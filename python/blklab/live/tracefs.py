@@ -18,8 +18,8 @@ from blklab import _core
 from blklab.base.journal import Journal, boot_id
 from blklab.base.signals import Signals
 from blklab.base.text import shown
-from blklab.devices.roots import HERE, Roots
 from blklab.errors import RunError
+from blklab.host.roots import HERE, Roots
 
 KIND = "trace"
 """Of its records."""

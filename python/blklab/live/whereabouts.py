@@ -13,9 +13,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from blklab.devices import mounts
-from blklab.devices.mounts import Mount
-from blklab.devices.roots import HERE
+from blklab.host.devices import mounts
+from blklab.host.devices.mounts import Mount
+from blklab.host.roots import HERE
 
 
 @dataclass(frozen=True)

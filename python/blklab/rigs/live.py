@@ -23,8 +23,8 @@ from blklab.base.catalogue import Entry
 from blklab.base.journal import Journal, default_directory
 from blklab.base.signals import Signals
 from blklab.base.text import shown
-from blklab.devices import queue
 from blklab.errors import InputError
+from blklab.host.devices import queue
 from blklab.kernel import scheduler
 from blklab.live import cache as page_cache
 from blklab.live import (

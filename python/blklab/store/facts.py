@@ -6,7 +6,7 @@ import os
 import platform
 from typing import Any
 
-from blklab.machine import cpu_model, fio_version, memory_bytes
+from blklab.host.machine import cpu_model, fio_version, memory_bytes
 from blklab.rigs import sim
 from blklab.store import owner
 

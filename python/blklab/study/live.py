@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 from blklab.base.as_root import as_root
 from blklab.base.text import shown
-from blklab.devices import modules, queue
-from blklab.devices.roots import HERE
 from blklab.errors import InputError
+from blklab.host.devices import modules, queue
+from blklab.host.roots import HERE
 from blklab.live import target
 from blklab.rigs import Disk
 from blklab.rigs import rig as rig_of

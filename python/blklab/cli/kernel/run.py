@@ -12,7 +12,7 @@ import typer
 from blklab.base import limits
 from blklab.cli import complete
 from blklab.cli.models import DataPlace, DiskName, ShareOption
-from blklab.devices import reading
+from blklab.host import reading
 
 if TYPE_CHECKING:
     from blklab.kernel.program import Ran

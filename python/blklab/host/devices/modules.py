@@ -12,8 +12,8 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from blklab.devices import reading
-from blklab.devices.roots import Roots
+from blklab.host import reading
+from blklab.host.roots import Roots
 
 _SUFFIX = "-iosched"
 _CONFIG = {

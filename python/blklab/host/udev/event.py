@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from blklab.devices import reading
-from blklab.udev.node import Device, Node
-from blklab.udev.parse import Line, Token
-from blklab.udev.patterns import matches
+from blklab.host import reading
+from blklab.host.udev.node import Device, Node
+from blklab.host.udev.parse import Line, Token
+from blklab.host.udev.patterns import matches
 
 _SCHEDULER = "queue/scheduler"
 _OF_QUEUE = "queue/"

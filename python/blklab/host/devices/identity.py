@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from blklab.devices import reading
+from blklab.host import reading
 
 # The first that is found in a device's path in sysfs.
 _TRANSPORTS = (

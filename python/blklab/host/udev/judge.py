@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from blklab.devices import reading
-from blklab.devices.roots import Roots
-from blklab.devices.shell import ECHOED
-from blklab.udev import node
-from blklab.udev.event import Event
-from blklab.udev.files import ordered
-from blklab.udev.parse import Line, Token, parse
+from blklab.host import reading
+from blklab.host.roots import Roots
+from blklab.host.shell import ECHOED
+from blklab.host.udev import node
+from blklab.host.udev.event import Event
+from blklab.host.udev.files import ordered
+from blklab.host.udev.parse import Line, Token, parse
 
 ACTIONS = ("add", "change")
 """The events that set a disk: when it appears, and when its content changes or somebody says

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from blklab.devices import mounts, reading
-from blklab.devices.mounts import Mount
-from blklab.devices.roots import Roots
+from blklab.host import reading
+from blklab.host.devices import mounts
+from blklab.host.devices.mounts import Mount
+from blklab.host.roots import Roots
 
 _MAPPED = (
     ("LVM-", "lvm"),

@@ -6,9 +6,10 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from blklab.devices import probe, reading
-from blklab.devices.roots import Roots
-from blklab.udev import node
+from blklab.host import reading
+from blklab.host.devices import probe
+from blklab.host.roots import Roots
+from blklab.host.udev import node
 
 _OCTAL = re.compile(r"\\([0-7]{3})")
 # Anonymous device numbers, of file systems that span several devices: btrfs.

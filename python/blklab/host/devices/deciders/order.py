@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from blklab.base.text import shown
-from blklab.devices import identity, modules, reading
-from blklab.devices.deciders import boot, cmdline, tuned, udev, units
-from blklab.devices.deciders.influence import Influence
-from blklab.devices.queue import SCHEDULER, MissingError, Queue, same
-from blklab.devices.roots import Roots
+from blklab.host import reading
+from blklab.host.devices import identity, modules
+from blklab.host.devices.deciders import boot, cmdline, tuned, udev, units
+from blklab.host.devices.deciders.influence import Influence
+from blklab.host.devices.queue import SCHEDULER, MissingError, Queue, same
+from blklab.host.roots import Roots
 
 ALL: tuple[Callable[[Queue, Roots], Iterator[Influence]], ...] = (
     cmdline.influences,

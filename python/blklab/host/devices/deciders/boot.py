@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from blklab.devices import reading
-from blklab.devices.deciders.influence import Influence, in_script
-from blklab.devices.queue import Queue
-from blklab.devices.roots import Roots
+from blklab.host import reading
+from blklab.host.devices.deciders.influence import Influence, in_script
+from blklab.host.devices.queue import Queue
+from blklab.host.roots import Roots
 
 _TMPFILES_FIELDS = 7
 _ATTRIBUTE = re.compile(r"(?:class/)?block/(?P<disk>[^/]+)/queue/(?P<attribute>.+)")

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from blklab.devices import reading
-from blklab.devices.mounts import Mount
-from blklab.devices.roots import Roots
+from blklab.host import reading
+from blklab.host.devices.mounts import Mount
+from blklab.host.roots import Roots
 
 _COST = ("io.cost.qos", "io.cost.model")
 _OF_GROUP = (

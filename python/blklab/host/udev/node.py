@@ -6,8 +6,8 @@ import functools
 from dataclasses import dataclass
 from pathlib import Path
 
-from blklab.devices import reading
-from blklab.devices.roots import Roots
+from blklab.host import reading
+from blklab.host.roots import Roots
 
 _LINKS = ("driver", "subsystem", "module")
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from blklab.devices import reading
-from blklab.devices.roots import Roots
+from blklab.host import reading
+from blklab.host.roots import Roots
 
 SUFFIX = ".rules"
 

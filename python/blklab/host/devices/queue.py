@@ -26,9 +26,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from blklab.base.text import shown
-from blklab.devices import reading
-from blklab.devices.roots import HERE, Roots
 from blklab.errors import InputError, RunError, nearest
+from blklab.host import reading
+from blklab.host.roots import HERE, Roots
 
 SCHEDULER = "scheduler"
 IOSCHED = "iosched/"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from blklab.devices.deciders.influence import Influence
-from blklab.devices.queue import Queue
-from blklab.devices.roots import Roots
-from blklab.udev import judge
+from blklab.host.devices.deciders.influence import Influence
+from blklab.host.devices.queue import Queue
+from blklab.host.roots import Roots
+from blklab.host.udev import judge
 
 
 def influences(queue: Queue, roots: Roots) -> Iterator[Influence]:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from blklab.devices import reading
-from blklab.devices.shell import ECHOED, TARGET
+from blklab.host import reading
+from blklab.host.shell import ECHOED, TARGET
 
 _QUEUE = re.compile(r"queue/(?P<attribute>scheduler|nr_requests|read_ahead_kb|iosched/[a-z_]+)")
 

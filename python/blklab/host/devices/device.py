@@ -7,14 +7,15 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from blklab.devices import cgroups, identity, modules, mounts, queue, reading, stack
-from blklab.devices.cgroups import Setting
-from blklab.devices.deciders import order
-from blklab.devices.deciders.order import Decision
-from blklab.devices.identity import Identity
-from blklab.devices.mounts import Filesystem, Mount
-from blklab.devices.queue import MissingError, Queue, QueueError, Schedulers
-from blklab.devices.roots import HERE, Roots
+from blklab.host import reading
+from blklab.host.devices import cgroups, identity, modules, mounts, queue, stack
+from blklab.host.devices.cgroups import Setting
+from blklab.host.devices.deciders import order
+from blklab.host.devices.deciders.order import Decision
+from blklab.host.devices.identity import Identity
+from blklab.host.devices.mounts import Filesystem, Mount
+from blklab.host.devices.queue import MissingError, Queue, QueueError, Schedulers
+from blklab.host.roots import HERE, Roots
 
 _SECTOR_BYTES = 512
 """Of ``size`` in sysfs, whatever the disk's own blocks are."""

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from blklab.devices import reading
-from blklab.devices.deciders.influence import Influence, in_script, in_shell
-from blklab.devices.queue import Queue
-from blklab.devices.roots import Roots
+from blklab.host import reading
+from blklab.host.devices.deciders.influence import Influence, in_script, in_shell
+from blklab.host.devices.queue import Queue
+from blklab.host.roots import Roots
 
 _BY = "systemd unit"
 _COMMAND = re.compile(r"\s*Exec(?:Start|StartPre|StartPost|Reload)\s*=\s*[-@:+!|]*(?P<command>.*)")

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from blklab.devices import reading
+from blklab.host import reading
 
 MATCHES = ("==", "!=")
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from blklab.devices import modules, reading
-from blklab.devices.deciders.influence import Influence
-from blklab.devices.queue import Queue
-from blklab.devices.roots import Roots
+from blklab.host import reading
+from blklab.host.devices import modules
+from blklab.host.devices.deciders.influence import Influence
+from blklab.host.devices.queue import Queue
+from blklab.host.roots import Roots
 
 # "block: remove legacy IO schedulers", in Linux 5.0, made the option say that it does nothing.
 _IGNORED_SINCE = 5

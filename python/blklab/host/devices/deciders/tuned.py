@@ -15,12 +15,12 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from blklab.devices import reading
-from blklab.devices.deciders.influence import Influence
-from blklab.devices.queue import Queue
-from blklab.devices.roots import Roots
-from blklab.devices.shell import TARGET
-from blklab.udev import node
+from blklab.host import reading
+from blklab.host.devices.deciders.influence import Influence
+from blklab.host.devices.queue import Queue
+from blklab.host.roots import Roots
+from blklab.host.shell import TARGET
+from blklab.host.udev import node
 
 _BY = "tuned profile"
 _OF_DISK = {"elevator": "scheduler", "readahead": "read_ahead_kb"}
