@@ -21,9 +21,9 @@ from typing import Any
 
 import blklab
 import figures
-from blklab import specs
+from blklab.domain import specs
+from blklab.domain.result import Result
 from blklab.kernel import cache, program, view
-from blklab.result import Result
 from figures import Measure
 
 _ROUNDS = 3

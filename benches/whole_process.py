@@ -63,9 +63,10 @@ print(sum(job.read.ios for job in result.jobs), core_s, whole_s, peak_kib)
 
 _SPREAD = """
 import sys, time
-from blklab import specs
 from blklab.compare.execute import execute
-from blklab.compare.plan import Setup, plan
+from blklab.compare.plan import plan
+from blklab.domain import specs
+from blklab.domain.comparison import Setup
 from blklab.rigs import rig
 disks, loads, schedulers = ["su800-128gb"], ["randread-qd32"], ["none", "mq-deadline", "kyber"]
 setup = Setup(tuple(map(specs.disk, disks)), tuple(map(specs.workload, loads)),

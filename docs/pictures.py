@@ -16,9 +16,9 @@ import numpy as np
 
 import blklab
 from blklab.base.units import duration_text, rate_text
-from blklab.histogram import Floats
+from blklab.domain.histogram import Floats
+from blklab.domain.result import KERNEL_PROCESS, Result, Trace
 from blklab.kernel.build import build
-from blklab.result import KERNEL_PROCESS, Result, Trace
 
 ROOT = Path(__file__).resolve().parents[1]
 

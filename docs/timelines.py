@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from blklab import specs
+from blklab.domain import specs
+from blklab.domain.experiment import Experiment, Window
 from blklab.explain import summary
 from blklab.explain.timeline import build
 from blklab.explain.window import KEPT
 from blklab.report.timeline import payload
-from blklab.rigs import Experiment, Window, sim
+from blklab.rigs import sim
 
 ROOT = Path(__file__).resolve().parents[1]
 IMAGES = ROOT / "docs" / "images"

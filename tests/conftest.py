@@ -7,15 +7,16 @@ import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
 import blklab
 from blklab.apply import record
 from blklab.base.journal import Journal
+from blklab.domain import core
 from blklab.host.devices.queue import Queue
 from blklab.host.roots import Roots
+from blklab.rigs import sim
 from tests import browser as real_browser
 from tests import fake_core, real_kernel, real_postgres, real_tracefs
 from tests.applying import Asked, loop_disk, own_roots
@@ -102,11 +103,13 @@ def loop(tmp_path: Path) -> Iterator[Queue]:
 
 
 @pytest.fixture
-def fake(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
+def fake(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """A stand-in core, two disks and four workloads; the directory they lie in is current."""
-    monkeypatch.delitem(sys.modules, "blklab._core", raising=False)
+    # For whoever loads it later, and for those who have loaded it.
     monkeypatch.setitem(sys.modules, "blklab._core", fake_core)
     monkeypatch.setattr(blklab, "_core", fake_core, raising=False)
+    for module in (core, sim):
+        monkeypatch.setattr(module, "_core", fake_core)
     disks, workloads = tmp_path / "disks", tmp_path / "workloads"
     disks.mkdir()
     workloads.mkdir()
@@ -118,35 +121,4 @@ def fake(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
     monkeypatch.setenv("BLKLAB_DISKS", str(disks))
     monkeypatch.setenv("BLKLAB_WORKLOADS", str(workloads))
     monkeypatch.chdir(tmp_path)
-    before = _taken_out()
-    yield tmp_path
-    _taken_out()
-    # The same ones again: other tests hold classes of theirs.
-    for (package, name), module in before.items():
-        sys.modules[f"{package}.{name}"] = module
-        setattr(sys.modules[package], name, module)
-
-
-_HOLD_THE_CORE = (
-    ("blklab.rigs", "sim"),
-    ("blklab.rigs", "kernel"),
-    ("blklab.kernel", "scheduler"),
-    ("blklab.compare", "describe"),
-    ("blklab.store", "facts"),
-    ("blklab.store", "request"),
-    ("blklab.store", "studies"),
-    ("blklab.study", "run"),
-)
-
-
-def _taken_out() -> dict[tuple[str, str], ModuleType]:
-    """Modules that have taken hold of one core: whoever asks for them now loads them anew, with
-    the core that is there."""
-    found = {}
-    for package, name in _HOLD_THE_CORE:
-        if module := sys.modules.pop(f"{package}.{name}", None):
-            found[package, name] = module
-        # `from package import name` asks the package before it looks at sys.modules.
-        if package in sys.modules:
-            vars(sys.modules[package]).pop(name, None)
-    return found
+    return tmp_path

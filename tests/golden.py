@@ -23,12 +23,13 @@ from typing import Any
 
 import numpy as np
 
-from blklab import specs
 from blklab.base.catalogue import Entry
 from blklab.disks import DISKS
+from blklab.domain import specs
+from blklab.domain.core import environment, schedulers
+from blklab.domain.experiment import Experiment, Window
 from blklab.errors import BlklabError
-from blklab.rigs import Experiment, Window
-from blklab.rigs.sim import SimRig, environment, schedulers
+from blklab.rigs.sim import SimRig
 from blklab.workloads import WORKLOADS
 from tests.random_jobs import job_file
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from blklab.histogram import Histogram
-from blklab.result import Result
+from blklab.domain.histogram import Histogram
+from blklab.domain.result import Result
 
 
 @dataclass

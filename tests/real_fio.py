@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from blklab.result import Result
+from blklab.domain.result import Result
 from tests import plausible
 
 needs_fio = pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")

@@ -14,11 +14,11 @@ from typer.testing import CliRunner
 
 from blklab.cli import app
 from blklab.compare import budget
-from blklab.compare.measurement import Measurement
+from blklab.domain.events import Nowhere
+from blklab.domain.experiment import Experiment
+from blklab.domain.measurement import Measurement
+from blklab.domain.result import Result
 from blklab.errors import InputError
-from blklab.result import Result
-from blklab.rigs import Experiment
-from blklab.store.keep import Nowhere
 from tests import plausible
 from tests.test_cli import failing
 from tests.test_comparison import Plausible, setup

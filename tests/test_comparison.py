@@ -13,18 +13,19 @@ from typing import Any
 
 import pytest
 
-from blklab import specs
 from blklab.base.catalogue import Entry
 from blklab.base.files import check_directory, write_together, write_whole
-from blklab.compare import defaults, store
+from blklab.compare import defaults
 from blklab.compare.analyse import analyse
 from blklab.compare.execute import execute
-from blklab.compare.measurement import Measurement, from_json, measure
-from blklab.compare.plan import Planned, Setup, plan
+from blklab.compare.plan import plan
 from blklab.compare.words import sentence, short
+from blklab.domain import results_file, specs
+from blklab.domain.comparison import Planned, Setup
+from blklab.domain.experiment import Disk, Experiment
+from blklab.domain.measurement import Measurement, from_json, measure
+from blklab.domain.result import Result
 from blklab.errors import InputError, RunError
-from blklab.result import Result
-from blklab.rigs import Disk, Experiment
 from blklab.rigs.modelled import ModelledDisks
 from blklab.statistics import Unranked, decide
 from tests import plausible
@@ -261,22 +262,22 @@ def test_words_say_who_wins_by_how_much_or_what_would_have_shown() -> None:
 
 
 def test_a_results_file_is_read_back_and_others_are_refused(tmp_path: Path) -> None:
-    results = store.Results(described(), tuple(measured()))
+    results = results_file.Results(described(), tuple(measured()))
     path = tmp_path / "results.json"
-    path.write_text(store.to_text(results))
-    assert store.to_text(store.load(tmp_path)) == store.to_text(results)
+    path.write_text(results_file.to_text(results))
+    assert results_file.to_text(results_file.load(tmp_path)) == results_file.to_text(results)
     # As versions wrote it that knew no notes.
-    path.write_text(store.to_text(results).replace(',"notes":[]', ""))
+    path.write_text(results_file.to_text(results).replace(',"notes":[]', ""))
     assert '"notes"' not in path.read_text()
-    assert store.load(path) == results
+    assert results_file.load(path) == results
     deep = '{"format": 1, "setup": ' + "[" * 100_000 + "]" * 100_000 + "}"
     wrongs = ("", "[]", '{"format": 99}', '{"format": 1, "setup": {}, "runs": [{}]}', deep)
     for wrong in wrongs:
         path.write_text(wrong)
         with pytest.raises(InputError, match=r"results\.json"):
-            store.load(path)
+            results_file.load(path)
     with pytest.raises(InputError, match="No such file"):
-        store.load(tmp_path / "absent.json")
+        results_file.load(tmp_path / "absent.json")
 
 
 @pytest.mark.parametrize(
@@ -304,7 +305,9 @@ def test_a_results_file_is_read_back_and_others_are_refused(tmp_path: Path) -> N
 def test_results_that_do_not_fit_are_refused(
     tmp_path: Path, path: tuple[Any, ...], value: Any, message: str
 ) -> None:
-    document = json.loads(store.to_text(store.Results(described(), tuple(measured()))))
+    document = json.loads(
+        results_file.to_text(results_file.Results(described(), tuple(measured())))
+    )
     *before, last = path
     place = document
     for step in before:
@@ -312,7 +315,7 @@ def test_results_that_do_not_fit_are_refused(
     place[last] = value
     (tmp_path / "results.json").write_text(json.dumps(document))
     with pytest.raises(InputError, match=rf"results\.json: .*{message}"):
-        store.load(tmp_path)
+        results_file.load(tmp_path)
 
 
 def test_a_file_is_replaced_whole_or_not_at_all(

@@ -13,14 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace as Packets
 
-from blklab import rigs, specs
+from blklab import rigs
 from blklab.base.catalogue import Entry
+from blklab.domain import core, specs
+from blklab.domain.experiment import Experiment, Window
 from blklab.errors import InputError
 from blklab.explain import summary, text, window
 from blklab.explain.decisions import KINDS, SPANS
 from blklab.explain.timeline import Request, Timeline, _lanes, build, names
 from blklab.report.timeline import LANES, page, payload
-from blklab.rigs import sim
 from tests import real_kernel
 from tests.browser import Browser, drawn, needs_browser
 from tests.test_cli import failing, run
@@ -31,7 +32,7 @@ JOB = (
     "[seeker]\nrw=randread\nthinktime=3ms\n[writer]\nrw=randwrite\nioengine=libaio\niodepth=20\n"
 )
 DISK = "wd10ezrx:ncq=false"
-DECIDING = [info["name"] for info in sim.schedulers() if info["name"] not in ("none", "noop")]
+DECIDING = [info["name"] for info in core.schedulers() if info["name"] not in ("none", "noop")]
 MS = 1_000_000
 
 
@@ -45,8 +46,8 @@ def timeline(
     wanted: tuple[str, ...] = (),
     load: str = "load",
 ) -> Timeline:
-    asked = rigs.Window(at_ms[0] * MS, at_ms[1] * MS, window.KEPT)
-    experiment = rigs.Experiment(
+    asked = Window(at_ms[0] * MS, at_ms[1] * MS, window.KEPT)
+    experiment = Experiment(
         Entry("load", Path("load.fio"), job), specs.disk(disk), scheduler, 1, window=asked
     )
     return build(
@@ -63,7 +64,7 @@ def timeline(
 
 
 def test_every_kind_of_decision_has_its_words() -> None:
-    assert list(KINDS) == sim.decision_kinds()
+    assert list(KINDS) == core.decision_kinds()
     assert {kind.span for kind in KINDS.values()} - {""} == set(SPANS)
     assert all((kind.span == "") == (kind.edge == "") for kind in KINDS.values())
 
@@ -327,7 +328,7 @@ def test_each_way_to_get_it_wrong_is_one_line(
 def test_an_empty_stretch_says_when_something_happens() -> None:
     job = "[a]\nrw=randread\ndirect=1\nsize=1m\nthinktime=100ms\nruntime=1\ntime_based\n"
     found = timeline("mq-deadline", job=job, at_ms=(10, 11))
-    experiment = rigs.Experiment(Entry("a", Path("a.fio"), job), specs.disk(DISK), "mq-deadline", 1)
+    experiment = Experiment(Entry("a", Path("a.fio"), job), specs.disk(DISK), "mq-deadline", 1)
     with pytest.raises(InputError, match=r"from 0.01s to 0.011s of .*; a request is queued at"):
         window.check_found(found, rigs.rig("sim").run(experiment))
 

@@ -22,18 +22,18 @@ from typer.testing import CliRunner
 from blklab import report
 from blklab.base.units import number_text
 from blklab.cli import app, comparison, console
-from blklab.compare import store
 from blklab.compare.analyse import OBJECTIVES, Analysis, analyse
 from blklab.compare.fairness import fairness
-from blklab.compare.jobs import Service
-from blklab.compare.measurement import Measurement
-from blklab.compare.setup import INT_MAX
 from blklab.compare.summary import summarise
+from blklab.domain import results_file
+from blklab.domain.job_figures import Service
+from blklab.domain.measurement import Measurement
+from blklab.domain.result import Figure
+from blklab.domain.setup import INT_MAX
 from blklab.errors import InputError
 from blklab.report import payload
 from blklab.report.numbers import digits
 from blklab.report.parts import script_json
-from blklab.result import Figure
 from blklab.statistics import Interval
 from blklab.study.store import summary
 from blklab.study.words import figure
@@ -118,7 +118,7 @@ def test_any_figures_are_judged_and_put_into_words_and_pictures(
     several = with_figures(told, unit, higher)
     analysis = analyse(several, objective, anytime=anytime)
     strict(json.dumps(summarise(analysis)))
-    results = store.Results(described(), tuple(several))
+    results = results_file.Results(described(), tuple(several))
     strict(str(script_json(payload.build(results, analysis))))
 
 
@@ -133,7 +133,7 @@ def test_runs_a_million_times_apart_are_shown_without_infinities(
     setup = described() | {"repeats": 2}
     analysis = analyse(apart, "throughput")
     text = shown(analysis, capsys)
-    page = report.render(store.Results(setup, tuple(apart)), analysis)
+    page = report.render(results_file.Results(setup, tuple(apart)), analysis)
     visible = page[: page.index("<script")]
     assert "so few runs cannot show a difference" in text or "more than 1000 times" in text
     for one in (text, visible):

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import blklab
 from blklab.compare.fairness import fairness
-from blklab.compare.jobs import Service, figures_of_jobs, service_of
-from blklab.compare.latencies import latencies
+from blklab.domain.job_figures import Service, figures_of_jobs, service_of
+from blklab.domain.latencies import latencies
 
 _MIB = 1 << 20
 

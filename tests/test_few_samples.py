@@ -14,15 +14,15 @@ from typer.testing import CliRunner
 from blklab import report
 from blklab.apply.recommended import Source, scheduler
 from blklab.cli import app, comparison, console
-from blklab.compare import store
 from blklab.compare.analyse import Analysis, analyse
 from blklab.compare.budget import _why_enough
-from blklab.compare.measurement import Measurement
 from blklab.compare.summary import summarise
 from blklab.compare.words import sentence, short
+from blklab.domain import results_file
+from blklab.domain.measurement import Measurement
+from blklab.domain.result import Figure
 from blklab.errors import InputError
 from blklab.report import payload
-from blklab.result import Figure
 from blklab.statistics import Unranked, Verdict, decide
 from tests import fake_core, plausible
 from tests.test_comparison import described, measured
@@ -127,11 +127,11 @@ def test_json_says_how_many_there_are_and_that_there_is_no_winner(runs: list[Mea
 def test_the_report_names_no_winner_either(runs: list[Measurement]) -> None:
     few = of(runs, 8)
     analysis = analyse(few, "latency")
-    page = report.render(store.Results(described(), tuple(few)), analysis)
+    page = report.render(results_file.Results(described(), tuple(few)), analysis)
     visible = page[: page.index("<script")]
     assert visible.count(FEW) >= 8
     assert "~ too few samples per run" in visible
-    cell = payload.build(store.Results(described(), tuple(few)), analysis)["cells"][0]
+    cell = payload.build(results_file.Results(described(), tuple(few)), analysis)["cells"][0]
     assert cell["titles"]["latency"] == f"P{FEW[1:]}"
     assert cell["verdict"] == FEW
 
@@ -142,12 +142,12 @@ def test_a_sweep_has_no_best_p99_of_few(runs: list[Measurement]) -> None:
     setup = described()
     for load in setup["workloads"]:
         load["name"] = sizes[load["name"]]
-    curves = payload.build(store.Results(setup, tuple(few)), analyse(few, "both"))["sweeps"]
+    curves = payload.build(results_file.Results(setup, tuple(few)), analyse(few, "both"))["sweeps"]
     assert "Best p99: not known, at any number." in curves[0]["told"]
 
 
 def test_nothing_is_applied_that_few_samples_recommend(runs: list[Measurement]) -> None:
-    few = Source("comparison 1", store.Results(described(), tuple(of(runs, 8))), "latency")
+    few = Source("comparison 1", results_file.Results(described(), tuple(of(runs, 8))), "latency")
     with pytest.raises(InputError, match="recommends nothing for hdd, latency: under reads, p99"):
         scheduler(few, "hdd", None)
     assert scheduler(few, "hdd", "throughput")[0] == FAST

@@ -17,9 +17,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blklab import fio
+from blklab.domain.result import Result
 from blklab.fio import json_format
 from blklab.fio.status import report
-from blklab.result import Result
 from tests import plausible, real_fio
 
 JOBS = {

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blklab import specs
 from blklab.disks import DISKS
+from blklab.domain import core, specs
 from blklab.errors import InputError
 from blklab.host import reading
 from blklab.host.devices import cgroups, mounts
@@ -22,7 +22,6 @@ from blklab.host.devices.queue import named
 from blklab.host.roots import Roots
 from blklab.host.udev import judge, node
 from blklab.kernel import added, cache, patches
-from blklab.rigs import sim
 from blklab_fuzz import packed, seeds
 from blklab_fuzz.targets import TARGETS
 from tests.fake_sysfs import Machine
@@ -93,7 +92,7 @@ def test_a_name_that_is_longer_than_a_files_is_refused_in_one_line() -> None:
             read("x" * 300)
         # The whole of it is looked for before it is taken apart.
         with pytest.raises(InputError, match="unknown key"):
-            sim.describe_disk(specs.disk(f"su800-128gb:{'x' * 300}=1"))
+            core.describe_disk(specs.disk(f"su800-128gb:{'x' * 300}=1"))
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 import blklab
-from blklab import specs
+from blklab.domain import specs
 from blklab.errors import RunError
 from blklab.kernel import cache, program
 from tests import hostile_kernel
@@ -173,7 +173,7 @@ def run_json(**change: Any) -> dict[str, Any]:
         **dict.fromkeys(times, 0), **dict.fromkeys(("read", "write", "trim"), side),
         "sync_lat": _latency(), **{name: [0] * 7 for name in levels},
     }  # fmt: skip
-    disk = list(blklab.result.DiskCounters.__dataclass_fields__)
+    disk = list(blklab.domain.result.DiskCounters.__dataclass_fields__)
     summary = {
         "duration_ns": 1, "jobs": [job], "disk": dict.fromkeys(disk, 0), "series_interval_ns": 1,
         "overview_stride": 1, "detail_left_out": 0, "decisions_left_out": None,
@@ -188,7 +188,7 @@ BULK = [1, 2, 3, 4]
 
 def of_job(
     place: Path, scalars: Any, bulk: list[int], disk: str = "su800-128gb"
-) -> blklab.result.Result:
+) -> blklab.domain.result.Result:
     """The result of a job whose guest leaves these."""
     result = GOOD | {"program": None, "trace": None}
     script = f"""

@@ -19,7 +19,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import blklab
-from blklab import _core, fio, specs
+from blklab import _core, fio
+from blklab.domain import specs
 from blklab.errors import BlklabError, InputError, RunError
 from blklab.fio.status import report
 

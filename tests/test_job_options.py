@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import blklab
+from blklab.domain.result import Job, Result
 from blklab.errors import InputError
-from blklab.result import Job, Result
 
 SSD, HDD, NVME = "su800-128gb", "desktop-5900rpm", "950pro-256gb"
 MIB = 1 << 20

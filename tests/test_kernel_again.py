@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 
 import blklab
-from blklab import specs
 from blklab.base import pool
+from blklab.domain import specs
+from blklab.domain.result import Result
 from blklab.kernel import cache, program
 from blklab.kernel.boot import TimeTravel
 from blklab.kernel.errors import GuestMemoryError
-from blklab.result import Result
 from tests import real_fio, real_kernel
 
 

@@ -18,10 +18,11 @@ import pytest
 
 import blklab
 from blklab.base import binaries
+from blklab.domain import scheduler
+from blklab.domain.result import Result
 from blklab.errors import InputError, RunError
-from blklab.kernel import outcome, scheduler
+from blklab.kernel import outcome
 from blklab.kernel.errors import GuestPanicError
-from blklab.result import Result
 from blklab.store import read, schema
 from blklab.store.opening import open_store
 from blklab.store.place import find as locate

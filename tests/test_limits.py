@@ -11,9 +11,9 @@ import pytest
 
 from blklab.base.limits import JOBS_MAX, REPEATS_MAX, RUNS_MAX
 from blklab.compare import budget
-from blklab.compare.plan import Setup
+from blklab.domain.comparison import Setup
+from blklab.domain.experiment import Disk
 from blklab.errors import InputError
-from blklab.rigs import Disk
 from tests.test_cli import failing
 from tests.test_comparison import entry
 

@@ -17,10 +17,10 @@ from typer.testing import CliRunner
 from blklab.base.catalogue import Entry
 from blklab.base.journal import Journal
 from blklab.cli import app
+from blklab.domain.experiment import Experiment
 from blklab.errors import InputError, RunError
 from blklab.host.roots import HERE
 from blklab.live import cgroups, load, program, wall
-from blklab.rigs import Experiment
 from blklab.rigs.live import LiveRig
 from tests import loop_device
 

@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blklab.base.catalogue import Entry
+from blklab.domain.experiment import Experiment
 from blklab.errors import RunError
 from blklab.host.roots import Roots
 from blklab.live import precondition, program
 from blklab.live.target import Target
-from blklab.rigs import Experiment
 from blklab.rigs.live import LiveRig
 from tests import loop_device
 

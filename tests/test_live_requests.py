@@ -21,11 +21,11 @@ from blklab.base.catalogue import Entry
 from blklab.base.journal import Journal, boot_id
 from blklab.base.signals import Signals
 from blklab.cli import app
+from blklab.domain.experiment import Experiment
+from blklab.domain.result import Result
 from blklab.errors import RunError
 from blklab.host.roots import Roots
 from blklab.live import left, program, requests, target, tracefs
-from blklab.result import Result
-from blklab.rigs import Experiment
 from blklab.rigs.live import LiveRig
 from tests import loop_device
 

@@ -25,13 +25,14 @@ from blklab.base.catalogue import Entry
 from blklab.base.journal import Journal
 from blklab.base.signals import ENDING, Signals
 from blklab.cli import app
+from blklab.domain.experiment import Experiment
 from blklab.errors import InputError, RunError
 from blklab.host.devices import queue
 from blklab.live import danger, load, outlook, program, surroundings
 from blklab.live import target as targets
 from blklab.live.borrowed import borrowing
 from blklab.live.counters import Counters
-from blklab.rigs import Experiment, rig
+from blklab.rigs import rig
 from blklab.rigs.live import LiveRig
 from blklab.store import read
 from blklab.store.opening import open_store

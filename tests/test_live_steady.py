@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from blklab.base.catalogue import Entry
+from blklab.domain.experiment import Disk, Experiment
 from blklab.live import steady
-from blklab.rigs import Disk, Experiment
 from blklab.rigs.live import LiveRig
 from tests import plausible
 

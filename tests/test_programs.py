@@ -19,22 +19,23 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from blklab import programs, rigs, specs
+from blklab import programs, rigs
+from blklab.base import plain
 from blklab.base.catalogue import Entry
 from blklab.base.journal import Journal
 from blklab.cli import app
 from blklab.compare.analyse import NOT_MEASURED, analyse
-from blklab.compare.measurement import Measurement, from_json
 from blklab.compare.summary import summarise
+from blklab.domain import specs
+from blklab.domain.experiment import Experiment
+from blklab.domain.measurement import Measurement, from_json
+from blklab.domain.result import Figure, Result
 from blklab.errors import InputError, RunError
 from blklab.live import left
 from blklab.live import target as targets
 from blklab.programs import hdparm, kernel_tree, tpcc
-from blklab.result import Figure, Result
-from blklab.rigs import Experiment
 from blklab.rigs.live import LiveRig
 from blklab.statistics import Verdict
-from blklab.store import packing
 from tests import loop_device
 
 MIB = 1 << 20
@@ -269,7 +270,7 @@ def test_a_program_without_latencies_is_ranked_by_its_figure(higher: bool, best:
 
 def test_a_figure_is_kept_as_it_is() -> None:
     one = measured("none", 0, 3.25, higher=False)
-    assert from_json(json.loads(packing.encode(one))) == one
+    assert from_json(json.loads(plain.encode(one))) == one
 
 
 def test_a_comparison_has_the_figure_in_table_json_report_store_and_csv(

@@ -18,14 +18,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from blklab import programs, specs
+from blklab import programs
 from blklab.base.journal import Journal, default_directory
+from blklab.domain import specs
+from blklab.domain.experiment import Experiment
+from blklab.domain.result import Result
 from blklab.errors import RunError
 from blklab.programs import mariadb, sysbench_oltp, tpcc
 from blklab.programs import server as server_module
 from blklab.programs.place import Place
-from blklab.result import Result
-from blklab.rigs import Experiment
 from blklab.rigs.live import LiveRig
 from tests import loop_device
 

@@ -14,12 +14,12 @@ import pytest
 from blklab import report
 from blklab.compare.analyse import analyse
 from blklab.compare.execute import execute
-from blklab.compare.jobs import Service
-from blklab.compare.measurement import from_json
 from blklab.compare.plan import plan
-from blklab.compare.store import Results
+from blklab.domain.job_figures import Service
+from blklab.domain.measurement import from_json
+from blklab.domain.result import Figure
+from blklab.domain.results_file import Results
 from blklab.report import payload
-from blklab.result import Figure
 from tests.browser import PHONE, Browser, drawn, needs_browser
 from tests.test_comparison import Plausible, setup
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blklab.histogram import Histogram, fio_bucket, fio_bucket_value
-from blklab.result import Result
+from blklab.domain.histogram import Histogram, fio_bucket, fio_bucket_value
+from blklab.domain.result import Result
 from tests import plausible
 
 latencies = st.lists(st.integers(0, 2**50), min_size=1, max_size=300)
@@ -112,7 +112,7 @@ def test_a_missing_library_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> N
             raise ImportError(name)
         return real(name, *rest)
 
-    monkeypatch.setattr("blklab.tables.import_module", refuse)
+    monkeypatch.setattr("blklab.domain.tables.import_module", refuse)
     with pytest.raises(ImportError, match=r"pip install 'blklab\[polars\]'"):
         plausible.result().series.to_polars()
 

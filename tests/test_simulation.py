@@ -18,10 +18,11 @@ import blklab
 from blklab import fio
 from blklab.base.catalogue import Entry
 from blklab.disks import DISKS
+from blklab.domain.experiment import Disk, Experiment
+from blklab.domain.result import DIRECTIONS
 from blklab.errors import InputError
 from blklab.fio.status import report
-from blklab.result import DIRECTIONS
-from blklab.rigs import Disk, Experiment, rig
+from blklab.rigs import rig
 from tests import real_fio
 from tests.test_fio_formats import difference, without_circumstances
 

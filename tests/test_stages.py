@@ -14,11 +14,11 @@ from blklab import fio
 from blklab.cli import comparison
 from blklab.cli.console import console
 from blklab.compare.analyse import Analysis, analyse
-from blklab.compare.measurement import Measurement
 from blklab.compare.summary import summarise
+from blklab.domain.measurement import Measurement
+from blklab.domain.result import Result, Trace
+from blklab.domain.stages import PERCENTILES, Spread, Stages, middle, stages, times
 from blklab.fio.status import report
-from blklab.result import Result, Trace
-from blklab.stages import PERCENTILES, Spread, Stages, middle, stages, times
 from tests import plausible
 
 

@@ -16,15 +16,17 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from blklab import specs
-from blklab.compare import store as documents
 from blklab.compare.carry_out import carry_out
 from blklab.compare.describe import describe
-from blklab.compare.execute import Finished
-from blklab.compare.plan import Setup, plan
+from blklab.compare.plan import plan
+from blklab.domain import core, events, specs
+from blklab.domain import results_file as documents
+from blklab.domain.comparison import Setup
+from blklab.domain.events import Finished
+from blklab.domain.experiment import Experiment
+from blklab.domain.result import Result
 from blklab.errors import BlklabError, InputError, StoreError
-from blklab.result import Result
-from blklab.rigs import Experiment, sim
+from blklab.rigs import sim
 from blklab.store import database, keep, owner, packing, place, read, schema
 from blklab.store.database import Store
 from blklab.store.ids import number, numbers
@@ -94,12 +96,12 @@ def test_a_run_is_read_back_with_all_that_was_kept_of_it(anywhere: str, setup: S
     found = read.comparison(again, keeper.id, raw=True)
     wanted = documents.Results(
         describe(setup, sim.SimRig()),
-        tuple(carry_out(plan(setup), Telling(), 1, lambda _: None, keep.Nowhere(""))),
+        tuple(carry_out(plan(setup), Telling(), 1, lambda _: None, events.Nowhere(""))),
     )
     assert documents.to_text(found.results()) == documents.to_text(wanted)
     assert found.setup["disks"][0]["text"] == setup.disks[0].file.text
     assert found.setup["workloads"][0]["text"] == JOB
-    assert found.facts["versions"]["blklab"] == sim.version()
+    assert found.facts["versions"]["blklab"] == core.version()
     assert found.facts["machine"]["cpus"] >= 1
     for run, planned in zip(found.runs, plan(setup), strict=True):
         measured = run.measurement
@@ -129,7 +131,7 @@ def test_what_was_interrupted_is_partial_and_goes_on_to_the_same(
     measured = carry_out(plan(setup), Telling(), 1, begun.append, keeper)
     keeper.finish()
     assert len(begun) == 1
-    whole = carry_out(plan(setup), Telling(), 1, lambda _: None, keep.Nowhere(""))
+    whole = carry_out(plan(setup), Telling(), 1, lambda _: None, events.Nowhere(""))
     assert measured == whole
     assert read.listed(store)[0].state == read.COMPLETE
 
@@ -370,7 +372,7 @@ def test_a_set_up_that_changes_while_the_store_fails_is_written_with_what_comes_
     assert (kept.setup["repeats"], kept.listed.planned, kept.listed.state) == (2, 4, read.COMPLETE)
 
 
-class Renumbered(keep.Nowhere):
+class Renumbered(events.Nowhere):
     def __init__(self, keeper: keep.InStore) -> None:
         super().__init__("")
         self.keeper = keeper

@@ -11,16 +11,17 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from blklab import specs, studies
+from blklab import studies
 from blklab import study as study_files
 from blklab.base.catalogue import Entry
 from blklab.cli import app
+from blklab.domain import core, scheduler, specs
+from blklab.domain.experiment import Experiment
+from blklab.domain.result import Result
+from blklab.domain.specs import on_kernel
 from blklab.errors import InputError
-from blklab.kernel import scheduler, tools
-from blklab.result import Result
-from blklab.rigs import Experiment, sim
+from blklab.kernel import tools
 from blklab.rigs.modelled import ModelledDisks
-from blklab.specs import on_kernel
 from blklab.study.kernels import KernelsRig, Place, needed
 from blklab.study.model import Kernel
 from blklab.study.plan import Asked, plan
@@ -73,7 +74,7 @@ class Recorded(ModelledDisks):
         return {"text": "Linux"}
 
     def check_host(self, changed: Mapping[str, int]) -> dict[str, int]:
-        return sim.check_host(changed)
+        return core.check_host(changed)
 
     def check_scheduler(self, spec: str) -> dict[str, Any]:
         return {"name": spec}

@@ -14,8 +14,8 @@ import pytest
 
 from blklab import study as studies
 from blklab.base.catalogue import Entry
-from blklab.compare.measurement import Latency, Measurement
-from blklab.compare.store import Results
+from blklab.domain.measurement import Latency, Measurement
+from blklab.domain.results_file import Results
 from blklab.errors import InputError
 from blklab.study.judge import Judgement, judge
 from blklab.study.model import Study

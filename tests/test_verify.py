@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import blklab
+from blklab.domain import core
 from blklab.errors import InputError, RunError
-from blklab.rigs import sim
 from blklab.verify import matrix
 from blklab.verify.measure import Cell, Figures, figures, figures_at_disk
 from blklab.verify.verdict import judge, meets
@@ -26,7 +26,7 @@ def test_every_load_is_a_job_file_that_the_simulator_takes() -> None:
     names = [load.name for load in matrix.LOADS]
     assert len(set(names)) == len(names)
     for load in matrix.LOADS:
-        described = sim.describe_job(load.entry(0.5), ignore_unsupported=False)
+        described = core.describe_job(load.entry(0.5), ignore_unsupported=False)
         runtime = ("runtime", f"{max(500, round(1000 * load.least_seconds))}ms")
         lasting = [runtime in map(tuple, job["options"]) for job in described["jobs"]]
         # Of processes that come and go some end before the run does.

@@ -10,15 +10,14 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from blklab import programs, specs
+from blklab import programs
 from blklab.base.catalogue import Entry
 from blklab.cli import app
 from blklab.compare.analyse import analyse
-from blklab.compare.store import load
+from blklab.domain import core, specs, sweep
+from blklab.domain.results_file import load
 from blklab.errors import InputError
 from blklab.report import sweeps as curves
-from blklab.rigs import sim
-from blklab.workloads import sweep
 
 TWO = """# two jobs
 [global]
@@ -43,7 +42,7 @@ def two(tmp_path: Path) -> Path:
 
 def jobs(entry: Entry) -> list[dict[str, str]]:
     """The options that each job has, by whichever name they were given."""
-    told = sim.describe_job(entry, ignore_unsupported=False)["jobs"]
+    told = core.describe_job(entry, ignore_unsupported=False)["jobs"]
     return [dict(job["options"]) for job in told]
 
 

@@ -1,7 +1,7 @@
 """blklab: the Linux I/O scheduler workbench.
 
 ``blklab.simulate(job, disk=..., scheduler=...)`` runs a fio job file on a modelled disk
-and returns a typed :class:`blklab.result.Result`. Importing the package loads nothing
+and returns a typed :class:`blklab.domain.result.Result`. Importing the package loads nothing
 else, so that the command starts fast.
 """
 
@@ -10,12 +10,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from blklab.result import Result as Result
+    from blklab.domain.result import Result as Result
     from blklab.simulation import simulate as simulate
 
 __all__ = ["Result", "simulate"]
 
-_WHERE = {"simulate": "blklab.simulation", "Result": "blklab.result"}
+_WHERE = {"simulate": "blklab.simulation", "Result": "blklab.domain.result"}
 
 
 def __getattr__(name: str) -> Any:

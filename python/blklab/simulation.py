@@ -6,9 +6,11 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from blklab import rigs, specs
+from blklab import rigs
 from blklab.base.catalogue import Entry
-from blklab.result import Result
+from blklab.domain import specs
+from blklab.domain.experiment import Experiment
+from blklab.domain.result import Result
 
 
 def simulate(
@@ -49,7 +51,7 @@ def simulate(
     else:
         entry = specs.workload(text)
     place = rigs.rig(rig, {"kernel": kernel, "driver": driver})
-    experiment = rigs.Experiment(
+    experiment = Experiment(
         entry,
         place.find_disk(os.fspath(disk)),
         scheduler,

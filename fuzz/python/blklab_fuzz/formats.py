@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from blklab.apply import record, rule
-from blklab.base import journal
+from blklab.base import journal, plain
 from blklab.base.catalogue import Entry
+from blklab.domain import core, scheduler
 from blklab.host.roots import Roots
 from blklab.host.udev.parse import Line
 from blklab.host.udev.parse import parse as rules
 from blklab.kernel import cache as kernels
-from blklab.kernel import patches, scheduler
+from blklab.kernel import patches
 from blklab.live import borrowed, files
-from blklab.rigs import sim
 from blklab.store import exchange, packing
 from blklab.store.fitting import check
 from blklab.study.parse import parse as parsed_study
@@ -46,8 +46,8 @@ def export(data: bytes) -> None:
     with refusing(data):
         found = exchange.parse(data, "export.json", check)
         document = exchange.Document(exchange.FORMAT, exchange.VERSION, found)
-        again = exchange.parse(packing.encode(document), "again.json", check)
-        assert packing.encode(again) == packing.encode(found)
+        again = exchange.parse(plain.encode(document), "again.json", check)
+        assert plain.encode(again) == plain.encode(found)
 
 
 def kernel_record(data: bytes) -> None:
@@ -136,13 +136,13 @@ def store_document(data: bytes) -> None:
 
 def job_change(data: bytes) -> None:
     """A job file, a form feed and what is to be changed of it."""
-    from blklab.workloads import changes
+    from blklab.domain import job_changes
 
     text, _, change = data.decode(errors="replace").partition("\f")
     entry = Entry("fuzz", Path("fuzz.fio"), text)
     with refusing(data):
-        changed = changes.changed(entry, change)
-        assert sim.describe_job(changed, ignore_unsupported=True)["jobs"]
+        changed = job_changes.changed(entry, change)
+        assert core.describe_job(changed, ignore_unsupported=True)["jobs"]
         assert replace(changed, text=text, name=entry.name) == entry
 
 

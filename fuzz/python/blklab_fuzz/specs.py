@@ -7,17 +7,16 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
-from blklab import programs, specs
+from blklab import programs
 from blklab.apply import choice
 from blklab.compare import budget
+from blklab.domain import core, scheduler, specs, sweep
 from blklab.host.devices import queue as queues
 from blklab.host.devices.queue import Queue
 from blklab.host.roots import Roots
 from blklab.kernel import cache as kernels
-from blklab.kernel import config, scheduler
-from blklab.rigs import sim
+from blklab.kernel import config
 from blklab.store import since
-from blklab.workloads import sweep
 from blklab_fuzz.checks import refusing, scratch, text
 
 _SWEEP_MAX = 100
@@ -40,7 +39,7 @@ def disk(data: bytes) -> None:
     _inside()
     with refusing(data):
         found = specs.disk(text(data))
-        sim.describe_disk(found)
+        core.describe_disk(found)
 
 
 def workload(data: bytes) -> None:
@@ -54,7 +53,7 @@ def workload(data: bytes) -> None:
             if programs.is_program(found):
                 assert programs.chosen(found).values
             else:
-                assert sim.describe_job(found, ignore_unsupported=True)["jobs"]
+                assert core.describe_job(found, ignore_unsupported=True)["jobs"]
 
 
 def option(data: bytes) -> None:
@@ -120,7 +119,7 @@ def _queue() -> Queue:
 
 @cache
 def _host_rows() -> dict[str, dict[str, int]]:
-    tables = sim.environment()
+    tables = core.environment()
     return {row["name"]: row for name in tables if name != "queue" for row in tables[name]}
 
 

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from blklab.base.text import shown
-from blklab.compare import store as files
 from blklab.compare.analyse import OBJECTIVES, analyse
-from blklab.compare.store import Results
 from blklab.compare.words import sentence
+from blklab.domain import results_file as files
+from blklab.domain.results_file import Results
+from blklab.domain.specs import on_kernel
 from blklab.errors import InputError, nearest
 from blklab.host.devices import queue as queues
 from blklab.host.roots import Roots
 from blklab.live.danger import full_id
-from blklab.specs import on_kernel
 from blklab.statistics import Unranked
 from blklab.store import ids, place, read
 from blklab.store.opening import open_store

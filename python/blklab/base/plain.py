@@ -1,11 +1,15 @@
-"""Plain data that every reader of JSON takes."""
+"""Plain data that every reader of JSON takes, and its JSON."""
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, is_dataclass
+from pathlib import Path
 from typing import Any
+
+import msgspec
 
 
 def plain(value: Any) -> Any:
@@ -18,3 +22,22 @@ def plain(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [plain(inner) for inner in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def encode(value: Any) -> bytes:
+    """JSON without spaces, of plain data, dataclasses and paths."""
+    try:
+        return msgspec.json.encode(value, enc_hook=_as_text)
+    except UnicodeEncodeError:
+        # A file's name that is not UTF-8.
+        return json.dumps(value, default=_as_plain, separators=(",", ":")).encode()
+
+
+def _as_text(value: Any) -> str:
+    if isinstance(value, Path):
+        return str(value)
+    raise TypeError(f"not plain data: {type(value).__name__}")
+
+
+def _as_plain(value: Any) -> Any:
+    return str(value) if isinstance(value, Path) else vars(value)

@@ -36,9 +36,9 @@ def root(
 ) -> None:
     """Which Linux I/O scheduler, with which settings, for this disk and this load."""
     if version:
-        from blklab.rigs import sim
+        from blklab.domain import core
 
-        print(f"blklab {sim.version()}")
+        print(f"blklab {core.version()}")
     elif context.invoked_subcommand is None:
         print(context.get_help())
 

@@ -28,9 +28,9 @@ from blklab.compare import defaults
 
 if TYPE_CHECKING:
     from blklab.cli.keeping import Work
-    from blklab.compare.plan import Setup
-    from blklab.compare.store import Results
-    from blklab.store.keep import Keeper
+    from blklab.domain.comparison import Setup
+    from blklab.domain.events import Keeper
+    from blklab.domain.results_file import Results
 
 _OUT = Path("reports/compare")
 
@@ -109,11 +109,11 @@ def compare(
     resume: Resume = False,
 ) -> None:
     """Run every scheduler on every disk under every load, and say which suits best."""
-    from blklab import specs
     from blklab.base.files import check_files
     from blklab.cli import keeping
     from blklab.compare import budget as budgets
-    from blklab.compare.plan import Setup
+    from blklab.domain import specs
+    from blklab.domain.comparison import Setup
     from blklab.errors import InputError
     from blklab.rigs import rig as rig_of
 
@@ -166,7 +166,7 @@ def _measured(work: Work, jobs: int, objective: str, keepers: list[Keeper]) -> R
     from blklab.compare import budget as budgets
     from blklab.compare.carry_out import carry_out
     from blklab.compare.plan import plan
-    from blklab.compare.store import Results
+    from blklab.domain.results_file import Results
 
     setup, rig, budget = work.request.setup, work.rig, work.request.budget
     kept = work.keeper.kept if work.keeper else {}
@@ -196,14 +196,14 @@ def _show(results: Results, objective: str, out: Path, keeper: Keeper, as_json: 
     from blklab import report as pages
     from blklab.base.files import write_together
     from blklab.cli import comparison, console, keeping
-    from blklab.compare import store
     from blklab.compare.analyse import analyse
     from blklab.compare.summary import summarise
+    from blklab.domain import results_file
 
     answers = analyse(results.runs, objective, anytime=results.anytime)
     document, page = _files(out)
     with keeping.written([keeper], "compare"):
-        texts = {document: store.to_text(results), page: pages.render(results, answers)}
+        texts = {document: results_file.to_text(results), page: pages.render(results, answers)}
         write_together(texts)
     if as_json:
         kept = int(keeper.name) if keeper.name else None

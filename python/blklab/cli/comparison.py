@@ -17,8 +17,8 @@ from blklab.compare.analyse import (
     Analysis,
     Cell,
 )
-from blklab.compare.latencies import PERCENTILES
 from blklab.compare.words import few_text, percentiles_text, sentence, spread_text
+from blklab.domain.latencies import PERCENTILES
 
 if TYPE_CHECKING:
     from rich.console import Console

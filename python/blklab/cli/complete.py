@@ -29,14 +29,14 @@ def study(incomplete: str) -> list[str]:
 
 def scheduler(incomplete: str) -> list[str]:
     """Schedulers by name, then their tunables."""
-    from blklab.rigs import sim
+    from blklab.domain import core
 
-    known = {info["name"]: info for info in sim.schedulers()}
+    known = {info["name"]: info for info in core.schedulers()}
     name, colon, settings = incomplete.partition(":")
     if not colon:
         return _beginning(known, incomplete)
     given, comma, _ = settings.rpartition(",")
-    tunables = known[name]["tunables"] + sim.environment()["queue"] if name in known else []
+    tunables = known[name]["tunables"] + core.environment()["queue"] if name in known else []
     return _beginning(
         [f"{name}:{given}{comma}{tunable['name']}=" for tunable in tunables], incomplete
     )
@@ -53,9 +53,9 @@ def device(incomplete: str) -> list[str]:
 
 def host(incomplete: str) -> list[str]:
     """Tunables of the host and its page cache."""
-    from blklab.rigs import sim
+    from blklab.domain import core
 
-    tables = sim.environment()
+    tables = core.environment()
     rows = [row for name, table in tables.items() if name != "queue" for row in table]
     return _beginning([f"{row['name']}=" for row in rows], incomplete)
 

@@ -49,12 +49,11 @@ def create(
     """Make /dev/ublkbN and serve it until Ctrl-C; then print what it did as JSON."""
     import os
 
-    from blklab import specs
     from blklab.disk_data import DiskData
-    from blklab.rigs import sim
+    from blklab.domain import core, specs
 
     model = specs.disk(disk)
-    limits = sim.describe_disk(model)["limits"]
+    limits = core.describe_disk(model)["limits"]
     words = ["create", f"--disk={model.file.path}", f"--data={data}", f"--seed={seed}"]
     words += [f"--set={key}={value}" for key, value in model.overrides]
     if number is not None:

@@ -17,14 +17,14 @@ def disks(
     as_json: Annotated[bool, typer.Option("--json", help="Machine-readable.")] = False,
 ) -> None:
     """List the disk models; with a name, all parameters with their sources."""
-    from blklab import specs
     from blklab.cli import console
     from blklab.disks import DISKS
-    from blklab.rigs import Disk, sim
+    from blklab.domain import core, specs
+    from blklab.domain.experiment import Disk
 
     if name is None:
         known = {
-            key: sim.describe_disk(Disk(DISKS.read(path))) for key, path in DISKS.paths().items()
+            key: core.describe_disk(Disk(DISKS.read(path))) for key, path in DISKS.paths().items()
         }
         if as_json:
             console.print_json(known)
@@ -34,7 +34,7 @@ def disks(
             )
         return
     model = specs.disk(name)
-    disk = sim.describe_disk(model)
+    disk = core.describe_disk(model)
     if as_json:
         console.print_json(disk)
         return

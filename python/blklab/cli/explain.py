@@ -72,26 +72,27 @@ def explain(
     ignore_unsupported: IgnoreUnsupported = False,
 ) -> None:
     """Show what happened to each request of a run, and what the scheduler decided, over time."""
-    from blklab import specs
     from blklab.base.files import check_files, write_together
     from blklab.cli import console
     from blklab.cli.progress import watching
+    from blklab.domain import core, specs
+    from blklab.domain.experiment import Experiment
     from blklab.explain import summary, window
     from blklab.explain.timeline import build
-    from blklab.rigs import Experiment, check_workload, sim
+    from blklab.rigs import check_workload
     from blklab.rigs import rig as rig_of
 
     model, entry = specs.disk(disk), specs.workload(job)
     check_workload(rig, entry)
     asked = window.parse(from_, until)
     wanted = window.check_processes(
-        process or (), sim.describe_job(entry, ignore_unsupported), entry.place
+        process or (), core.describe_job(entry, ignore_unsupported), entry.place
     )
     check_files(*filter(None, (out, perfetto)))
     experiment = Experiment(
         entry, model, scheduler, seed, specs.host(host or ()), ignore_unsupported, asked
     )
-    console.print_ignored(sim.ignored_options(entry, ignore_unsupported))
+    console.print_ignored(core.ignored_options(entry, ignore_unsupported))
     place = rig_of(rig, {"kernel": kernel, "driver": driver})
     with watching(place):
         result = place.run(experiment)

@@ -61,15 +61,16 @@ def fio(
     from datetime import UTC, datetime
 
     from blklab import fio as formats
-    from blklab import programs, specs
+    from blklab import programs
     from blklab.base.files import check_files, write_whole
     from blklab.cli import console, keeping
     from blklab.cli.progress import watching
-    from blklab.compare.plan import Setup, plan
+    from blklab.compare.plan import plan
+    from blklab.domain import core, specs
+    from blklab.domain.comparison import Setup
     from blklab.errors import InputError
     from blklab.fio.status import report
     from blklab.rigs import rig as rig_of
-    from blklab.rigs import sim
 
     chosen = formats.formats(output_format)
     if output is not None:
@@ -88,8 +89,8 @@ def fio(
     setup = Setup((model,), (entry,), (scheduler,), 1, seed, changed, ignore_unsupported)
     [planned] = plan(setup)
     real = place.name == "live"
-    console.print_ignored(sim.ignored_options(entry, ignore_unsupported, real=real))
-    shared = dict(sim.describe_job(entry, ignore_unsupported, real=real)["global"])
+    console.print_ignored(core.ignored_options(entry, ignore_unsupported, real=real))
+    shared = dict(core.describe_job(entry, ignore_unsupported, real=real)["global"])
     single = None if no_keep else keeping.begin_single(store, setup, place)
     with place.prepared([planned.experiment], console.print_note), watching(place):
         begun_at = datetime.now(UTC)

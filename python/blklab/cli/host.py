@@ -12,13 +12,13 @@ def host(
 ) -> None:
     """Show the modelled host: CPUs, what I/O costs on them, memory and write-back."""
     from blklab.cli import console
-    from blklab.rigs import sim
+    from blklab.domain import core
 
-    tables = {name: rows for name, rows in sim.environment().items() if name != "queue"}
+    tables = {name: rows for name, rows in core.environment().items() if name != "queue"}
     if as_json:
         console.print_json(tables)
         return
-    values = sim.check_host({})
+    values = core.check_host({})
     print("Set with --host NAME=VALUE,...")
     for name, rows in tables.items():
         print(f"\n{name}\n")

@@ -13,11 +13,11 @@ import typer
 from blklab.errors import BlklabError, InputError, RunError, StoppedError, StoreError
 
 if TYPE_CHECKING:
-    from blklab.compare.plan import Planned, Setup
-    from blklab.result import Result
+    from blklab.domain.comparison import Planned, Setup
+    from blklab.domain.events import Keeper
+    from blklab.domain.result import Result
     from blklab.rigs import Rig
     from blklab.store.database import Store
-    from blklab.store.keep import Keeper
     from blklab.store.place import Place
     from blklab.store.request import Request
     from blklab.store.single import Single
@@ -98,18 +98,19 @@ def begin(work: Work) -> Keeper:
     is told on stderr."""
     from blklab.cli import console
     from blklab.compare.plan import plan
+    from blklab.domain import events
     from blklab.store import keep
 
     if work.keeper is not None:
         return work.keeper
     if work.store is None:
-        return keep.Nowhere("")
+        return events.Nowhere("")
     try:
         count = len(plan(work.request.setup))
         keeper = keep.begin(work.store, work.described, work.request, count)
     except StoreError as error:
         _not_kept(error, work.store.place.chosen)
-        return keep.Nowhere(str(error))
+        return events.Nowhere(str(error))
     console.print_notes(
         [f"kept as {keeper.name}; to look at it: blklab results show {keeper.name}"]
     )

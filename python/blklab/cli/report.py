@@ -92,10 +92,10 @@ def _of_study(directory: Path, out: Path) -> Path:
 def _of_file(path: Path, objective: str, out: Path | None) -> Path:
     from blklab import report as pages
     from blklab.base.files import write_whole
-    from blklab.compare import store
     from blklab.compare.analyse import analyse
+    from blklab.domain import results_file
 
-    kept = store.load(path)
+    kept = results_file.load(path)
     page = out or (path if path.is_dir() else path.parent) / "report.html"
     answers = analyse(kept.runs, objective, anytime=kept.anytime)
     write_whole(page, pages.render(kept, answers))

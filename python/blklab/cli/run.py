@@ -22,7 +22,7 @@ from blklab.cli.rigs import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from blklab.store.keep import Keeper
+    from blklab.domain.events import Keeper
     from blklab.study.kernels import BuiltKernel
     from blklab.study.model import Study
     from blklab.study.plan import PlannedPart

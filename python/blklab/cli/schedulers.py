@@ -18,22 +18,22 @@ def schedulers(
 ) -> None:
     """List the I/O schedulers; with a name, its tunables."""
     from blklab.cli import console
-    from blklab.rigs import sim
+    from blklab.domain import core
 
-    known = {info["name"]: info for info in sim.schedulers()}
+    known = {info["name"]: info for info in core.schedulers()}
     if name is None:
         if as_json:
             console.print_json(list(known.values()))
         else:
             console.print_names([(info["name"], info["summary"]) for info in known.values()])
         return
-    checked = sim.check_scheduler(name)
+    checked = core.check_scheduler(name)
     info = known[checked["name"]]
     if as_json:
         console.print_json(info | {"settings": checked["settings"]})
         return
     print(f"{info['name']}: {info['summary']}\nFollows {info['follows']}.")
-    own, of_queue = info["tunables"], sim.environment()["queue"]
+    own, of_queue = info["tunables"], core.environment()["queue"]
     print(f"\nSet with --scheduler {info['name']}:{(own or of_queue)[0]['name']}=VALUE,...\n")
     console.print_tunables(own, checked["settings"])
     print("\nOf the queue, under every scheduler:\n")

@@ -26,9 +26,9 @@ def workloads(
     as_json: Annotated[bool, typer.Option("--json", help="Machine-readable.")] = False,
 ) -> None:
     """List the workloads; with a name or a .fio file, the job file or program and what it means."""
-    from blklab import programs, specs
+    from blklab import programs
     from blklab.cli import console
-    from blklab.rigs import sim
+    from blklab.domain import core, specs
 
     if name is None:
         _list(as_json)
@@ -38,10 +38,10 @@ def workloads(
         _program(entry, as_json)
         return
     if as_json:
-        console.print_json(sim.describe_job(entry, ignore_unsupported=True))
+        console.print_json(core.describe_job(entry, ignore_unsupported=True))
         return
     print(f"# {entry.path}\n{entry.text.rstrip()}")
-    for ignored in sim.ignored_options(entry, ignore_unsupported=True):
+    for ignored in core.ignored_options(entry, ignore_unsupported=True):
         print(f"# not simulated: {ignored}")
 
 

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from blklab.compare.measurement import PERCENTILES, Latency, Measurement
-from blklab.histogram import Histogram
+from blklab.domain.histogram import Histogram
+from blklab.domain.measurement import PERCENTILES, Latency, Measurement
+from blklab.domain.stages import OPERATIONS, Stages, middle
 from blklab.samples import needed, resolution, too_few
-from blklab.stages import OPERATIONS, Stages, middle
 from blklab.statistics import Answer, Interval, Unranked, decide, median_interval, spread
 
 OBJECTIVES = ("throughput", "latency", "both")

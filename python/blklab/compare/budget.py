@@ -16,18 +16,20 @@ from typing import TYPE_CHECKING, Any
 
 from blklab.base.limits import RUNS_MAX
 from blklab.base.units import duration_text
-from blklab.compare import store
 from blklab.compare.analyse import analyse
-from blklab.compare.execute import Finished, execute
-from blklab.compare.measurement import Measurement
-from blklab.compare.plan import Planned, Setup, plan
+from blklab.compare.execute import execute
+from blklab.compare.plan import plan
 from blklab.compare.words import factor
+from blklab.domain import results_file
+from blklab.domain.comparison import Planned, Setup
+from blklab.domain.events import Finished
+from blklab.domain.measurement import Measurement
 from blklab.errors import InputError
 from blklab.rigs import Rig
 from blklab.statistics import Verdict, visible
 
 if TYPE_CHECKING:
-    from blklab.store.keep import Keeper
+    from blklab.domain.events import Keeper
 
 _REPEATS_MAX = 1000
 """However large the budget is."""
@@ -79,7 +81,7 @@ def execute_within(
     keeper: Keeper,
     described: dict[str, Any],
     clock: Callable[[], float] = time.monotonic,
-) -> store.Results:
+) -> results_file.Results:
     """Repeat after repeat, until every disk and load has its answer by `objective`, or there is
     no time for another one as long as the longest was. At least one; `keeper` keeps each run, and
     `described` with as many repeats as there are."""
@@ -107,7 +109,7 @@ def execute_within(
     stopped = to_json(Stopped(budget_s, count, why))
     described = described | {"repeats": count, "stopping": stopped}
     keeper.revise(described, len(measured))
-    return store.Results(described, tuple(sorted(measured, key=_order(repeats[0]))))
+    return results_file.Results(described, tuple(sorted(measured, key=_order(repeats[0]))))
 
 
 def outlook(repeats: int | None, schedulers: int, *, anytime: bool) -> str:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from blklab.compare.execute import Finished, execute
-from blklab.compare.measurement import Measurement
-from blklab.compare.plan import Planned
+from blklab.compare.execute import execute
+from blklab.domain.comparison import Planned
+from blklab.domain.events import Finished, Keeper
+from blklab.domain.measurement import Measurement
 from blklab.rigs import Rig
-from blklab.store.keep import Keeper
 
 
 def carry_out(

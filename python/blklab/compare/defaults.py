@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from blklab.compare.plan import LeftOut
-    from blklab.rigs import Disk
+    from blklab.domain.comparison import LeftOut
+    from blklab.domain.experiment import Disk
 
 DISKS = ("desktop-5900rpm", "950pro-256gb")
 WORKLOADS = ("seqread", "seqwrite", "randread", "randwrite")
@@ -34,13 +34,13 @@ def schedulers(rig: str) -> tuple[str, ...]:
 
 def left_out(disks: Iterable[Disk], schedulers: Iterable[str]) -> tuple[LeftOut, ...]:
     """What no Linux ever was: a scheduler of the single queue before a disk of several."""
-    from blklab.compare.plan import LeftOut
-    from blklab.rigs import sim
+    from blklab.domain import core
+    from blklab.domain.comparison import LeftOut
 
     gone = [name for name in schedulers if name in _GONE]
     return tuple(
         LeftOut(disk.label, name, "Linux had its single queue only before disks with one queue")
         for disk in (disks if gone else ())
-        if sim.describe_disk(disk)["limits"]["hw_queues"] > 1
+        if core.describe_disk(disk)["limits"]["hw_queues"] > 1
         for name in gone
     )

@@ -7,7 +7,8 @@ from dataclasses import asdict
 from typing import Any
 
 from blklab import programs
-from blklab.compare.plan import Setup
+from blklab.domain import core
+from blklab.domain.comparison import Setup
 from blklab.rigs import Rig, check_workload, sim
 from blklab.workloads import summary
 
@@ -24,7 +25,7 @@ def describe(setup: Setup, place: Rig) -> dict[str, Any]:
     here, before anything runs."""
     for job in setup.workloads:
         check_workload(place.name, job)
-    known = {info["name"]: info for info in sim.schedulers()}
+    known = {info["name"]: info for info in core.schedulers()}
     return {
         "rig": place.name,
         "rig_setup": place.describe(),
@@ -33,7 +34,7 @@ def describe(setup: Setup, place: Rig) -> dict[str, Any]:
         "host": place.check_host(setup.host),
         "ignore_unsupported": setup.ignore_unsupported,
         "versions": {
-            "blklab": sim.version(),
+            "blklab": core.version(),
             "python": platform.python_version(),
         },
         "disks": [
@@ -52,7 +53,7 @@ def describe(setup: Setup, place: Rig) -> dict[str, Any]:
                 "text": job.text,
                 "ignored": []
                 if programs.is_program(job)
-                else sim.ignored_options(job, setup.ignore_unsupported, real=place.name == "live"),
+                else core.ignored_options(job, setup.ignore_unsupported, real=place.name == "live"),
             }
             for job in setup.workloads
         ],
@@ -68,7 +69,7 @@ def describe(setup: Setup, place: Rig) -> dict[str, Any]:
 
 def _scheduler(checked: dict[str, Any], known: dict[str, dict[str, Any]]) -> dict[str, Any]:
     info = known.get(checked["name"], _NOT_OURS)
-    rows = info["tunables"] + sim.environment()["queue"]
+    rows = info["tunables"] + core.environment()["queue"]
     listed = {row["name"] for row in rows}
     rows += [_ONLY_THERE | {"name": name} for name in checked["changed"] if name not in listed]
     # Only where it is not the rig's: see `KernelRig.check_scheduler`.

@@ -2,31 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from typing import Any
 
 from blklab.base import pool
-from blklab.compare.measurement import Measurement, measure
-from blklab.compare.plan import Planned
+from blklab.domain.comparison import Planned
+from blklab.domain.events import Finished
+from blklab.domain.measurement import Measurement, measure
 from blklab.errors import BlklabError, RunError
 from blklab.rigs import Rig
-
-
-@dataclass(frozen=True)
-class Finished:
-    """A run that has ended: what it measured, and what is kept beside that."""
-
-    planned: Planned
-    measurement: Measurement
-    begun_at: datetime
-    """UTC, as `ended_at`."""
-    ended_at: datetime
-    raw: Mapping[str, bytes] = field(default_factory=dict)
-    """See :class:`blklab.result.Result`, as the next two."""
-    device_before: Mapping[str, Any] | None = None
-    device_after: Mapping[str, Any] | None = None
 
 
 def execute(

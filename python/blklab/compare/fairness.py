@@ -18,8 +18,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from blklab.compare.jobs import Service
-from blklab.histogram import Ints
+from blklab.domain.histogram import Ints
+from blklab.domain.job_figures import Service
 
 
 @dataclass(frozen=True)

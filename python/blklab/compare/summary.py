@@ -6,10 +6,10 @@ from typing import Any
 
 from blklab.base.plain import plain
 from blklab.compare.analyse import Analysis, Cell, Row
-from blklab.compare.measurement import PERCENTILES
 from blklab.compare.words import sentence
-from blklab.stages import PERCENTILES as STAGE_PERCENTILES
-from blklab.stages import Spread
+from blklab.domain.measurement import PERCENTILES
+from blklab.domain.stages import PERCENTILES as STAGE_PERCENTILES
+from blklab.domain.stages import Spread
 from blklab.statistics import Answer, Unranked
 
 

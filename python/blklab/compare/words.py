@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from blklab.base.units import duration_text
-from blklab.compare.latencies import PERCENTILES
+from blklab.domain.latencies import PERCENTILES
 from blklab.samples import needed
 from blklab.statistics import MATTERS, Answer, Unranked, Verdict
 

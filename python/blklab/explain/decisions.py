@@ -19,7 +19,7 @@ Words = Callable[["Note"], str]
 
 @dataclass(frozen=True)
 class Note:
-    """One row of :class:`blklab.result.Decisions`."""
+    """One row of :class:`blklab.domain.result.Decisions`."""
 
     at_ns: int
     process: int

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from blklab.base.units import size_text
+from blklab.domain import core
+from blklab.domain.result import KERNEL_PROCESS, Decisions, Result, Trace
 from blklab.explain.decisions import KINDS, OPERATIONS, SECTOR_BYTES, Note, several
-from blklab.result import KERNEL_PROCESS, Decisions, Result, Trace
-from blklab.rigs import sim
 
 QUEUE = -2
 """The row of what concerns the queue as a whole."""
@@ -221,7 +221,7 @@ def _notes(
 ) -> tuple[list[Note], int]:
     """Those of `rows` and of the queue up to `until_ns`, and how many are later. First come
     those that began before the window what is under way in it."""
-    kinds = sim.decision_kinds()
+    kinds = core.decision_kinds()
     of_queue = [number for number, name in enumerate(kinds) if KINDS[name].of_queue]
     own = np.isin(decisions.process, list(rows)) | np.isin(decisions.kind, of_queue)
     shown = own & (decisions.at_ns <= until_ns)

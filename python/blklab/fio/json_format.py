@@ -6,6 +6,8 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
+from blklab.domain.histogram import Histogram
+from blklab.domain.stages import Times
 from blklab.fio.status import (
     DirectionStatus,
     GroupStatus,
@@ -15,8 +17,6 @@ from blklab.fio.status import (
     group_status,
     times_status,
 )
-from blklab.histogram import Histogram
-from blklab.stages import Times
 
 FIO_VERSION = "fio-3.33"
 """Whose schema this is; readers look at it."""

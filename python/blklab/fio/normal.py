@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from blklab.domain.histogram import Histogram
 from blklab.fio.json_format import FIO_VERSION, share_of_group
 from blklab.fio.status import (
     DirectionStatus,
@@ -15,7 +16,6 @@ from blklab.fio.status import (
     group_status,
     times_status,
 )
-from blklab.histogram import Histogram
 
 _KIB = 1024
 _SIG_FIGS = 4

@@ -15,8 +15,8 @@ from datetime import datetime
 
 import numpy as np
 
-from blklab.histogram import Histogram, Ints
-from blklab.result import (
+from blklab.domain.histogram import Histogram, Ints
+from blklab.domain.result import (
     DIRECTIONS,
     Direction,
     DiskCounters,
@@ -25,7 +25,7 @@ from blklab.result import (
     Result,
     SampleSummary,
 )
-from blklab.stages import Times, times
+from blklab.domain.stages import Times, times
 
 _NS_PER_MS = 1_000_000
 # LATENCY_BOUNDS_NS in result.rs: ten classes below 1 us, ten below 1 ms, the rest.

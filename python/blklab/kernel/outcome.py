@@ -14,10 +14,10 @@ import msgspec
 from msgspec import Meta
 
 from blklab.base.text import shown
+from blklab.domain import core, scheduler
+from blklab.domain.experiment import Disk
 from blklab.errors import RunError
-from blklab.kernel import scheduler
 from blklab.kernel.rundir import RunDirectory
-from blklab.rigs import Disk, sim
 
 LATENESS_PART = 0.02
 """A run is invalid if half of its completions were late by more than this part of the mean
@@ -113,7 +113,7 @@ def decoded(text: bytes, kind: type[_Found], name: str) -> _Found:
 def notes(outcome: Mapping[str, Any], disk: Disk) -> tuple[str, ...]:
     """What was not as it was asked for, a line each: queues of the disk, and tunables of which the
     kernel has made others."""
-    limits = sim.describe_disk(disk)["limits"]
+    limits = core.describe_disk(disk)["limits"]
     queues, depth = limits["hw_queues"], limits["queue_depth"]
     tags = min(depth, scheduler.GUEST_TAGS)
     fewer = (

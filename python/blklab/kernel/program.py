@@ -13,12 +13,13 @@ from typing import Any, BinaryIO
 
 from blklab.base import binaries
 from blklab.disk_data import DiskData
+from blklab.domain import core, scheduler
+from blklab.domain.experiment import Disk
 from blklab.errors import InputError, RunError, nearest
-from blklab.kernel import config, outcome, scheduler, view, wall
+from blklab.kernel import config, outcome, view, wall
 from blklab.kernel.boot import Guest, TimeTravel, boot
 from blklab.kernel.cache import Kernel
 from blklab.kernel.errors import GuestMemoryError
-from blklab.rigs import Disk, sim
 
 FILE_SYSTEMS = {"ext4": "e2fsprogs", "xfs": "xfsprogs", "btrfs": "btrfs-progs"}
 """What can be made on the disk, and the Debian package with the mkfs of it."""
@@ -83,7 +84,7 @@ def run(kernel: Kernel, program: Program, stdout: BinaryIO, stderr: BinaryIO) ->
     with contextlib.ExitStack() as stack:
         data = None
         if program.data not in ("memory", "none"):
-            limits = sim.describe_disk(program.disk)["limits"]
+            limits = core.describe_disk(program.disk)["limits"]
             data = DiskData(program.data, limits["capacity_bytes"])
             stack.enter_context(contextlib.closing(data))
             _check_data(program, data)
@@ -149,7 +150,7 @@ def _keep(guest: Guest, name: str, directory: Path) -> None:
 
 def _check(program: Program, kernel: Kernel) -> None:
     """InputError or RunError if it cannot be run."""
-    sim.describe_disk(program.disk)
+    core.describe_disk(program.disk)
     if not program.command or not program.command[0]:
         raise InputError("no command; expected a program and its arguments behind --")
     if program.file_system is not None:

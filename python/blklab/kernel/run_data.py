@@ -1,5 +1,5 @@
-"""The result of a job that ran in a guest: ``run.json`` and ``run.i64``, as :mod:`blklab.result`
-takes them.
+"""The result of a job that ran in a guest: ``run.json`` and ``run.i64``, as
+:mod:`blklab.domain.result` takes them.
 
 The guest is hostile: scalars are read by their types, and the columns must be what is there.
 """
@@ -13,10 +13,10 @@ import msgspec
 import numpy as np
 from msgspec import Meta
 
+from blklab.domain.result import DiskCounters, LatencySummary, SampleSummary
 from blklab.errors import RunError
 from blklab.kernel.outcome import Count, decoded
 from blklab.kernel.rundir import RunDirectory
-from blklab.result import DiskCounters, LatencySummary, SampleSummary
 
 _SCALARS_BYTES_MAX = 64 << 20
 _VALUE_BYTES = 8
@@ -85,7 +85,7 @@ class _Scalars(TypedDict):
 
 
 class GuestRun:
-    """See :class:`blklab.result.RunData`. RunError if it is not as blklab-guest writes it."""
+    """See :class:`blklab.domain.result.RunData`. RunError if it is not what blklab-guest writes."""
 
     def __init__(self, run: RunDirectory) -> None:
         try:

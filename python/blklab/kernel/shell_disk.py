@@ -7,10 +7,10 @@ import json
 
 from blklab.base import binaries
 from blklab.base.text import shown
+from blklab.domain import core, scheduler
+from blklab.domain.experiment import Disk
 from blklab.errors import RunError
-from blklab.kernel import scheduler
 from blklab.kernel.rundir import RunDirectory
-from blklab.rigs import Disk, sim
 
 _SERVER = "blklab-disk"
 _REASON_BYTES_MAX = 4096
@@ -20,7 +20,7 @@ def order(disk: Disk, spec: str, version: str) -> dict[str, bytes | None]:
     """What is in the run directory of a guest with a disk of the model `disk` under the scheduler
     `spec`, for a kernel of that `version`. InputError if one is wrong.
     """
-    depth: int = sim.describe_disk(disk)["limits"]["queue_depth"]
+    depth: int = core.describe_disk(disk)["limits"]["queue_depth"]
     changes = [*disk.overrides]
     if depth > scheduler.GUEST_TAGS:
         changes.append(("queue_depth", str(scheduler.GUEST_TAGS)))

@@ -11,9 +11,9 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from blklab.histogram import Ints
+from blklab.domain.histogram import Ints
+from blklab.domain.result import DiskCounters, Series
 from blklab.host.roots import HERE, Roots
-from blklab.result import DiskCounters, Series
 
 _SECTOR_BYTES = 512
 _TEXT_BYTES_MAX = 4096

@@ -15,14 +15,14 @@ import numpy as np
 from blklab import programs
 from blklab.base.text import shown
 from blklab.base.units import size_text
+from blklab.domain.experiment import Experiment
+from blklab.domain.result import Figure, Result
 from blklab.errors import InputError, RunError
 from blklab.live.cgroups import Group, Made
 from blklab.live.files import LaidFiles
 from blklab.live.load import Files
 from blklab.live.program import Program
 from blklab.live.target import Target
-from blklab.result import Figure, Result
-from blklab.rigs import Experiment
 
 
 @dataclass(frozen=True)

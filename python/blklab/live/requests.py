@@ -19,12 +19,12 @@ from blklab import _core
 from blklab.base.journal import Journal
 from blklab.base.signals import Signals
 from blklab.base.text import shown
+from blklab.domain.histogram import Ints
+from blklab.domain.result import Result, Series
 from blklab.errors import RunError
-from blklab.histogram import Ints
 from blklab.host.roots import HERE, Roots
 from blklab.live import tracefs
 from blklab.live.target import Target
-from blklab.result import Result, Series
 
 _EVERY_S = 0.05
 _PAGE_BYTES = 1 << 16

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from blklab.compare.analyse import OBJECTIVE_TEXT, OBJECTIVES, OPERATION_TEXT, Analysis
-from blklab.compare.store import Results
 from blklab.compare.words import few_text, percentiles_text, sentence, short, spread_text
+from blklab.domain.results_file import Results
 from blklab.report import payload
 from blklab.report.parts import css, environment, plotly, script, script_json
 from blklab.statistics import BOOTSTRAP_FROM, CONFIDENCE, MATTERS

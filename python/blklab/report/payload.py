@@ -15,10 +15,10 @@ import numpy.typing as npt
 
 from blklab.base.units import duration_text, number_text
 from blklab.compare.analyse import OPERATION_TEXT, RANKED_BY, Analysis, Cell, Row
-from blklab.compare.jobs import Service
-from blklab.compare.measurement import Measurement, Story
-from blklab.compare.store import Results
 from blklab.compare.words import sentence
+from blklab.domain.job_figures import Service
+from blklab.domain.measurement import Measurement, Story
+from blklab.domain.results_file import Results
 from blklab.report.numbers import digits, unit_of
 from blklab.report.sweeps import curves
 from blklab.samples import too_few

@@ -8,9 +8,9 @@ from itertools import groupby
 from typing import Any
 
 from blklab.compare.analyse import OPERATION_TEXT, Analysis, Cell, Row
+from blklab.domain.sweep import Sweep, sweeps
 from blklab.report.numbers import digits, unit_of
 from blklab.statistics import Interval, Unranked
-from blklab.workloads.sweep import Sweep, sweeps
 
 
 def curves(analysis: Analysis) -> list[dict[str, Any]]:

@@ -19,16 +19,18 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from blklab.base import binaries
+from blklab.domain import core, scheduler
+from blklab.domain.experiment import Experiment
+from blklab.domain.result import DIRECTIONS, Result
+from blklab.domain.specs import on_kernel
 from blklab.errors import InputError, RunError, nearest
-from blklab.kernel import cache, outcome, scheduler, wall
+from blklab.kernel import cache, outcome, wall
 from blklab.kernel.boot import Guest, TimeTravel, boot
 from blklab.kernel.run_data import GuestRun
 from blklab.kernel.rundir import RunDirectory
 from blklab.kernel.view import HERE, View
-from blklab.result import DIRECTIONS, Result
-from blklab.rigs import Experiment, check_workload, sim
+from blklab.rigs import check_workload
 from blklab.rigs.modelled import ModelledDisks
-from blklab.specs import on_kernel
 
 DRIVERS = ("fio", "native")
 """Who issues the I/O."""
@@ -89,7 +91,7 @@ class KernelRig(ModelledDisks):
 
     def check_host(self, changed: Mapping[str, int]) -> dict[str, int]:
         """See :class:`blklab.rigs.Rig`."""
-        values = sim.check_host(changed)
+        values = core.check_host(changed)
         counts = host_that_counts()
         for name in changed:
             if name not in counts:
@@ -100,7 +102,7 @@ class KernelRig(ModelledDisks):
         return {name: value for name, value in values.items() if name in counts}
 
     def check_scheduler(self, spec: str) -> dict[str, Any]:
-        """See :class:`blklab.rigs.Rig` and :mod:`blklab.kernel.scheduler`.
+        """See :class:`blklab.rigs.Rig` and :mod:`blklab.domain.scheduler`.
 
         ``kernel`` is that of an ``@``, as `describe` has it.
         """
@@ -180,8 +182,8 @@ class KernelRig(ModelledDisks):
         chosen = scheduler.parse(experiment.scheduler)
         host = self.check_host(experiment.host)
         check_workload(self.name, experiment.job)
-        job = sim.describe_job(experiment.job, experiment.ignore_unsupported)
-        limits = sim.describe_disk(experiment.disk)["limits"]
+        job = core.describe_job(experiment.job, experiment.ignore_unsupported)
+        limits = core.describe_disk(experiment.disk)["limits"]
         requests = _requests(chosen.name, limits)
         asked = chosen.queue()
         depth = _async_depth(chosen.name, requests and requests | asked, kernel.version)
@@ -226,7 +228,7 @@ def _told(kernel: cache.Kernel) -> dict[str, Any]:
 
 def host_that_counts() -> set[str]:
     """Which of the modelled host's values a guest is given."""
-    return {row["name"] for row in sim.environment()["page cache"]}
+    return {row["name"] for row in core.environment()["page cache"]}
 
 
 def _requests(name: str, limits: Mapping[str, int]) -> dict[str, int]:

@@ -23,9 +23,11 @@ from blklab.base.catalogue import Entry
 from blklab.base.journal import Journal, default_directory
 from blklab.base.signals import Signals
 from blklab.base.text import shown
+from blklab.domain import scheduler
+from blklab.domain.experiment import Disk, Experiment
+from blklab.domain.result import DIRECTIONS, Result
 from blklab.errors import InputError
 from blklab.host.devices import queue
-from blklab.kernel import scheduler
 from blklab.live import cache as page_cache
 from blklab.live import (
     cgroups,
@@ -47,8 +49,6 @@ from blklab.live.frequency import Frequency
 from blklab.live.load import Files, Load, room_of
 from blklab.live.program import Program, check_there
 from blklab.live.program_load import ProgramLoad
-from blklab.result import DIRECTIONS, Result
-from blklab.rigs import Disk, Experiment
 
 
 @dataclass(frozen=True)

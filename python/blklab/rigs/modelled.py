@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from blklab.base.text import shown
+from blklab.domain.experiment import Disk, Experiment
 from blklab.errors import InputError
-from blklab.rigs import Disk, Experiment
 
 
 class ModelledDisks:
@@ -20,7 +20,7 @@ class ModelledDisks:
 
     def find_disk(self, spec: str) -> Disk:
         """A disk model; see :class:`blklab.rigs.Rig`."""
-        from blklab import specs
+        from blklab.domain import specs
 
         try:
             return specs.disk(spec)
@@ -33,9 +33,9 @@ class ModelledDisks:
 
     def describe_disk(self, disk: Disk) -> dict[str, Any]:
         """What its file says; see :class:`blklab.rigs.Rig`."""
-        from blklab.rigs import sim
+        from blklab.domain import core
 
-        return sim.describe_disk(disk)
+        return core.describe_disk(disk)
 
     @contextlib.contextmanager
     def prepared(

@@ -5,19 +5,17 @@ All use of the compiled core goes through here.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
 from blklab import _core
-from blklab.base.catalogue import Entry
 from blklab.base.text import shown
+from blklab.domain import core
+from blklab.domain.experiment import Experiment, environment_variables
+from blklab.domain.result import Result
 from blklab.errors import InputError, RunError
-from blklab.result import Result
-from blklab.rigs import Disk, Experiment, check_workload, environment_variables
+from blklab.rigs import check_workload
 from blklab.rigs.modelled import ModelledDisks
-
-_TOO_LARGE = "seed or host value: out of range; 64 bits are what there is"
 
 
 class SimRig(ModelledDisks):
@@ -34,11 +32,11 @@ class SimRig(ModelledDisks):
 
     def check_host(self, changed: Mapping[str, int]) -> dict[str, int]:
         """See :class:`blklab.rigs.Rig`."""
-        return check_host(changed)
+        return core.check_host(changed)
 
     def check_scheduler(self, spec: str) -> dict[str, Any]:
         """See :class:`blklab.rigs.Rig`."""
-        return check_scheduler(_without_kernel(spec))
+        return core.check_scheduler(_without_kernel(spec))
 
     def run(self, experiment: Experiment) -> Result:
         """Simulate without the GIL; see :class:`blklab.rigs.Rig`."""
@@ -60,7 +58,7 @@ class SimRig(ModelledDisks):
                 None if window is None else (window.from_ns, window.until_ns, window.requests),
             )
         except OverflowError as error:
-            raise InputError(_TOO_LARGE) from error
+            raise InputError(core.TOO_LARGE) from error
         except ValueError as error:
             raise InputError(str(error)) from error
         except RuntimeError as error:
@@ -81,22 +79,6 @@ class SimRig(ModelledDisks):
         self._cancel.cancel()
 
 
-def version() -> str:
-    """The core's version."""
-    return _core.version()
-
-
-def schedulers() -> list[dict[str, Any]]:
-    """Name, summary, source and tunables of every scheduler."""
-    table: list[dict[str, Any]] = json.loads(_core.schedulers())
-    return table
-
-
-def decision_kinds() -> list[str]:
-    """Every kind of decision that a scheduler notes, in the order of their numbers."""
-    return _core.decision_kinds()
-
-
 def _without_kernel(spec: str) -> str:
     """`spec`; InputError if it names a kernel."""
     spec = shown(spec)
@@ -104,52 +86,3 @@ def _without_kernel(spec: str) -> str:
     if at:
         raise InputError(f"scheduler '{spec}': the kernel '{kernel}' needs --rig kernel")
     return spec
-
-
-def check_scheduler(spec: str) -> dict[str, Any]:
-    """``name:key=value,...`` as name, all settings and those changed. InputError if wrong."""
-    return _checked(_core.check_scheduler, shown(spec))
-
-
-def describe_disk(disk: Disk) -> dict[str, Any]:
-    """What a disk file says, key by key, with what was changed. InputError if it is wrong."""
-    return _checked(_core.disk, disk.file.text, disk.file.place, list(disk.overrides))
-
-
-def environment() -> dict[str, list[dict[str, Any]]]:
-    """The tunables of queue, page cache and host, by these names."""
-    tables: dict[str, list[dict[str, Any]]] = json.loads(_core.environment())
-    return tables
-
-
-def check_host(changed: Mapping[str, int]) -> dict[str, int]:
-    """Every tunable of host and page cache, with these changed. InputError if wrong."""
-    values: dict[str, int] = _checked(_core.check_host, dict(changed))
-    return values
-
-
-def describe_job(entry: Entry, ignore_unsupported: bool, *, real: bool = False) -> dict[str, Any]:
-    """What a job file says, section by section; if `real`, to real fio on a real disk. InputError
-    if it is wrong."""
-    return _checked(
-        _core.parse_job, entry.text, entry.place, environment_variables(), ignore_unsupported, real
-    )
-
-
-def ignored_options(entry: Entry, ignore_unsupported: bool, *, real: bool = False) -> list[str]:
-    """A line for each option of a job file that is left out; see `describe_job`. InputError if the
-    file is wrong."""
-    return [
-        f"{option['path']}:{option['line']}: {option['name']}={option['value']}: {option['why']}"
-        for option in describe_job(entry, ignore_unsupported, real=real)["ignored"]
-    ]
-
-
-def _checked(call: Any, *arguments: Any) -> dict[str, Any]:
-    try:
-        answer: dict[str, Any] = json.loads(call(*arguments))
-    except OverflowError as error:
-        raise InputError(_TOO_LARGE) from error
-    except ValueError as error:
-        raise InputError(str(error)) from error
-    return answer

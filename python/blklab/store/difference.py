@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from blklab.compare.analyse import OPERATION_TEXT, RANKED_BY, rate_resolution, waited_for
-from blklab.compare.measurement import PERCENTILES, Measurement
-from blklab.result import Figure
+from blklab.domain.measurement import PERCENTILES, Measurement
+from blklab.domain.result import Figure
 from blklab.samples import too_few
 from blklab.statistics import Interval, independent_ratio, is_shown, median_interval, ratio, turned
 from blklab.store.read import Comparison

@@ -13,11 +13,11 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from blklab.base import plain
 from blklab.base.files import content
-from blklab.compare.measurement import Measurement
-from blklab.compare.setup import INT_MAX, Label, SetupDocument, Value
+from blklab.domain.measurement import Measurement
+from blklab.domain.setup import INT_MAX, Label, SetupDocument, Value
 from blklab.errors import InputError
-from blklab.store import packing
 from blklab.store.read import Comparison
 
 FORMAT = "blklab results"
@@ -70,7 +70,7 @@ class Document:
 
 def to_bytes(several: Sequence[Comparison]) -> bytes:
     """The document of these."""
-    return packing.encode(Document(FORMAT, VERSION, tuple(map(_document, several)))) + b"\n"
+    return plain.encode(Document(FORMAT, VERSION, tuple(map(_document, several)))) + b"\n"
 
 
 def read(path: Path) -> tuple[ComparisonDocument, ...]:

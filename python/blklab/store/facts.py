@@ -6,8 +6,8 @@ import os
 import platform
 from typing import Any
 
+from blklab.domain import core
 from blklab.host.machine import cpu_model, fio_version, memory_bytes
-from blklab.rigs import sim
 from blklab.store import owner
 
 
@@ -15,7 +15,7 @@ def facts(rig: str) -> dict[str, Any]:
     """Plain data; what is not known is None."""
     return {
         "versions": {
-            "blklab": sim.version(),
+            "blklab": core.version(),
             "python": platform.python_version(),
             "kernel": f"{platform.system()} {platform.release()}",
             # The simulator has no fio.

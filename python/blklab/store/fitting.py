@@ -1,6 +1,6 @@
 """Do the parts of an imported comparison fit each other, so that it can be kept, judged and drawn?
 
-Types are checked before. Here, besides what `blklab.compare.fitting` looks at: names without
+Types are checked before. Here, besides what `blklab.domain.check_runs` looks at: names without
 control characters, times, numbers of runs.
 """
 
@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-from blklab.compare import fitting
-from blklab.compare.setup import SetupDocument
+from blklab.domain import check_runs
+from blklab.domain.setup import SetupDocument
 from blklab.store.exchange import ComparisonDocument
 
 _DEPTH_MAX = 50
@@ -35,11 +35,11 @@ def _wrong(one: ComparisonDocument, setup: SetupDocument) -> Iterator[str]:
     yield from _cells(one, setup)
     yield from _runs(one)
     measured = [run.measurement for run in one.runs]
-    yield from fitting.wrong(setup, measured, ".measurement")
+    yield from check_runs.wrong(setup, measured, ".measurement")
 
 
 def _names(one: ComparisonDocument, setup: SetupDocument) -> Iterator[str]:
-    labels = fitting.labels(setup)
+    labels = check_runs.labels(setup)
     told = [("$.rig", one.rig), ("$.machine", one.machine)]
     told += [("$.study", one.study or ""), ("$.part", one.part or "")]
     told += [
@@ -54,10 +54,10 @@ def _names(one: ComparisonDocument, setup: SetupDocument) -> Iterator[str]:
 
 
 def _cells(one: ComparisonDocument, setup: SetupDocument) -> Iterator[str]:
-    cells = {(disk, load) for disk, load, _ in fitting.expected(setup)}
+    cells = {(disk, load) for disk, load, _ in check_runs.expected(setup)}
     if len(cells) < len(setup.disks) * len(setup.workloads):
         yield "$.setup.left_out: leaves nothing of a disk"
-    if one.planned != len(fitting.expected(setup)) * setup.repeats:
+    if one.planned != len(check_runs.expected(setup)) * setup.repeats:
         yield "$.planned: not what the set-up comes to"
 
 

@@ -10,62 +10,18 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Protocol
+from typing import Any
 
 from sqlalchemy import Connection, select, update
 
-from blklab.compare.execute import Finished
-from blklab.compare.measurement import Measurement
+from blklab.domain.events import Finished
+from blklab.domain.measurement import Measurement
 from blklab.errors import InputError, StoreError
 from blklab.store import owner, packing, read, request, schema
 from blklab.store.database import Store
 from blklab.store.facts import facts
 from blklab.store.read import Run
 from blklab.store.request import Request
-
-
-class Keeper(Protocol):
-    """Where the runs of one comparison go."""
-
-    @property
-    def name(self) -> str:
-        """What a person calls it: its number; empty if it is not kept."""
-
-    @property
-    def kept(self) -> Mapping[int, Measurement]:
-        """What was there before, by number in the plan."""
-
-    @property
-    def lost(self) -> str:
-        """Why some could not be kept, empty if all were."""
-
-    def keep(self, number: int, finished: Finished) -> None:
-        """One run; never raises for the store's sake."""
-
-    def revise(self, described: Mapping[str, Any], planned: int) -> None:
-        """Set-up and number of runs are other ones than it was begun with; never raises for the
-        store's sake."""
-
-    def finish(self) -> None:
-        """All have run."""
-
-
-@dataclass
-class Nowhere:
-    """For want of a store, or since nobody wants it kept."""
-
-    lost: str
-    name: str = ""
-    kept: Mapping[int, Measurement] = field(default_factory=dict)
-
-    def keep(self, number: int, finished: Finished) -> None:
-        """See `Keeper`."""
-
-    def revise(self, described: Mapping[str, Any], planned: int) -> None:
-        """See `Keeper`."""
-
-    def finish(self) -> None:
-        """See `Keeper`."""
 
 
 @dataclass

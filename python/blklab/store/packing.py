@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 import zlib
-from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
 
+from blklab.base.plain import encode
 from blklab.errors import StoreError
 
 _Kind = TypeVar("_Kind")
@@ -26,15 +26,6 @@ _BYTES_MAX = 1 << 30
 
 class DamagedError(StoreError):
     """What is kept is not what was put there; the line says where."""
-
-
-def encode(value: Any) -> bytes:
-    """JSON without spaces, of plain data, dataclasses and paths."""
-    try:
-        return msgspec.json.encode(value, enc_hook=_as_text)
-    except UnicodeEncodeError:
-        # A file's name that is not UTF-8.
-        return json.dumps(value, default=_as_plain, separators=(",", ":")).encode()
 
 
 def pack(content: bytes) -> bytes:
@@ -89,13 +80,3 @@ def column(where: str, kept: Any, kind: type[_Kind], unknown: Any = None) -> _Ki
 def text(value: str) -> str:
     """For a column of text: what is not Unicode, as in names of files, is written out."""
     return value.encode("utf-8", "backslashreplace").decode().replace("\x00", "\\x00")
-
-
-def _as_text(value: Any) -> str:
-    if isinstance(value, Path):
-        return str(value)
-    raise TypeError(f"not plain data: {type(value).__name__}")
-
-
-def _as_plain(value: Any) -> Any:
-    return str(value) if isinstance(value, Path) else vars(value)

@@ -10,10 +10,10 @@ from typing import Any
 import msgspec
 from sqlalchemy import ColumnElement, Connection, and_, func, select
 
-from blklab.compare import fitting
-from blklab.compare.measurement import Measurement
-from blklab.compare.setup import SetupDocument, Value
-from blklab.compare.store import Results
+from blklab.domain import check_runs
+from blklab.domain.measurement import Measurement
+from blklab.domain.results_file import Results
+from blklab.domain.setup import SetupDocument, Value
 from blklab.errors import InputError
 from blklab.store import owner, packing
 from blklab.store.database import Store
@@ -150,12 +150,12 @@ def comparison(
         document = packing.column(f"{where}: setup", kept.setup, SetupDocument)
         setup = packing.column(f"{where}: setup", kept.setup, dict[str, Any])
         facts = packing.column(f"{where}: facts", kept.facts, dict[str, dict[str, Value]])
-        there, found = fitting.expected(document), []
+        there, found = check_runs.expected(document), []
         for row in connection.execute(_RUNS.where(RUN.c.comparison_id == number)):
             try:
                 raws = _raws(connection, where, number, row.number) if raw else {}
                 one = _run(where, row, raws)
-                if wrong := next(fitting.wrong_in(one.measurement, there, document.repeats), ""):
+                if wrong := next(check_runs.wrong_in(one.measurement, there, document.repeats), ""):
                     raise DamagedError(f"{where}, run {one.number}: measurement: {wrong}")
                 found.append(one)
             except DamagedError as error:

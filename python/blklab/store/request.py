@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from blklab import programs
-from blklab.compare.plan import Setup
+from blklab.base import plain
+from blklab.domain import core
+from blklab.domain.comparison import Setup
 from blklab.errors import InputError
-from blklab.rigs import sim
 from blklab.store import packing
 
 _Kind = TypeVar("_Kind")
@@ -46,10 +47,10 @@ def fingerprints(setup: Setup) -> tuple[str, ...]:
         dict(programs.chosen(job).values)
         if programs.is_program(job)
         # What the rig refuses does not come to be kept.
-        else sim.describe_job(job, ignore_unsupported=True)
+        else core.describe_job(job, ignore_unsupported=True)
         for job in setup.workloads
     )
-    return tuple(sha256(packing.encode(job)).hexdigest() for job in jobs)
+    return tuple(sha256(plain.encode(job)).hexdigest() for job in jobs)
 
 
 def to_bytes(request: Any) -> bytes:
@@ -74,7 +75,7 @@ def check_same(
             f"{what} cannot go on: a job file comes to something else now; its variables or the "
             "files that it includes have changed"
         )
-    now = json.loads(packing.encode(now))
+    now = json.loads(plain.encode(now))
     for key in dict.fromkeys((*kept, *now)):
         before, after = kept.get(key), now.get(key)
         if key == "versions":

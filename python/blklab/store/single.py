@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from blklab.compare.measurement import measure
-from blklab.compare.plan import Planned
+from blklab.domain.comparison import Planned
+from blklab.domain.measurement import measure
+from blklab.domain.result import Result
 from blklab.errors import StoreError
-from blklab.result import Result
 from blklab.store import owner, waiting
 
 if TYPE_CHECKING:

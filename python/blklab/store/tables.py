@@ -7,12 +7,12 @@ import io
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from blklab.compare.fitting import OPERATIONS
-from blklab.compare.measurement import PERCENTILES
+from blklab.domain.check_runs import OPERATIONS
+from blklab.domain.measurement import PERCENTILES
+from blklab.domain.stages import OPERATIONS as REQUESTS
+from blklab.domain.stages import PERCENTILES as STAGE_PERCENTILES
+from blklab.domain.stages import Stages
 from blklab.errors import InputError
-from blklab.stages import OPERATIONS as REQUESTS
-from blklab.stages import PERCENTILES as STAGE_PERCENTILES
-from blklab.stages import Stages
 from blklab.store import packing
 from blklab.store.read import Comparison
 

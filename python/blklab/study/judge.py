@@ -30,8 +30,8 @@ from statistics import fmean
 
 from blklab.base.units import number_text
 from blklab.compare.analyse import waited_for
-from blklab.compare.measurement import Measurement
 from blklab.compare.words import NO_DIFFERENCE, factor
+from blklab.domain.measurement import Measurement
 from blklab.statistics import CONFIDENCE, MATTERS, Interval, is_shown, ratio, turned
 from blklab.study.live import RIG as LIVE
 from blklab.study.metrics import METRICS, Metric, Scope, figures, resolution, too_few

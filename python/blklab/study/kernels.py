@@ -10,13 +10,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from blklab.domain.experiment import Experiment
+from blklab.domain.result import Result
+from blklab.domain.specs import on_kernel
 from blklab.kernel import cache
 from blklab.kernel.build import build
 from blklab.kernel.steps import Steps
-from blklab.result import Result
-from blklab.rigs import Experiment, Rig
+from blklab.rigs import Rig
 from blklab.rigs.modelled import ModelledDisks
-from blklab.specs import on_kernel
 from blklab.study.model import Kernel, Study
 from blklab.study.paths import beside
 from blklab.study.plan import PlannedPart

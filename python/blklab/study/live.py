@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 
 from blklab.base.as_root import as_root
 from blklab.base.text import shown
+from blklab.domain.experiment import Disk
 from blklab.errors import InputError
 from blklab.host.devices import modules, queue
 from blklab.host.roots import HERE
 from blklab.live import target
-from blklab.rigs import Disk
 from blklab.rigs import rig as rig_of
 
 RIG = "live"

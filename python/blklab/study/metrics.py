@@ -9,9 +9,9 @@ from typing import Any
 from blklab import samples
 from blklab.compare.analyse import OPERATION_TEXT, rate_resolution, resolution_of
 from blklab.compare.fairness import Fairness, fairness
-from blklab.compare.jobs import JobFigures
-from blklab.compare.latencies import Latency
-from blklab.compare.measurement import PERCENTILES, Measurement
+from blklab.domain.job_figures import JobFigures
+from blklab.domain.latencies import Latency
+from blklab.domain.measurement import PERCENTILES, Measurement
 
 
 @dataclass(frozen=True)

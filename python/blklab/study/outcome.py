@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from blklab.compare.store import Results
+from blklab.domain.results_file import Results
 
 
 @dataclass(frozen=True)

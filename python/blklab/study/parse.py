@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from blklab.base.catalogue import Entry
+from blklab.domain.specs import on_kernel
 from blklab.errors import InputError, nearest
-from blklab.specs import on_kernel
 from blklab.statistics import MATTERS
 from blklab.study import keys
 from blklab.study.keys import Key

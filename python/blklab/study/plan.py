@@ -6,13 +6,14 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from blklab import rigs, specs
+from blklab import rigs
 from blklab.compare import defaults
 from blklab.compare.defaults import LINUX
-from blklab.compare.plan import Setup
+from blklab.domain import specs
+from blklab.domain.comparison import Setup
+from blklab.domain.specs import on_kernel
 from blklab.errors import InputError, nearest
 from blklab.kernel import tools
-from blklab.specs import on_kernel
 from blklab.study import live
 from blklab.study.model import Part, Study
 from blklab.study.outcome import Skipped
@@ -130,10 +131,9 @@ def _missing(study: Study, spec: str, rig: str, real: live.RealDisk | None) -> s
 
     What a kernel's patches, files or own source bring is that kernel's to know.
     """
-    from blklab.kernel import scheduler
-    from blklab.rigs import sim
+    from blklab.domain import core, scheduler
 
-    simulated = [info["name"] for info in sim.schedulers()]
+    simulated = [info["name"] for info in core.schedulers()]
     told, kernel = on_kernel(spec)
     changed = any(
         one.name == kernel and (one.patches or one.added or one.source) for one in study.kernels
@@ -148,7 +148,7 @@ def _missing(study: Study, spec: str, rig: str, real: live.RealDisk | None) -> s
     if not changed and name not in (simulated if rig == "sim" else LINUX):
         return f"the rig '{rig}' has no '{name}'"
     if rig == "sim":
-        sim.check_scheduler(told)
+        core.check_scheduler(told)
     return ""
 
 

@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from blklab.compare import store
 from blklab.compare.carry_out import carry_out
 from blklab.compare.describe import describe
 from blklab.compare.plan import plan
+from blklab.domain import results_file
+from blklab.domain.events import Keeper, Nowhere
 from blklab.rigs import Rig
 from blklab.rigs import rig as rig_of
-from blklab.store.keep import Keeper, Nowhere
 from blklab.study import kernels
 from blklab.study.outcome import Outcome
 from blklab.study.plan import PlannedPart
@@ -56,7 +56,7 @@ def run(
             with part.rig.prepared([planned.experiment for planned in runs], tell):
                 keeper = keepers().get(name) or Nowhere("")
                 measured = carry_out(runs, part.rig, jobs, done, keeper)
-            results = store.Results(part.described, tuple(measured))
+            results = results_file.Results(part.described, tuple(measured))
         outcomes.append(Outcome(name, part.planned.rig, results, part.planned.skipped))
     return outcomes
 

@@ -14,8 +14,8 @@ from blklab import report as pages
 from blklab.base.catalogue import Entry
 from blklab.base.files import text_content
 from blklab.base.plain import plain
-from blklab.compare import store
 from blklab.compare.analyse import analyse
+from blklab.domain import results_file
 from blklab.errors import InputError
 from blklab.study.judge import Judgement
 from blklab.study.live import RIG as LIVE
@@ -49,7 +49,7 @@ def texts(
             folder = out / outcome.part
             mine = [row for row in judgements if row.part == outcome.part]
             answers = analyse(outcome.results.runs, part.objective)
-            written[folder / RESULTS] = store.to_text(outcome.results)
+            written[folder / RESULTS] = results_file.to_text(outcome.results)
             written[folder / PAGE] = pages.render(
                 outcome.results, answers, title=f"{study.title}: {outcome.part}", judgements=mine
             )
@@ -97,7 +97,7 @@ def _to_text(
 
 
 def _outcome(directory: Path, part: Part, row: dict[str, Any]) -> Outcome:
-    results = store.load(directory / part.name) if row["ran"] else None
+    results = results_file.load(directory / part.name) if row["ran"] else None
     if results is not None:
         disks = 1 if row["rig"] == LIVE else len(part.disks)
         there = tuple(len(results.setup[kind]) for kind in ("disks", "workloads"))

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from blklab.rigs import sim
+from blklab.domain import core
 from blklab.verify.measure import Cell
 from blklab.verify.verdict import BAR, SHARE, WORST, Verdict, meets
 
@@ -20,7 +20,7 @@ def exported(cells: Sequence[Cell], verdict: Verdict, kernel: str, seed: int) ->
         for cell in cells
     ]
     return {
-        "version": sim.version(),
+        "version": core.version(),
         "kernel": kernel,
         "seed": seed,
         "bar": {"off": BAR, "share": SHARE, "worst": WORST},

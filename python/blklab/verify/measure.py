@@ -9,9 +9,9 @@ from difflib import SequenceMatcher
 import numpy as np
 import numpy.typing as npt
 
+from blklab.domain.histogram import Histogram
+from blklab.domain.result import Result, Trace
 from blklab.errors import RunError
-from blklab.histogram import Histogram
-from blklab.result import Result, Trace
 
 RIGS = ("sim", "kernel")
 _ORDER_ROWS = 4000

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from blklab import specs
 from blklab.base import pool
+from blklab.domain import specs
+from blklab.domain.experiment import Experiment
 from blklab.errors import BlklabError
-from blklab.rigs import Experiment
 from blklab.rigs.kernel import KernelRig
 from blklab.rigs.sim import SimRig
 from blklab.verify.matrix import Load, Place

@@ -15,8 +15,8 @@ from blklab.cli.models import DataPlace, DiskName, ShareOption
 from blklab.host import reading
 
 if TYPE_CHECKING:
+    from blklab.domain.experiment import Disk
     from blklab.kernel.program import Ran
-    from blklab.rigs import Disk
 
 _SECTOR_BYTES = 512
 _CLOCK_OF_FIO = (
@@ -111,8 +111,8 @@ def run(
     """
     import sys
 
-    from blklab import specs
     from blklab.base.files import check_directory
+    from blklab.domain import specs
     from blklab.errors import InputError
     from blklab.kernel import cache, program, view
     from blklab.kernel.boot import checked_time_travel

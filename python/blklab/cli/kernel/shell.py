@@ -47,7 +47,7 @@ def shell(
     import termios
     from pathlib import Path
 
-    from blklab import specs
+    from blklab.domain import specs
     from blklab.errors import InputError
     from blklab.kernel import cache, shell_disk, shell_init, view
     from blklab.kernel.boot import boot, checked_time_travel

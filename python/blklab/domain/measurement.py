@@ -10,13 +10,13 @@ from typing import Any
 
 import msgspec
 
-from blklab.compare.jobs import JobFigures, Service, figures_of_jobs, service_of
-from blklab.compare.latencies import PERCENTILES, Latency, io_seconds, latencies, latency_of
-from blklab.compare.plan import Planned
-from blklab.histogram import Ints
-from blklab.result import DIRECTIONS, Figure, Result, Series, Trace
-from blklab.stages import Stages, stages
-from blklab.tables import Table
+from blklab.domain.comparison import Planned
+from blklab.domain.histogram import Ints
+from blklab.domain.job_figures import JobFigures, Service, figures_of_jobs, service_of
+from blklab.domain.latencies import PERCENTILES, Latency, io_seconds, latencies, latency_of
+from blklab.domain.result import DIRECTIONS, Figure, Result, Series, Trace
+from blklab.domain.stages import Stages, stages
+from blklab.domain.tables import Table
 
 __all__ = ["PERCENTILES", "Latency", "Measurement", "Story", "from_json", "measure"]
 
@@ -61,15 +61,15 @@ class Measurement:
     story: Story | None
     """Of the first repeat only."""
     notes: tuple[str, ...] = ()
-    """See :class:`blklab.result.Result`."""
+    """See :class:`blklab.domain.result.Result`."""
     jobs: tuple[JobFigures, ...] = ()
     """Where there are several."""
     service: Service | None = None
-    """See :func:`blklab.compare.jobs.service_of`."""
+    """See :func:`blklab.domain.job_figures.service_of`."""
     figure: Figure | None = None
     """Of a program that is not fio: what it is ranked by."""
     stages: dict[str, Stages] = field(default_factory=dict)
-    """By operation (`blklab.stages.OPERATIONS`); empty where requests were not followed."""
+    """By operation (`blklab.domain.stages.OPERATIONS`); empty where requests were not followed."""
 
 
 def measure(planned: Planned, result: Result) -> Measurement:

@@ -7,13 +7,12 @@ what is run, shown, kept and compared.
 
 from __future__ import annotations
 
-import functools
-import json
 import re
 from dataclasses import dataclass, replace
 
 from blklab.base.catalogue import Entry
 from blklab.base.text import shown
+from blklab.domain import core
 from blklab.errors import InputError
 
 _BETWEEN = re.compile(r",(?=\s*\w+\s*=)")
@@ -113,23 +112,10 @@ def _is_included(entry: Entry, option: str) -> bool:
 
 
 def _check(entry: Entry) -> dict[str, list[dict[str, list[tuple[str, str]]]]]:
-    from blklab.rigs import sim
-
     # Whether an option that is not simulated may be there, the rig says.
-    return sim.describe_job(entry, ignore_unsupported=True)
+    return core.describe_job(entry, ignore_unsupported=True)
 
 
 def _names(option: str) -> frozenset[str]:
     """All names of that option."""
-    return _known().get(option, frozenset({option}))
-
-
-@functools.cache
-def _known() -> dict[str, frozenset[str]]:
-    from blklab import _core
-
-    known = {}
-    for row in json.loads(_core.workload_options()):
-        names = frozenset({row["name"], *row["aliases"]})
-        known.update(dict.fromkeys(names, names))
-    return known
+    return core.option_names().get(option, frozenset({option}))

@@ -1,6 +1,6 @@
 """Do runs that somebody else has written fit their set-up, so that they can be judged and drawn?
 
-Types are checked before (`blklab.compare.setup`). Here: columns of one length, figures that are
+Types are checked before (`blklab.domain.setup`). Here: columns of one length, figures that are
 finite, every run of the set-up and none twice.
 """
 
@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 
-from blklab.compare.jobs import Service
-from blklab.compare.latencies import PERCENTILES, Latency
-from blklab.compare.measurement import Measurement, Story
-from blklab.compare.setup import INT_MAX, SetupDocument
-from blklab.stages import OPERATIONS as REQUESTS
-from blklab.stages import PERCENTILES as STAGE_PERCENTILES
-from blklab.stages import Spread, Stages
+from blklab.domain.job_figures import Service
+from blklab.domain.latencies import PERCENTILES, Latency
+from blklab.domain.measurement import Measurement, Story
+from blklab.domain.setup import INT_MAX, SetupDocument
+from blklab.domain.stages import OPERATIONS as REQUESTS
+from blklab.domain.stages import PERCENTILES as STAGE_PERCENTILES
+from blklab.domain.stages import Spread, Stages
 
 OPERATIONS = ("read", "write", "sync", "trim", "operation")
 """Whose latencies a run may have."""

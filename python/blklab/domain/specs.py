@@ -10,9 +10,10 @@ from blklab import programs
 from blklab.base.catalogue import Entry
 from blklab.base.text import shown
 from blklab.disks import DISKS
+from blklab.domain import core, job_changes, sweep
+from blklab.domain.experiment import Disk
 from blklab.errors import InputError, nearest
-from blklab.rigs import Disk
-from blklab.workloads import WORKLOADS, changes, sweep
+from blklab.workloads import WORKLOADS
 
 
 def disk(spec: str | os.PathLike[str]) -> Disk:
@@ -32,8 +33,6 @@ def disk(spec: str | os.PathLike[str]) -> Disk:
 
 def host(changes: Iterable[str]) -> dict[str, int]:
     """``name=value`` or several with commas: tunables of the host and its page cache."""
-    from blklab.rigs import sim
-
     values: dict[str, int] = {}
     for change in ",".join(changes).split(","):
         name, _, value = shown(change).partition("=")
@@ -48,7 +47,7 @@ def host(changes: Iterable[str]) -> dict[str, int]:
             raise InputError(
                 f"--host: expected name=number, found '{change}'; see: blklab host"
             ) from None
-    sim.check_host(values)
+    core.check_host(values)
     return values
 
 
@@ -67,7 +66,7 @@ def workload(spec: str | os.PathLike[str]) -> Entry:
             return programs.entry(text)
         what, changed = sweep.taken_apart(text)
         if changed and (what in paths or _is_path(what)):
-            return changes.changed(WORKLOADS.find(what), changed)
+            return job_changes.changed(WORKLOADS.find(what), changed)
         if name in paths:
             raise InputError(f"{name}: expected option=value behind ':', found '{text}'")
         if not _is_path(text):
@@ -76,7 +75,7 @@ def workload(spec: str | os.PathLike[str]) -> Entry:
 
 
 def workloads(specs: Iterable[str]) -> tuple[Entry, ...]:
-    """Those of all `specs`, each of them one or a sweep: see `blklab.workloads.sweep`."""
+    """Those of all `specs`, each of them one or a sweep: see `blklab.domain.sweep`."""
     each = (
         [text] if _is_file(text) or text in WORKLOADS.paths() else sweep.expanded(text)
         for text in specs

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from blklab.compare.latencies import Latency, io_seconds, latencies
-from blklab.histogram import Ints
-from blklab.result import DIRECTIONS, Job, Result, Trace
+from blklab.domain.histogram import Ints
+from blklab.domain.latencies import Latency, io_seconds, latencies
+from blklab.domain.result import DIRECTIONS, Job, Result, Trace
 
 EARLY_NS = 1_000_000_000
 """How long a job has only just begun."""
@@ -35,7 +35,7 @@ class JobFigures:
     bytes_per_s: float
     ios_per_s: float
     latencies: dict[str, Latency]
-    """By operation, as :class:`blklab.compare.measurement.Measurement`."""
+    """By operation, as :class:`blklab.domain.measurement.Measurement`."""
     early_ns: float | None
     """Mean time from queue to completion of its commands in the first `EARLY_NS`; of those that
     the run's overview has. None if there are none."""

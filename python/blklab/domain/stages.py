@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from blklab.histogram import Ints
-from blklab.result import Result
+from blklab.domain.histogram import Ints
+from blklab.domain.result import Result
 
 OPERATIONS = ("read", "write", "flush", "trim")
 """By number, as ``Trace.op`` has them."""

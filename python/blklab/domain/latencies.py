@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from blklab.histogram import Histogram, Ints
-from blklab.result import DIRECTIONS, Job
+from blklab.domain.histogram import Histogram, Ints
+from blklab.domain.result import DIRECTIONS, Job
 
 PERCENTILES = (50.0, 99.0, 99.9)
 

@@ -10,8 +10,8 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from blklab.domain import core
 from blklab.errors import InputError
-from blklab.rigs import sim
 
 _WORD = re.compile(r"[\w-]+", re.ASCII)
 # In 6.12 `async_depth` lies with the scheduler's settings, in 7.3 with the queue's.
@@ -38,7 +38,7 @@ class Scheduler:
 
         `queue` goes to ``queue/`` where nothing else is said.
         """
-        of_queue = {row["name"] for row in sim.environment()["queue"]} | queue.keys()
+        of_queue = {row["name"] for row in core.environment()["queue"]} | queue.keys()
         if has_queue_async_depth(version):
             of_queue.add("async_depth")
         told = queue | self.changed
@@ -53,7 +53,7 @@ class Scheduler:
 
     def queue(self) -> dict[str, Any]:
         """The queue's tunables as the simulator has them; 0 is the kernel's choice."""
-        names = (row["name"] for row in sim.environment()["queue"])
+        names = (row["name"] for row in core.environment()["queue"])
         return {name: self.settings[name] for name in names if self.settings[name]}
 
 
@@ -67,10 +67,10 @@ def parse(spec: str) -> Scheduler:
     name, colon, text = spec.partition(":")
     if not _WORD.fullmatch(name):
         raise InputError(f"scheduler '{spec}': expected name[:tunable=value,...]")
-    table = {row["name"]: row["tunables"] for row in sim.schedulers()}
+    table = {row["name"]: row["tunables"] for row in core.schedulers()}
     # Every scheduler has the queue's tunables, and none has no others.
     like = name if name in table else "none"
-    known = {row["name"] for row in [*table[like], *sim.environment()["queue"]]}
+    known = {row["name"] for row in [*table[like], *core.environment()["queue"]]}
     ours, own = [], {}
     for change in text.split(",") if colon else []:
         key, equals, value = (part.strip() for part in change.partition("="))
@@ -80,5 +80,5 @@ def parse(spec: str) -> Scheduler:
             ours.append(change)
         else:
             own[key] = value
-    checked = sim.check_scheduler(f"{like}:{','.join(ours)}" if ours else like)
+    checked = core.check_scheduler(f"{like}:{','.join(ours)}" if ours else like)
     return Scheduler(name, checked["settings"] | own, checked["changed"] | own)

@@ -11,8 +11,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from blklab.base.units import duration_text, number_text, rate_text
-from blklab.histogram import Histogram, Ints
-from blklab.tables import Table
+from blklab.domain.histogram import Histogram, Ints
+from blklab.domain.tables import Table
 
 DIRECTIONS = ("read", "write", "trim")
 KERNEL_PROCESS = -1
@@ -198,7 +198,7 @@ class Decisions(Table):
     process: Ints
     """As in ``Trace``; -1 too for what concerns the queue as a whole."""
     kind: Ints
-    """Index into :func:`blklab.rigs.sim.decision_kinds`."""
+    """Index into :func:`blklab.domain.core.decision_kinds`."""
     a: Ints
     """The kind's numbers: see ``decisions.rs``."""
     b: Ints

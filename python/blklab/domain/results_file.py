@@ -11,11 +11,11 @@ from typing import Any
 import msgspec
 
 from blklab.base.files import text_content
-from blklab.compare import fitting
-from blklab.compare.measurement import Measurement
-from blklab.compare.setup import SetupDocument
+from blklab.base.plain import encode
+from blklab.domain import check_runs
+from blklab.domain.measurement import Measurement
+from blklab.domain.setup import SetupDocument
 from blklab.errors import InputError
-from blklab.store.packing import encode
 
 _FORMAT = 1
 _BYTES_MAX = 1 << 30
@@ -64,7 +64,7 @@ class _Document:
 
 
 def _wrong(found: _Document) -> Iterator[str]:
-    yield from fitting.wrong(found.setup, found.runs)
-    planned = len(fitting.expected(found.setup)) * found.setup.repeats
+    yield from check_runs.wrong(found.setup, found.runs)
+    planned = len(check_runs.expected(found.setup)) * found.setup.repeats
     if len(found.runs) != planned or not planned:
         yield f"$.runs: {len(found.runs)} where the set-up comes to {planned}"

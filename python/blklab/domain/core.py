@@ -1,0 +1,93 @@
+"""What the compiled core knows without running anything: which schedulers, tunables and options
+there are, and whether the text of a job, a disk, a scheduler or a host is right.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from blklab import _core
+from blklab.base.catalogue import Entry
+from blklab.base.text import shown
+from blklab.domain.experiment import Disk, environment_variables
+from blklab.errors import InputError
+
+TOO_LARGE = "seed or host value: out of range; 64 bits are what there is"
+
+
+def version() -> str:
+    """The core's version."""
+    return _core.version()
+
+
+def schedulers() -> list[dict[str, Any]]:
+    """Name, summary, source and tunables of every scheduler."""
+    table: list[dict[str, Any]] = json.loads(_core.schedulers())
+    return table
+
+
+def decision_kinds() -> list[str]:
+    """Every kind of decision that a scheduler notes, in the order of their numbers."""
+    return _core.decision_kinds()
+
+
+def check_scheduler(spec: str) -> dict[str, Any]:
+    """``name:key=value,...`` as name, all settings and those changed. InputError if wrong."""
+    return _checked(_core.check_scheduler, shown(spec))
+
+
+def describe_disk(disk: Disk) -> dict[str, Any]:
+    """What a disk file says, key by key, with what was changed. InputError if it is wrong."""
+    return _checked(_core.disk, disk.file.text, disk.file.place, list(disk.overrides))
+
+
+def environment() -> dict[str, list[dict[str, Any]]]:
+    """The tunables of queue, page cache and host, by these names."""
+    tables: dict[str, list[dict[str, Any]]] = json.loads(_core.environment())
+    return tables
+
+
+def check_host(changed: Mapping[str, int]) -> dict[str, int]:
+    """Every tunable of host and page cache, with these changed. InputError if wrong."""
+    values: dict[str, int] = _checked(_core.check_host, dict(changed))
+    return values
+
+
+def describe_job(entry: Entry, ignore_unsupported: bool, *, real: bool = False) -> dict[str, Any]:
+    """What a job file says, section by section; if `real`, to real fio on a real disk. InputError
+    if it is wrong."""
+    return _checked(
+        _core.parse_job, entry.text, entry.place, environment_variables(), ignore_unsupported, real
+    )
+
+
+def ignored_options(entry: Entry, ignore_unsupported: bool, *, real: bool = False) -> list[str]:
+    """A line for each option of a job file that is left out; see `describe_job`. InputError if the
+    file is wrong."""
+    return [
+        f"{option['path']}:{option['line']}: {option['name']}={option['value']}: {option['why']}"
+        for option in describe_job(entry, ignore_unsupported, real=real)["ignored"]
+    ]
+
+
+def _checked(call: Any, *arguments: Any) -> dict[str, Any]:
+    try:
+        answer: dict[str, Any] = json.loads(call(*arguments))
+    except OverflowError as error:
+        raise InputError(TOO_LARGE) from error
+    except ValueError as error:
+        raise InputError(str(error)) from error
+    return answer
+
+
+@functools.cache
+def option_names() -> dict[str, frozenset[str]]:
+    """Of each option of a job file, by any of its names: all of its names."""
+    known = {}
+    for row in json.loads(_core.workload_options()):
+        names = frozenset({row["name"], *row["aliases"]})
+        known.update(dict.fromkeys(names, names))
+    return known
