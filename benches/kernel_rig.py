@@ -23,7 +23,7 @@ import blklab
 import figures
 from blklab.domain import specs
 from blklab.domain.result import Result
-from blklab.kernel import cache, program, view
+from blklab.rigs.kernel import cache, program, view
 from figures import Measure
 
 _ROUNDS = 3

@@ -19,7 +19,7 @@ from mkdocs.exceptions import PluginError
 from blklab import _core
 from blklab.base.units import duration_text, number_text, rate_text
 from blklab.disks import DISKS
-from blklab.kernel.view import PRIVATE
+from blklab.rigs.kernel.view import PRIVATE
 from filled import ROOT, ExampleError, filled
 
 _MARK = re.compile(r"^<!-- generate: (.+?) -->$", re.MULTILINE)

@@ -18,7 +18,7 @@ import blklab
 from blklab.base.units import duration_text, rate_text
 from blklab.domain.histogram import Floats
 from blklab.domain.result import KERNEL_PROCESS, Result, Trace
-from blklab.kernel.build import build
+from blklab.rigs.kernel.build import build
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -10,7 +10,7 @@ import tarfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from blklab.kernel.mirror import SUITES
+from blklab.rigs.kernel.mirror import SUITES
 
 # The targets and the output of Kbuild that blklab relies on. A file `hold` in the source
 # keeps the build from ending, once it has begun.

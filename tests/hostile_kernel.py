@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from blklab.kernel import cache
+from blklab.rigs.kernel import cache
 from tests.test_kernel_default import PLAIN
 
 PYTHON = "/usr/bin/python3"

@@ -14,7 +14,7 @@ import sys
 from blklab.base.journal import Journal, default_directory
 from blklab.base.signals import Signals
 from blklab.host.devices import queue
-from blklab.live.borrowed import borrowing
+from blklab.rigs.live.borrowed import borrowing
 
 _CHANGES = (
     ("none", {"read_ahead_kb": "64"}),

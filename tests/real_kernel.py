@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from blklab.errors import RunError
-from blklab.kernel import source, tools, wall
-from blklab.kernel.build import build
-from blklab.kernel.errors import KernelError
-from blklab.kernel.steps import Steps
+from blklab.rigs.kernel import source, tools, wall
+from blklab.rigs.kernel.build import build
+from blklab.rigs.kernel.errors import KernelError
+from blklab.rigs.kernel.steps import Steps
 
 POWER_OFF = "exec python3 -c 'import ctypes; ctypes.CDLL(None).reboot(0x4321FEDC)'\n"
 """The last line of an init in sh."""

@@ -6,7 +6,7 @@ import os
 import subprocess
 from pathlib import Path
 
-from blklab.live import tracefs
+from blklab.rigs.live import tracefs
 
 _PLACE = Path("/sys/kernel/tracing")
 

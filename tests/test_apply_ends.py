@@ -18,7 +18,7 @@ from blklab.base.journal import Journal
 from blklab.errors import InputError, RunError
 from blklab.host.devices.queue import Queue
 from blklab.host.roots import Roots
-from blklab.live.borrowed import KIND
+from blklab.rigs.live.borrowed import KIND
 from tests.applying import Asked, apply, files
 
 _SPEC = "bfq:low_latency=0,slice_idle_us=500"

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from blklab.cli import disk as cli_disk
-from blklab.disk_data import DiskData
 from blklab.errors import InputError, RunError
-from blklab.kernel import cache, program
+from blklab.rigs.disk_data import DiskData
+from blklab.rigs.kernel import cache, program
 from tests.test_cli import failing, run
 from tests.test_kernel_default import PLAIN
 

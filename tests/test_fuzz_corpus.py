@@ -21,7 +21,7 @@ from blklab.host.devices.deciders import tuned
 from blklab.host.devices.queue import named
 from blklab.host.roots import Roots
 from blklab.host.udev import judge, node
-from blklab.kernel import added, cache, patches
+from blklab.rigs.kernel import added, cache, patches
 from blklab_fuzz import packed, seeds
 from blklab_fuzz.targets import TARGETS
 from tests.fake_sysfs import Machine

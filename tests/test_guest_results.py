@@ -18,7 +18,7 @@ import pytest
 import blklab
 from blklab.domain import specs
 from blklab.errors import RunError
-from blklab.kernel import cache, program
+from blklab.rigs.kernel import cache, program
 from tests import hostile_kernel
 from tests.hostile_kernel import needs_wall
 

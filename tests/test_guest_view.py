@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from blklab.errors import InputError
-from blklab.kernel import view
+from blklab.rigs.kernel import view
 from tests.hostile_kernel import PYTHON
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -167,7 +167,7 @@ def test_what_a_users_group_may_read_of_the_systems_is_not_there(project: Path) 
         path.chmod(mode)
         os.chown(path, 0, group)
     words = ["setpriv", f"--reuid={user}", f"--regid={user}", f"--groups={group}", PYTHON, "-c",
-             "from blklab.kernel import view; print(*view.masked(()))"]  # fmt: skip
+             "from blklab.rigs.kernel import view; print(*view.masked(()))"]  # fmt: skip
     try:
         done = subprocess.run(
             words, env={"PYTHONPATH": str(ROOT / "python")}, capture_output=True, text=True,

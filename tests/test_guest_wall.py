@@ -17,10 +17,10 @@ from pathlib import Path
 import pytest
 
 from blklab.errors import RunError
-from blklab.kernel import wall
-from blklab.kernel.boot import boot
-from blklab.kernel.errors import KernelError
-from blklab.kernel.view import View
+from blklab.rigs.kernel import wall
+from blklab.rigs.kernel.boot import boot
+from blklab.rigs.kernel.errors import KernelError
+from blklab.rigs.kernel.view import View
 from tests import hostile_kernel, real_kernel
 from tests.hostile_kernel import PYTHON, needs_wall
 
@@ -29,8 +29,8 @@ USER = 1000
 _BOOT = """
 import sys
 from pathlib import Path
-from blklab.kernel.boot import boot
-from blklab.kernel.view import View
+from blklab.rigs.kernel.boot import boot
+from blklab.rigs.kernel.view import View
 image, shared = map(Path, sys.argv[1:])
 with boot(image, ["/init"], {}, View(shared=(shared,)), timeout_s=60) as guest:
     guest.wait()

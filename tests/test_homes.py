@@ -14,7 +14,7 @@ import pytest
 from blklab.base import homes, journal
 from blklab.disks import DISKS
 from blklab.errors import InputError
-from blklab.kernel import cache
+from blklab.rigs.kernel import cache
 from blklab.store import place
 
 BLKLAB = str(Path(sys.executable).with_name("blklab"))

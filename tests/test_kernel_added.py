@@ -14,9 +14,9 @@ import blklab
 import pictures
 from blklab.domain.result import Result
 from blklab.errors import InputError, RunError
-from blklab.kernel import cache, source, tools
-from blklab.kernel.build import build
-from blklab.kernel.steps import Steps
+from blklab.rigs.kernel import cache, source, tools
+from blklab.rigs.kernel.build import build
+from blklab.rigs.kernel.steps import Steps
 from tests import fake_linux, real_kernel
 from tests.test_cli import failing, run
 

@@ -17,9 +17,9 @@ import blklab
 from blklab.base import pool
 from blklab.domain import specs
 from blklab.domain.result import Result
-from blklab.kernel import cache, program
-from blklab.kernel.boot import TimeTravel
-from blklab.kernel.errors import GuestMemoryError
+from blklab.rigs.kernel import cache, program
+from blklab.rigs.kernel.boot import TimeTravel
+from blklab.rigs.kernel.errors import GuestMemoryError
 from tests import real_fio, real_kernel
 
 

@@ -23,16 +23,16 @@ import pytest
 
 from blklab.base import binaries, pool
 from blklab.errors import InputError
-from blklab.kernel import supervise
-from blklab.kernel.boot import Guest, TimeTravel
-from blklab.kernel.boot import boot as boot_guest
-from blklab.kernel.errors import (
+from blklab.rigs.kernel import supervise
+from blklab.rigs.kernel.boot import Guest, TimeTravel
+from blklab.rigs.kernel.boot import boot as boot_guest
+from blklab.rigs.kernel.errors import (
     GuestMemoryError,
     GuestPanicError,
     GuestTimeoutError,
     KernelError,
 )
-from blklab.kernel.view import HERE, RUN, View
+from blklab.rigs.kernel.view import HERE, RUN, View
 from tests import real_kernel
 from tests.test_cli import failing
 
@@ -180,7 +180,7 @@ def test_an_image_that_does_not_start_is_told(place: Path) -> None:
 
 
 def test_a_console_has_a_bound(linux: Path, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("blklab.kernel.boot._CONSOLE_BYTES_MAX", 5000)
+    monkeypatch.setattr("blklab.rigs.kernel.boot._CONSOLE_BYTES_MAX", 5000)
     with boot(linux, init(place, "seq 100000"), timeout_s=60) as guest:
         text = guest.wait().console
     assert 5000 <= len(text) < 5200
@@ -190,8 +190,8 @@ def test_a_console_has_a_bound(linux: Path, place: Path, monkeypatch: pytest.Mon
 _PARENT = """
 import sys
 from pathlib import Path
-from blklab.kernel.boot import boot
-from blklab.kernel.view import View
+from blklab.rigs.kernel.boot import boot
+from blklab.rigs.kernel.view import View
 guest = boot(Path(sys.argv[1]), ["/run/blklab/init"], {}, View({"init": Path(sys.argv[2])}))
 print("started", flush=True)
 guest.wait()
@@ -305,8 +305,8 @@ def test_a_guest_that_mounts_its_root_anew_reaches_nothing_more(
     script = f"""
 import sys
 from pathlib import Path
-from blklab.kernel.boot import boot
-from blklab.kernel.view import View
+from blklab.rigs.kernel.boot import boot
+from blklab.rigs.kernel.view import View
 image, guest, disk = map(Path, sys.argv[1:])
 files = {{"guest.json": {json.dumps(order).encode()!r}, "disk.toml": disk.read_bytes(),
           "scratch": None}}
@@ -340,7 +340,7 @@ def test_a_command_line_that_cannot_be_written_down_is_refused(place: Path) -> N
         with pytest.raises(InputError, match=message):
             boot(place / "x", Path("/bin/sh"), word)
     # The next guest has its CPUs for itself.
-    assert not any(sys.modules["blklab.kernel.boot"]._CPUS_IN_USE.values())
+    assert not any(sys.modules["blklab.rigs.kernel.boot"]._CPUS_IN_USE.values())
 
 
 @contextlib.contextmanager

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from blklab.errors import InputError, RunError
-from blklab.kernel import cache, config, tools
-from blklab.kernel.build import Built, build
-from blklab.kernel.errors import KernelError
-from blklab.kernel.steps import Steps
+from blklab.rigs.kernel import cache, config, tools
+from blklab.rigs.kernel.build import Built, build
+from blklab.rigs.kernel.errors import KernelError
+from blklab.rigs.kernel.steps import Steps
 from tests import fake_linux
 from tests.test_cli import failing, run
 
@@ -78,7 +78,7 @@ def test_an_older_source_gets_the_form_of_our_patch_that_fits_it(
 ) -> None:
     ours = tmp_path / "ours"
     ours.mkdir()
-    monkeypatch.setattr("blklab.kernel.build._PATCHES", ours)
+    monkeypatch.setattr("blklab.rigs.kernel.build._PATCHES", ours)
     monkeypatch.setattr(cache, "OWN_PATCHES", {"wait.patch": "it does not wait"})
     fitting = patch(ours, 1, "wait-6.12.patch").read_text()
     (ours / "wait.patch").write_text(fitting.replace("_delay = 0", "_delay = 9"))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from blklab.errors import InputError
-from blklab.kernel import cache
+from blklab.rigs.kernel import cache
 from tests import real_kernel
 from tests.test_cli import failing, run
 

@@ -21,8 +21,8 @@ from blklab.base import binaries
 from blklab.domain import scheduler
 from blklab.domain.result import Result
 from blklab.errors import InputError, RunError
-from blklab.kernel import outcome
-from blklab.kernel.errors import GuestPanicError
+from blklab.rigs.kernel import outcome
+from blklab.rigs.kernel.errors import GuestPanicError
 from blklab.store import read, schema
 from blklab.store.opening import open_store
 from blklab.store.place import find as locate

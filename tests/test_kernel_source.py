@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from blklab.errors import InputError
-from blklab.kernel import cache, mirror, source, tools
-from blklab.kernel.errors import KernelError
-from blklab.kernel.steps import Steps
+from blklab.rigs.kernel import cache, mirror, source, tools
+from blklab.rigs.kernel.errors import KernelError
+from blklab.rigs.kernel.steps import Steps
 from tests import fake_linux
 
 needs_tools = pytest.mark.skipif(

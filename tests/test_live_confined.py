@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from blklab.live import program
-from blklab.live.files import PREFIX
+from blklab.rigs.live import program
+from blklab.rigs.live.files import PREFIX
 from tests import confined_helper, file_calls, hostile_jobs, loop_device
 from tests.hostile_jobs import Case, Victims
 

@@ -16,7 +16,7 @@ import pytest
 
 from blklab.errors import InputError
 from blklab.host.roots import HERE
-from blklab.live import danger, target
+from blklab.rigs.live import danger, target
 from tests import loop_device
 from tests.fake_sysfs import Machine
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from blklab.host.roots import Roots
-from blklab.live.frequency import Frequency
+from blklab.rigs.live.frequency import Frequency
 
 
 def set_to(top: Path, *khz: object) -> Roots:

@@ -20,8 +20,8 @@ from blklab.cli import app
 from blklab.domain.experiment import Experiment
 from blklab.errors import InputError, RunError
 from blklab.host.roots import HERE
-from blklab.live import cgroups, load, program, wall
-from blklab.rigs.live import LiveRig
+from blklab.rigs.live import cgroups, load, program, wall
+from blklab.rigs.live.rig import LiveRig
 from tests import loop_device
 
 MIB = 1 << 20

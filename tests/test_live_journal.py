@@ -21,8 +21,8 @@ from blklab.base.signals import ENDING, Signals
 from blklab.errors import InputError, RunError
 from blklab.host.devices import queue
 from blklab.host.devices.queue import Queue
-from blklab.live import files, left
-from blklab.live.borrowed import borrowing, put_back
+from blklab.rigs.live import files, leftovers
+from blklab.rigs.live.borrowed import borrowing, put_back
 from tests import live_helper, loop_device
 from tests.fake_sysfs import Machine
 
@@ -183,7 +183,7 @@ def test_killed_at_random_moments_nothing_is_left_changed(loop: Queue, journal: 
         with forked(journal, loop.name):
             time.sleep(chance.uniform(0.0, 0.08))
         changed += loop.settings() != before
-        found = left.restore(journal)
+        found = leftovers.restore(journal)
         assert found.problems == []
         assert (loop.settings(), journal.keys()) == (before, [])
     assert changed > KILLS // 10, "hardly any was killed while it had something changed"
@@ -276,7 +276,7 @@ def test_a_disk_in_use_is_neither_borrowed_nor_restored(
             borrowing([loop], journal, signals, []),
         ):
             pass
-        found = left.restore(journal)
+        found = leftovers.restore(journal)
         assert found.busy == [
             f"disk-{loop.name}: in use by another blklab, process {os.getpid()}: left alone"
         ]
@@ -326,7 +326,7 @@ def test_after_a_reboot_there_is_nothing_to_put_back(loop: Queue, journal: Journ
     _killed_while_changed(loop, journal)
     path = journal.directory / f"disk-{loop.name}.json"
     path.write_text(path.read_text().replace(boot_id(), "0" * 36))
-    found = left.restore(journal)
+    found = leftovers.restore(journal)
     assert found.done == [f"{loop.name}: the machine was started anew since, which undid it"]
     assert journal.keys() == []
     loop.write_all(before)
@@ -363,13 +363,13 @@ def test_a_damaged_record_is_one_line_and_nothing_is_written(journal: Journal, t
     journal.directory.mkdir()
     path = journal.directory / "disk-loop0.json"
     path.write_text(text.replace("BOOT", boot_id()))
-    found = left.restore(journal)
+    found = leftovers.restore(journal)
     assert len(found.problems) == 1
     assert str(path) in found.problems[0] and "not a record" in found.problems[0]
-    assert left.forget(journal, "loop0") == "loop0: forgotten; it stays as it is"
+    assert leftovers.forget(journal, "loop0") == "loop0: forgotten; it stays as it is"
     assert journal.keys() == []
     with pytest.raises(InputError, match="--forget: nothing is written down of 'loop0'"):
-        left.forget(journal, "loop0")
+        leftovers.forget(journal, "loop0")
 
 
 @pytest.mark.parametrize("what", ["directory", "record"])
@@ -391,10 +391,13 @@ def test_what_another_user_can_write_is_not_acted_upon(
         place.chmod(place.stat().st_mode | 0o002)
     why = "it belongs to user nobody" if how == "owner" else "other users may write to it"
     if what == "record":
-        [problem] = left.restore(journal).problems
+        [problem] = leftovers.restore(journal).problems
         assert why in problem
     else:
-        for act in (lambda: left.restore(journal), lambda: journal.locked("a", "a").__enter__()):
+        for act in (
+            lambda: leftovers.restore(journal),
+            lambda: journal.locked("a", "a").__enter__(),
+        ):
             with pytest.raises(InputError, match=f"not to be trusted as the journal .*: {why}"):
                 act()
     assert loop.settings() == before
@@ -406,7 +409,7 @@ def test_a_record_is_a_file_and_no_link_or_pipe(journal: Journal, tmp_path: Path
     (journal.directory / "disk-a.json").rename(tmp_path / "elsewhere")
     (journal.directory / "disk-a.json").symlink_to(tmp_path / "elsewhere")
     os.mkfifo(journal.directory / "disk-b.json")
-    problems = left.restore(journal).problems
+    problems = leftovers.restore(journal).problems
     assert len(problems) == 2
     assert all("not a record of blklab's" in line for line in problems)
 
@@ -439,11 +442,11 @@ def test_test_files_of_a_killed_process_are_removed_and_nothing_else(
     (place,) = tmp_path.glob(".blklab-*")
     # What is not ours keeps its directory.
     (place / "thesis").write_text("mine")
-    found = left.restore(journal)
+    found = leftovers.restore(journal)
     assert found.problems == [f"{place}: not removed: Directory not empty"]
     assert [path.name for path in place.iterdir()] == ["thesis"]
     (place / "thesis").unlink()
-    assert left.restore(journal).done == [f"{place}: removed"]
+    assert leftovers.restore(journal).done == [f"{place}: removed"]
     assert not place.exists()
 
 
@@ -473,7 +476,7 @@ def test_killed_while_it_writes_the_record_down_nothing_stays_after_the_next_sta
         assert os.WIFSIGNALED(os.waitpid(child, 0)[1])
     kinds = [key.partition("-")[0] for key in journal.unfinished()]
     assert (kinds, len(journal.keys())) == (["disk", files.KIND], 1)
-    found = left.restore(journal)
+    found = leftovers.restore(journal)
     assert (found.problems, found.busy, loop.settings()) == ([], [], before)
     # A lock of a disk is kept for the next.
     assert [path.name for path in journal.directory.iterdir()] == [f"disk-{loop.name}.lock"]
@@ -514,7 +517,7 @@ def test_a_link_in_the_place_of_test_files_is_not_followed(
     with journal.locked("files-abc", "it"):
         journal.write("files-abc", files.KIND, {"directory": str(tmp_path / ".blklab-abc")})
     (tmp_path / ".blklab-abc").symlink_to(treasure)
-    assert "not removed" in left.restore(journal).problems[0]
+    assert "not removed" in leftovers.restore(journal).problems[0]
     assert (treasure / "0").read_text() == "keep"
 
 
@@ -548,13 +551,13 @@ def test_test_files_of_a_file_system_that_was_unmounted_are_removed_all_the_same
             os.waitpid(child, 0)
             subprocess.run(lazily, check=True)
             for _ in range(2):
-                [line] = left.restore(journal).problems
+                [line] = leftovers.restore(journal).problems
                 assert f"{mounted}/deep/.blklab-" in line and "is not mounted" in line
         assert told == []
         subprocess.run(["mount", f"/dev/{name}", str(other)], check=True)
         try:
             if when == "after it was killed":
-                [line] = left.restore(journal).done
+                [line] = leftovers.restore(journal).done
                 assert line.startswith(f"{other}/deep/.blklab-") and line.endswith(": removed")
             assert (list((other / "deep").iterdir()), journal.keys()) == ([], [])
         finally:
@@ -569,12 +572,12 @@ def test_test_files_that_can_never_be_reached_again_can_be_forgotten(
     with journal.locked("files-abc", "it"):
         record = {"directory": str(place), "inode": 7, "inside": gone}
         journal.write("files-abc", files.KIND, record)
-    [line] = left.restore(journal).problems
+    [line] = leftovers.restore(journal).problems
     assert line == (
         f"{place}: not removed: its file system, ext4 0000, is not mounted; once it is: blklab "
         f"restore; if it never will be: blklab restore --forget {place}"
     )
-    assert left.forget(journal, str(place)) == f"{place}: forgotten; it stays as it is"
+    assert leftovers.forget(journal, str(place)) == f"{place}: forgotten; it stays as it is"
     assert list(journal.directory.iterdir()) == []
 
 
@@ -613,7 +616,7 @@ def test_another_directory_of_the_same_name_is_not_emptied(
     place.rename(tmp_path / "taken")
     place.mkdir(mode=0o700)
     (place / "0").write_text("keep")
-    [line] = left.restore(journal).problems
+    [line] = leftovers.restore(journal).problems
     assert line == f"{place}: not removed: it is not the directory that was made"
     assert (place / "0").read_text() == "keep"
 
@@ -664,5 +667,5 @@ def _killed_while_changed(loop: Queue, journal: Journal) -> None:
             time.sleep(0.02)
         if loop.settings() != before and journal.keys():
             return
-        left.restore(journal)
+        leftovers.restore(journal)
     pytest.fail("never killed while something was changed")

@@ -15,9 +15,9 @@ from blklab.base.catalogue import Entry
 from blklab.domain.experiment import Experiment
 from blklab.errors import RunError
 from blklab.host.roots import Roots
-from blklab.live import precondition, program
-from blklab.live.target import Target
-from blklab.rigs.live import LiveRig
+from blklab.rigs.live import precondition, program
+from blklab.rigs.live.rig import LiveRig
+from blklab.rigs.live.target import Target
 from tests import loop_device
 
 MIB = 1 << 20

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from blklab.base.journal import Journal, boot_id
-from blklab.live import left
+from blklab.rigs.live import leftovers
 
 _KEYS = ("disk-sda", "files-0123456789ab", "trace-4711", "scratch-0123456789ab", "other-x")
 
@@ -56,7 +56,7 @@ def test_any_record_is_one_line_and_removes_nothing_of_others(
         record = data.draw(values(victim))
     place = journal.directory / f"{key}.json"
     place.write_text(json.dumps(record))
-    found = left.restore(journal)
+    found = leftovers.restore(journal)
     for line in (*found.done, *found.busy, *found.problems):
         assert line.isprintable(), line
     place.unlink(missing_ok=True)
@@ -68,4 +68,4 @@ def test_any_record_is_one_line_and_removes_nothing_of_others(
 def test_a_trace_outside_of_tracefs_is_not_removed(journal: Journal, instance: str) -> None:
     with journal.locked("trace-1", "it"):
         journal.write("trace-1", "trace", {"instance": instance})
-    assert "not a record of tracing" in left.restore(journal).problems[0]
+    assert "not a record of tracing" in leftovers.restore(journal).problems[0]

@@ -25,8 +25,8 @@ from blklab.domain.experiment import Experiment
 from blklab.domain.result import Result
 from blklab.errors import RunError
 from blklab.host.roots import Roots
-from blklab.live import left, program, requests, target, tracefs
-from blklab.rigs.live import LiveRig
+from blklab.rigs.live import leftovers, program, requests, target, tracefs
+from blklab.rigs.live.rig import LiveRig
 from tests import loop_device
 
 MIB = 1 << 20
@@ -165,7 +165,7 @@ def test_what_a_killed_process_traced_is_removed(loop: str, journal: Journal) ->
     os.waitpid(child, 0)
     path = Path(f"/sys/kernel/tracing/instances/blklab-{child}")
     assert path.is_dir() and journal.keys() == [f"trace-{child}"]
-    assert left.restore(journal) == left.Found(done=[f"{path}: removed"])
+    assert leftovers.restore(journal) == leftovers.Found(done=[f"{path}: removed"])
     assert (path.exists(), journal.keys(), list(journal.directory.iterdir())) == (False, [], [])
 
 
@@ -181,7 +181,7 @@ def test_killed_at_random_moments_no_tracing_stays(loop: str, journal: Journal) 
         time.sleep(chance.random() * 0.15)
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
-        assert left.restore(journal).problems == []
+        assert leftovers.restore(journal).problems == []
         assert (journal.keys(), instances(child)) == ([], [])
 
 
@@ -194,7 +194,7 @@ def test_what_somebody_else_wrote_into_the_journal_is_not_removed(
     for name in (str(mine), "instances/blklab-7", 7, str(mine.with_name("blklab-8"))):
         with journal.locked("trace-7", "it"):
             journal.write("trace-7", "trace", {"instance": name})
-        [problem] = left.restore(journal).problems
+        [problem] = leftovers.restore(journal).problems
         assert problem == f"{journal.directory}/trace-7.json: not a record of tracing"
     assert mine.is_dir()
 
@@ -204,7 +204,7 @@ def test_after_a_reboot_there_is_no_tracing_left(journal: Journal) -> None:
         journal.write("trace-7", "trace", {"instance": "/sys/kernel/tracing/instances/blklab-7"})
     path = journal.directory / "trace-7.json"
     path.write_text(path.read_text().replace(boot_id(), "0" * 36))
-    assert left.restore(journal) == left.Found()
+    assert leftovers.restore(journal) == leftovers.Found()
     assert journal.keys() == []
 
 

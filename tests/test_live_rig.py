@@ -28,12 +28,12 @@ from blklab.cli import app
 from blklab.domain.experiment import Experiment
 from blklab.errors import InputError, RunError
 from blklab.host.devices import queue
-from blklab.live import danger, load, outlook, program, surroundings
-from blklab.live import target as targets
-from blklab.live.borrowed import borrowing
-from blklab.live.counters import Counters
 from blklab.rigs import rig
-from blklab.rigs.live import LiveRig
+from blklab.rigs.live import danger, load, outlook, program, surroundings
+from blklab.rigs.live import target as targets
+from blklab.rigs.live.borrowed import borrowing
+from blklab.rigs.live.counters import Counters
+from blklab.rigs.live.rig import LiveRig
 from blklab.store import read
 from blklab.store.opening import open_store
 from blklab.store.place import find as locate
@@ -397,6 +397,9 @@ def test_a_disk_is_described_as_it_was_before_a_run_that_was_killed(
             os._exit(1)
     os.waitpid(child, 0)
     assert disk.read("scheduler") == "bfq"
+    assert place.describe_disk(one.disk) != before
+    assert disk.read("scheduler") == "bfq", "a question has changed the disk"
+    place.put_right()
     assert place.describe_disk(one.disk) == before
     told: list[str] = []
     with place.prepared([one], told.append):

@@ -9,8 +9,8 @@ import pytest
 
 from blklab.base.catalogue import Entry
 from blklab.domain.experiment import Disk, Experiment
-from blklab.live import steady
-from blklab.rigs.live import LiveRig
+from blklab.rigs.live import steady
+from blklab.rigs.live.rig import LiveRig
 from tests import plausible
 
 

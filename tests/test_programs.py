@@ -31,10 +31,10 @@ from blklab.domain.experiment import Experiment
 from blklab.domain.measurement import Measurement, from_json
 from blklab.domain.result import Figure, Result
 from blklab.errors import InputError, RunError
-from blklab.live import left
-from blklab.live import target as targets
 from blklab.programs import hdparm, kernel_tree, tpcc
-from blklab.rigs.live import LiveRig
+from blklab.rigs.live import leftovers
+from blklab.rigs.live import target as targets
+from blklab.rigs.live.rig import LiveRig
 from blklab.statistics import Verdict
 from tests import loop_device
 
@@ -485,6 +485,6 @@ def test_killed_a_program_ends_with_us_and_its_files_go(
     wait_for(lambda: not processes_in(mounted), 10)
     if number == signal.SIGKILL:
         assert list(mounted.glob(".blklab-*/work"))
-        found = left.restore(journal)
+        found = leftovers.restore(journal)
         assert not found.problems
     assert (list(mounted.glob(".blklab-*")), journal.keys()) == ([], [])

@@ -27,7 +27,7 @@ from blklab.errors import RunError
 from blklab.programs import mariadb, sysbench_oltp, tpcc
 from blklab.programs import server as server_module
 from blklab.programs.place import Place
-from blklab.rigs.live import LiveRig
+from blklab.rigs.live.rig import LiveRig
 from tests import loop_device
 
 MIB = 1 << 20

@@ -12,7 +12,7 @@ import pytest
 from blklab.base import owned, scratch
 from blklab.base.journal import Journal
 from blklab.errors import RunError
-from blklab.live import left
+from blklab.rigs.live import leftovers
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def test_it_is_there_for_the_run_and_then_gone(own: Path, journal: Journal) -> N
 def test_what_a_killed_process_has_left_is_restored(own: Path, journal: Journal) -> None:
     killed()
     [place] = own.iterdir()
-    assert left.restore(journal).done == [f"{place}: removed"]
+    assert leftovers.restore(journal).done == [f"{place}: removed"]
     assert (list(own.iterdir()), list(journal.directory.iterdir())) == ([], [])
 
 
@@ -132,7 +132,7 @@ def test_what_took_its_place_is_left_alone(
         if os.geteuid() != 0:
             pytest.skip("needs root")
         os.chown(place, 65534, 65534)
-    [line] = [*left.restore(journal).problems, *left.restore(journal).done][:1] or [""]
+    [line] = [*leftovers.restore(journal).problems, *leftovers.restore(journal).done][:1] or [""]
     assert (treasure / "thesis").read_text() == "mine"
     assert "not the directory that was made" in line or what == "link"
 
@@ -141,7 +141,7 @@ def test_what_took_its_place_is_left_alone(
 def test_a_record_of_something_else_is_one_line(journal: Journal, text: str) -> None:
     with journal.locked("scratch-abc", "it"):
         journal.write("scratch-abc", scratch.KIND, {"directory": text, "inode": 1})
-    [line] = left.restore(journal).problems
+    [line] = leftovers.restore(journal).problems
     assert "not a record of scratch" in line
 
 

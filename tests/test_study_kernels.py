@@ -20,7 +20,7 @@ from blklab.domain.experiment import Experiment
 from blklab.domain.result import Result
 from blklab.domain.specs import on_kernel
 from blklab.errors import InputError
-from blklab.kernel import tools
+from blklab.rigs.kernel import tools
 from blklab.rigs.modelled import ModelledDisks
 from blklab.study.kernels import KernelsRig, Place, needed
 from blklab.study.model import Kernel

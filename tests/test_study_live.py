@@ -15,7 +15,7 @@ from blklab import study as studies
 from blklab.cli import app
 from blklab.errors import InputError
 from blklab.host.devices import queue
-from blklab.live import program, target
+from blklab.rigs.live import program, target
 from blklab.study.plan import Asked, plan
 from tests import loop_device
 

@@ -17,7 +17,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from blklab.kernel import cache
+from blklab.rigs.kernel import cache
 
 CHANGED = Path("/var/lib/machine/changed")
 """In the virtual machine: each file that was written there."""

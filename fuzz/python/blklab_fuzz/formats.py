@@ -17,9 +17,9 @@ from blklab.domain import core, scheduler
 from blklab.host.roots import Roots
 from blklab.host.udev.parse import Line
 from blklab.host.udev.parse import parse as rules
-from blklab.kernel import cache as kernels
-from blklab.kernel import patches
-from blklab.live import borrowed, files
+from blklab.rigs.kernel import cache as kernels
+from blklab.rigs.kernel import patches
+from blklab.rigs.live import borrowed, files
 from blklab.store import exchange, packing
 from blklab.store.fitting import check
 from blklab.study.parse import parse as parsed_study

@@ -14,8 +14,8 @@ from blklab.domain import core, scheduler, specs, sweep
 from blklab.host.devices import queue as queues
 from blklab.host.devices.queue import Queue
 from blklab.host.roots import Roots
-from blklab.kernel import cache as kernels
-from blklab.kernel import config
+from blklab.rigs.kernel import cache as kernels
+from blklab.rigs.kernel import config
 from blklab.store import since
 from blklab_fuzz.checks import refusing, scratch, text
 

@@ -28,7 +28,7 @@ from blklab.host.devices import modules, queue
 from blklab.host.devices.deciders.influence import Influence
 from blklab.host.devices.queue import IOSCHED, SCHEDULER, WITH_SCHEDULER, Queue, same
 from blklab.host.roots import Roots
-from blklab.live.borrowed import put_back
+from blklab.rigs.live.borrowed import put_back
 
 FORMS = ("auto", "udev", "tuned")
 _TUNED = "tuned profile"

@@ -15,7 +15,7 @@ from blklab.domain.specs import on_kernel
 from blklab.errors import InputError, nearest
 from blklab.host.devices import queue as queues
 from blklab.host.roots import Roots
-from blklab.live.danger import full_id
+from blklab.rigs.live.danger import full_id
 from blklab.statistics import Unranked
 from blklab.store import ids, place, read
 from blklab.store.opening import open_store

@@ -27,7 +27,7 @@ from blklab.base.text import shown
 from blklab.errors import InputError, RunError
 from blklab.host.devices.queue import is_setting
 from blklab.host.roots import HERE, Roots
-from blklab.live.borrowed import KIND
+from blklab.rigs.live.borrowed import KIND
 
 _FORMAT = 1
 _BYTES_MAX = 16 << 20

@@ -62,7 +62,7 @@ def host(incomplete: str) -> list[str]:
 
 def kernel(incomplete: str) -> list[str]:
     """Kernels in the cache, by name."""
-    from blklab.kernel import cache
+    from blklab.rigs.kernel import cache
 
     names = (name for kernel in cache.kernels() for name in kernel.names)
     return _beginning(names, incomplete)
@@ -77,14 +77,14 @@ def rig(incomplete: str) -> list[str]:
 
 def driver(incomplete: str) -> list[str]:
     """Drivers of the kernel rig."""
-    from blklab.rigs.kernel import DRIVERS
+    from blklab.rigs.kernel.rig import DRIVERS
 
     return _beginning(DRIVERS, incomplete)
 
 
 def cache(incomplete: str) -> list[str]:
     """States of the page cache on the live rig."""
-    from blklab.live.cache import CACHES
+    from blklab.rigs.live.cache import CACHES
 
     return _beginning(CACHES, incomplete)
 

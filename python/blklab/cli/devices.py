@@ -70,7 +70,7 @@ def devices(
 def _meant(what: str, roots: Roots) -> Iterable[str]:
     """Names of what the user calls so."""
     from blklab.host.devices import queue
-    from blklab.live import target
+    from blklab.rigs.live import target
 
     if Path(what).is_dir():
         return target.find(what, roots).disks

@@ -49,8 +49,8 @@ def create(
     """Make /dev/ublkbN and serve it until Ctrl-C; then print what it did as JSON."""
     import os
 
-    from blklab.disk_data import DiskData
     from blklab.domain import core, specs
+    from blklab.rigs.disk_data import DiskData
 
     model = specs.disk(disk)
     limits = core.describe_disk(model)["limits"]

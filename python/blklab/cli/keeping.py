@@ -159,6 +159,7 @@ def new(
     from blklab.compare.describe import describe
     from blklab.store.request import Request, fingerprints
 
+    place.put_right()
     described = describe(setup, place)
     for load in described["workloads"]:
         console.print_ignored(load["ignored"])
@@ -188,6 +189,7 @@ def resumed(store: str | None, number: str | None) -> Work:
             f"run is kept: blklab report {found.id}"
         )
     where = rig_of(asked.rig, asked.options)
+    where.put_right()
     now = describe(asked.setup, where)
     request.check_same(f"comparison {found.id}", found.setup, now, asked)
     return Work(asked, found.setup, where, keep.go_on(kept, found.id))
@@ -202,6 +204,7 @@ def begin_single(store: str | None, setup: Setup, rig: Rig) -> Single | None:
     from blklab.store.single import Single
 
     where = _place(store)
+    rig.put_right()
     described = describe(setup, rig)
     if where is None:
         return None

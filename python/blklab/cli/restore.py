@@ -20,13 +20,13 @@ def restore(
     """Put back the settings of disks and remove the test files that a killed blklab has left."""
     from blklab.base.journal import Journal, default_directory
     from blklab.errors import RunError
-    from blklab.live import left
+    from blklab.rigs.live import leftovers
 
     journal = Journal(default_directory())
     if forget is not None:
-        print(left.forget(journal, forget))
+        print(leftovers.forget(journal, forget))
         return
-    found = left.restore(journal)
+    found = leftovers.restore(journal)
     for line in (*found.done, *found.busy):
         print(line)
     if found.problems:

@@ -52,7 +52,7 @@ def verify(
     from blklab.base.files import check_files, write_whole
     from blklab.cli import console
     from blklab.cli.progress import progress
-    from blklab.kernel import cache
+    from blklab.rigs.kernel import cache
     from blklab.verify import export, matrix, run
     from blklab.verify.verdict import judge
 

@@ -29,8 +29,13 @@ class Rig(Protocol):
         """What the user calls so: a disk model, or a place on a real disk. InputError if there
         is none."""
 
+    def put_right(self) -> None:
+        """Restore what killed runs have left, before disks are described for a run; `prepared`
+        tells it."""
+
     def describe_disk(self, disk: Disk) -> dict[str, Any]:
-        """Name, kind, limits and parameters, as plain data. InputError if it is wrong."""
+        """Name, kind, limits and parameters, as plain data; changes nothing. InputError if it is
+        wrong."""
 
     def prepared(
         self, experiments: Sequence[Experiment], tell: Callable[[str], None]
@@ -77,10 +82,12 @@ class Known:
 
 RIGS = {
     "sim": Known("the simulator", "blklab.rigs.sim:SimRig"),
-    "kernel": Known("Linux itself", "blklab.rigs.kernel:KernelRig", options=("kernel", "driver")),
+    "kernel": Known(
+        "Linux itself", "blklab.rigs.kernel.rig:KernelRig", options=("kernel", "driver")
+    ),
     "live": Known(
         "a real disk of this machine",
-        "blklab.rigs.live:LiveRig",
+        "blklab.rigs.live.rig:LiveRig",
         options=("cache", "write-device", "overwrite", "trace-latency", "no-precondition"),
         programs=True,
     ),

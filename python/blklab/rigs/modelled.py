@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from blklab.base.text import shown
+from blklab.domain import core, specs
 from blklab.domain.experiment import Disk, Experiment
 from blklab.errors import InputError
 
@@ -20,8 +21,6 @@ class ModelledDisks:
 
     def find_disk(self, spec: str) -> Disk:
         """A disk model; see :class:`blklab.rigs.Rig`."""
-        from blklab.domain import specs
-
         try:
             return specs.disk(spec)
         except InputError as error:
@@ -31,10 +30,11 @@ class ModelledDisks:
                 ) from error
             raise
 
+    def put_right(self) -> None:
+        """A model keeps nothing; see :class:`blklab.rigs.Rig`."""
+
     def describe_disk(self, disk: Disk) -> dict[str, Any]:
         """What its file says; see :class:`blklab.rigs.Rig`."""
-        from blklab.domain import core
-
         return core.describe_disk(disk)
 
     @contextlib.contextmanager

@@ -13,10 +13,10 @@ from typing import Any
 from blklab.domain.experiment import Experiment
 from blklab.domain.result import Result
 from blklab.domain.specs import on_kernel
-from blklab.kernel import cache
-from blklab.kernel.build import build
-from blklab.kernel.steps import Steps
 from blklab.rigs import Rig
+from blklab.rigs.kernel import cache
+from blklab.rigs.kernel.build import build
+from blklab.rigs.kernel.steps import Steps
 from blklab.rigs.modelled import ModelledDisks
 from blklab.study.model import Kernel, Study
 from blklab.study.paths import beside
@@ -117,7 +117,7 @@ def build_all(study: Study, planned: Sequence[PlannedPart], steps: Steps) -> lis
 
 def rig(kernels: Sequence[BuiltKernel]) -> KernelsRig:
     """A fresh rig that has these kernels."""
-    from blklab.rigs.kernel import KernelRig
+    from blklab.rigs.kernel.rig import KernelRig
 
     return KernelsRig(
         {

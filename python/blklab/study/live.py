@@ -12,8 +12,8 @@ from blklab.domain.experiment import Disk
 from blklab.errors import InputError
 from blklab.host.devices import modules, queue
 from blklab.host.roots import HERE
-from blklab.live import target
 from blklab.rigs import rig as rig_of
+from blklab.rigs.live import target
 
 RIG = "live"
 

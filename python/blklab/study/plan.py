@@ -13,7 +13,7 @@ from blklab.domain import specs
 from blklab.domain.comparison import Setup
 from blklab.domain.specs import on_kernel
 from blklab.errors import InputError, nearest
-from blklab.kernel import tools
+from blklab.rigs.kernel import tools
 from blklab.study import live
 from blklab.study.model import Part, Study
 from blklab.study.outcome import Skipped
@@ -160,7 +160,7 @@ def _host(part: Part, rig: str) -> tuple[dict[str, int], list[Skipped]]:
         return {}, [Skipped(f"host {name}={value}", why) for name, value in host.items()]
     if rig != "kernel":
         return host, []
-    from blklab.rigs.kernel import host_that_counts
+    from blklab.rigs.kernel.rig import host_that_counts
 
     counts = host_that_counts()
     skipped = [

@@ -33,7 +33,10 @@ def ready(planned: Sequence[PlannedPart], built: Sequence[kernels.BuiltKernel]) 
     found = []
     for part in planned:
         place = _place(part, built) if part.setup else None
-        described = describe(part.setup, place) if part.setup and place else None
+        described = None
+        if part.setup and place:
+            place.put_right()
+            described = describe(part.setup, place)
         found.append(Ready(part, place, described))
     return found
 

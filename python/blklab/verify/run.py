@@ -9,7 +9,7 @@ from blklab.base import pool
 from blklab.domain import specs
 from blklab.domain.experiment import Experiment
 from blklab.errors import BlklabError
-from blklab.rigs.kernel import KernelRig
+from blklab.rigs.kernel.rig import KernelRig
 from blklab.rigs.sim import SimRig
 from blklab.verify.matrix import Load, Place
 from blklab.verify.measure import Cell, figures, figures_at_disk, order

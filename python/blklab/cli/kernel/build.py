@@ -9,7 +9,7 @@ import typer
 
 from blklab.base.limits import JOBS_MAX
 from blklab.cli import complete
-from blklab.kernel import DEFAULT_VERSION
+from blklab.rigs.kernel import DEFAULT_VERSION
 
 
 def build(
@@ -56,7 +56,7 @@ def build(
     """Build Linux as a program (user-mode Linux) and keep it; no root is needed."""
     from blklab.cli import console
     from blklab.cli.kernel import listed, steps
-    from blklab.kernel.build import build as build_kernel
+    from blklab.rigs.kernel.build import build as build_kernel
 
     with steps.shown() as told:
         built = build_kernel(

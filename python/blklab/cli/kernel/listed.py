@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from blklab.kernel.cache import Kernel
+    from blklab.rigs.kernel.cache import Kernel
 
 
 def listed(
@@ -17,7 +17,7 @@ def listed(
     guests here."""
     from blklab.cli import console
     from blklab.errors import RunError
-    from blklab.kernel import cache, wall
+    from blklab.rigs.kernel import cache, wall
 
     kernels = cache.kernels()
     console.print_notes(cache.damaged())

@@ -25,7 +25,7 @@ def remove(
 ) -> None:
     """Remove kernels from the cache; what they were built of stays for the next build."""
     from blklab.errors import InputError
-    from blklab.kernel import cache
+    from blklab.rigs.kernel import cache
 
     if not names and not sources:
         raise InputError("what is to be removed? Kernels by name, or --sources")

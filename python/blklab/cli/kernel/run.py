@@ -16,7 +16,7 @@ from blklab.host import reading
 
 if TYPE_CHECKING:
     from blklab.domain.experiment import Disk
-    from blklab.kernel.program import Ran
+    from blklab.rigs.kernel.program import Ran
 
 _SECTOR_BYTES = 512
 _CLOCK_OF_FIO = (
@@ -114,8 +114,8 @@ def run(
     from blklab.base.files import check_directory
     from blklab.domain import specs
     from blklab.errors import InputError
-    from blklab.kernel import cache, program, view
-    from blklab.kernel.boot import checked_time_travel
+    from blklab.rigs.kernel import cache, program, view
+    from blklab.rigs.kernel.boot import checked_time_travel
 
     if trace is not None:
         check_directory(trace)
@@ -170,7 +170,7 @@ def _fio_reads_the_cpus_clock(command: Sequence[str]) -> bool:
 def _told(ran: Ran, kernel: str, on: Disk) -> list[str]:
     """What the disk did, and whether it can be believed."""
     from blklab.base.units import duration_text
-    from blklab.kernel.outcome import notes, too_late
+    from blklab.rigs.kernel.outcome import notes, too_late
 
     found = ran.outcome
     disk, late = found["disk"], found["disk"]["lateness"]

@@ -49,8 +49,8 @@ def shell(
 
     from blklab.domain import specs
     from blklab.errors import InputError
-    from blklab.kernel import cache, shell_disk, shell_init, view
-    from blklab.kernel.boot import boot, checked_time_travel
+    from blklab.rigs.kernel import cache, shell_disk, shell_init, view
+    from blklab.rigs.kernel.boot import boot, checked_time_travel
 
     kernel = cache.chosen(name)
     travel = checked_time_travel(time_travel)

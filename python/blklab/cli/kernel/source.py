@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from blklab.kernel import DEFAULT_VERSION
+from blklab.rigs.kernel import DEFAULT_VERSION
 
 
 def source(
@@ -24,7 +24,7 @@ def source(
     """Print a file of the source that kernels are built of; it is fetched if need be."""
     from blklab.cli import streams
     from blklab.cli.kernel import steps
-    from blklab.kernel import source as sources
+    from blklab.rigs.kernel import source as sources
 
     with steps.shown() as told:
         found = sources.find(of, told)

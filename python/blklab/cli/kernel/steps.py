@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from blklab.kernel.steps import Steps
+from blklab.rigs.kernel.steps import Steps
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID

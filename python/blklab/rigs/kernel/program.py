@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from blklab.base import binaries
-from blklab.disk_data import DiskData
 from blklab.domain import core, scheduler
 from blklab.domain.experiment import Disk
 from blklab.errors import InputError, RunError, nearest
-from blklab.kernel import config, outcome, view, wall
-from blklab.kernel.boot import Guest, TimeTravel, boot
-from blklab.kernel.cache import Kernel
-from blklab.kernel.errors import GuestMemoryError
+from blklab.rigs.disk_data import DiskData
+from blklab.rigs.kernel import config, outcome, view, wall
+from blklab.rigs.kernel.boot import Guest, TimeTravel, boot
+from blklab.rigs.kernel.cache import Kernel
+from blklab.rigs.kernel.errors import GuestMemoryError
 
 FILE_SYSTEMS = {"ext4": "e2fsprogs", "xfs": "xfsprogs", "btrfs": "btrfs-progs"}
 """What can be made on the disk, and the Debian package with the mkfs of it."""
@@ -47,11 +47,11 @@ class Program:
     scheduler: str = "none"
     seed: int = 1
     data: str = "memory"
-    """``memory``, ``none`` or a file's path: see :mod:`blklab.disk_data`."""
+    """``memory``, ``none`` or a file's path: see :mod:`blklab.rigs.disk_data`."""
     overwrite_data: bool = False
     """A file system may be made where there are data."""
     shared: Sequence[Path] = ()
-    """What the guest sees of this machine: see :mod:`blklab.kernel.view`."""
+    """What the guest sees of this machine: see :mod:`blklab.rigs.kernel.view`."""
     file_system: str | None = None
     mount: Path = Path("/mnt")
     memory_mib: int = 512

@@ -21,8 +21,8 @@ from blklab.base.signals import Signals
 from blklab.base.text import shown
 from blklab.base.units import size_text
 from blklab.errors import InputError, RunError
-from blklab.live import whereabouts
-from blklab.live.whereabouts import Inside
+from blklab.rigs.live import whereabouts
+from blklab.rigs.live.whereabouts import Inside
 
 KIND = "files"
 """Of its records."""

@@ -17,7 +17,7 @@ from blklab.base.text import shown
 from blklab.domain import core, scheduler
 from blklab.domain.experiment import Disk
 from blklab.errors import RunError
-from blklab.kernel.rundir import RunDirectory
+from blklab.rigs.kernel.rundir import RunDirectory
 
 LATENESS_PART = 0.02
 """A run is invalid if half of its completions were late by more than this part of the mean

@@ -28,13 +28,13 @@ from blklab.domain.experiment import Disk, Experiment
 from blklab.domain.result import DIRECTIONS, Result
 from blklab.errors import InputError
 from blklab.host.devices import queue
-from blklab.live import cache as page_cache
-from blklab.live import (
+from blklab.rigs.live import cache as page_cache
+from blklab.rigs.live import (
     cgroups,
     danger,
     describe,
     files,
-    left,
+    leftovers,
     outlook,
     precondition,
     requests,
@@ -43,12 +43,12 @@ from blklab.live import (
     target,
     wall,
 )
-from blklab.live.borrowed import Borrowed, borrowing
-from blklab.live.counters import Sampler
-from blklab.live.frequency import Frequency
-from blklab.live.load import Files, Load, room_of
-from blklab.live.program import Program, check_there
-from blklab.live.program_load import ProgramLoad
+from blklab.rigs.live.borrowed import Borrowed, borrowing
+from blklab.rigs.live.counters import Sampler
+from blklab.rigs.live.frequency import Frequency
+from blklab.rigs.live.load import Files, Load, room_of
+from blklab.rigs.live.program import Program, check_there
+from blklab.rigs.live.program_load import ProgramLoad
 
 
 @dataclass(frozen=True)
@@ -71,9 +71,9 @@ class LiveRig:
 
     `cache` is ``cold`` or ``warm``; a device is written to only if nothing uses it, and with
     `write_device` or, whatever is on it, if `overwrite` is its full id
-    (:func:`blklab.live.danger.full_id`). With
-    `trace_latency` each request is followed (:mod:`blklab.live.requests`); with `no_precondition`
-    flash is not written over before the first run (:mod:`blklab.live.precondition`).
+    (:func:`blklab.rigs.live.danger.full_id`). With `trace_latency` each request is followed
+    (:mod:`blklab.rigs.live.requests`); with `no_precondition` flash is not written over before the
+    first run (:mod:`blklab.rigs.live.precondition`).
     """
 
     name = "live"
@@ -95,7 +95,7 @@ class LiveRig:
         self._precondition = no_precondition is None
         self._following = requests.Following()
         self._places: dict[str, Place] = {}
-        # What killed runs have left, in lines that nobody has been told yet.
+        # Lines about restored leftovers, not yet told.
         self._put_right: list[str] = []
         # Of loads that write, run by run: the disk may tire.
         self._rates: dict[tuple[str, str, str], list[float]] = {}
@@ -109,14 +109,14 @@ class LiveRig:
         target.find(spec)
         return Disk(Entry(shown(spec), Path(spec), ""))
 
-    def describe_disk(self, disk: Disk) -> dict[str, Any]:
-        """What sysfs tells of the disks below; see :class:`blklab.rigs.Rig`.
-
-        What a killed run has left there is put right first: it is not how the disk was before,
-        and what goes on would not find it as it began.
-        """
-        found = left.restore(Journal(default_directory()))
+    def put_right(self) -> None:
+        """Restore what killed runs have left: it is not how the disks were before, and a
+        comparison that is resumed would not find them as it began."""
+        found = leftovers.restore(Journal(default_directory()))
         self._put_right += (*found.done, *found.problems)
+
+    def describe_disk(self, disk: Disk) -> dict[str, Any]:
+        """What sysfs tells of the disks below; see :class:`blklab.rigs.Rig`."""
         return describe.target(target.find(str(disk.file.path)))
 
     def describe(self) -> dict[str, Any]:
@@ -153,7 +153,7 @@ class LiveRig:
         try:
             with contextlib.ExitStack() as stack:
                 signals = stack.enter_context(Signals.guarding())
-                found_left = left.restore(journal)
+                found_left = leftovers.restore(journal)
                 for line in dict.fromkeys(
                     (*self._put_right, *found_left.done, *found_left.problems)
                 ):

@@ -9,7 +9,7 @@ from pathlib import Path
 from blklab.base import scratch
 from blklab.base.journal import BusyError, Journal
 from blklab.errors import InputError, RunError, nearest
-from blklab.live import borrowed, cgroups, files, tracefs
+from blklab.rigs.live import borrowed, cgroups, files, tracefs
 
 _KINDS: Mapping[str, Callable[[Journal, str], list[str]]] = {
     borrowed.KIND: borrowed.recover,

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 
 from blklab.base.text import shown
 from blklab.base.units import duration_text, size_text
-from blklab.live import precondition, target
-from blklab.live.load import Load
-from blklab.live.program import confined
-from blklab.live.program_load import ProgramLoad
+from blklab.rigs.live import precondition, target
+from blklab.rigs.live.load import Load
+from blklab.rigs.live.program import confined
+from blklab.rigs.live.program_load import ProgramLoad
 
 _BETWEEN_S = 1.0
 """What a run costs beside fio's runtime: settings, cache, fio's own start."""

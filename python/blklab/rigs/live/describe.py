@@ -12,9 +12,9 @@ from blklab.host.devices import device
 from blklab.host.devices.queue import IOSCHED
 from blklab.host.machine import cpu_model, fio_version, memory_bytes
 from blklab.host.roots import HERE, Roots
-from blklab.live.danger import full_id
-from blklab.live.surroundings import governors
-from blklab.live.target import Target
+from blklab.rigs.live.danger import full_id
+from blklab.rigs.live.surroundings import governors
+from blklab.rigs.live.target import Target
 
 
 def target(found: Target, roots: Roots = HERE) -> dict[str, Any]:

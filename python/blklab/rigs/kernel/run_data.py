@@ -15,8 +15,8 @@ from msgspec import Meta
 
 from blklab.domain.result import DiskCounters, LatencySummary, SampleSummary
 from blklab.errors import RunError
-from blklab.kernel.outcome import Count, decoded
-from blklab.kernel.rundir import RunDirectory
+from blklab.rigs.kernel.outcome import Count, decoded
+from blklab.rigs.kernel.rundir import RunDirectory
 
 _SCALARS_BYTES_MAX = 64 << 20
 _VALUE_BYTES = 8

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from blklab.kernel.errors import KernelError
+from blklab.rigs.kernel.errors import KernelError
 
 _COMPILED = re.compile(rb"^  (?:CC|AS) ", re.MULTILINE)
 # What a compiler, a linker, Kconfig and make call what stopped them.

@@ -1,6 +1,6 @@
 """Starts a kernel as a guest: an ordinary process, behind a wall, that sees a view of this machine.
 
-The guest's root is the view, mounted through hostfs (:mod:`blklab.kernel.view`). Its init is a
+The guest's root is the view, mounted through hostfs (:mod:`blklab.rigs.kernel.view`). Its init is a
 program in the view, which finds the one directory it may write to in the kernel's command line, as
 ``blklab.run=DIRECTORY``, and mounts that over itself (``mount -t hostfs -o DIRECTORY``).
 It ends by powering off; the kernel panics if init just returns.
@@ -26,15 +26,15 @@ from typing import Literal, cast, get_args
 from blklab.base import pool
 from blklab.base.text import shown as printable
 from blklab.errors import InputError, nearest
-from blklab.kernel import supervise, wall
-from blklab.kernel.errors import (
+from blklab.rigs.kernel import supervise, wall
+from blklab.rigs.kernel.errors import (
     GuestMemoryError,
     GuestPanicError,
     GuestTimeoutError,
     KernelError,
 )
-from blklab.kernel.rundir import RunDirectory
-from blklab.kernel.view import IMAGE, MEMORY, RUN, View
+from blklab.rigs.kernel.rundir import RunDirectory
+from blklab.rigs.kernel.view import IMAGE, MEMORY, RUN, View
 
 TimeTravel = Literal["off", "on", "inf-cpu"]
 """The guest's clock: the host's; virtual, and CPU time counts; virtual, and CPU time is free."""

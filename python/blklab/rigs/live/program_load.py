@@ -1,4 +1,4 @@
-"""A real program that is not fio, on a target: the sister of `blklab.live.load`."""
+"""A real program that is not fio, on a target: the sister of `blklab.rigs.live.load`."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from blklab.base.units import size_text
 from blklab.domain.experiment import Experiment
 from blklab.domain.result import Figure, Result
 from blklab.errors import InputError, RunError
-from blklab.live.cgroups import Group, Made
-from blklab.live.files import LaidFiles
-from blklab.live.load import Files
-from blklab.live.program import Program
-from blklab.live.target import Target
+from blklab.rigs.live.cgroups import Group, Made
+from blklab.rigs.live.files import LaidFiles
+from blklab.rigs.live.load import Files
+from blklab.rigs.live.program import Program
+from blklab.rigs.live.target import Target
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ POWERED_OFF, PANICKED, TIMED_OUT, ABANDONED, DIED = 0, 10, 11, 12, 13
 nobody waits for it any more; its process ended in some other way."""
 
 INFO, READY, GO = 3, 4, 5
-"""Descriptors of the command: see :mod:`blklab.kernel.wall`. One digit, for a shell's sake."""
+"""Descriptors of the command: see :mod:`blklab.rigs.kernel.wall`. One digit, for a shell's sake."""
 
 PANIC = b"Kernel panic"
 _BLOCK_BYTES = 1 << 16

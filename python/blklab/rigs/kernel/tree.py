@@ -18,7 +18,7 @@ from pathlib import Path
 import msgspec
 
 from blklab.base.files import write_whole
-from blklab.kernel.source import Source
+from blklab.rigs.kernel.source import Source
 
 _Stamp = tuple[int, int]
 

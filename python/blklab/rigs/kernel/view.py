@@ -2,7 +2,7 @@
 
 A guest is hostile: its kernel may have been patched by anyone, and what its kernel may read on this
 machine any program in it may read. So a guest sees what programs need to run, and beside that
-only what the user names. All of it is read-only; :mod:`blklab.kernel.wall` sees to that.
+only what the user names. All of it is read-only; :mod:`blklab.rigs.kernel.wall` sees to that.
 """
 
 from __future__ import annotations

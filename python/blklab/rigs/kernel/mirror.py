@@ -22,8 +22,8 @@ from pathlib import Path
 
 from blklab.base import scratch
 from blklab.errors import InputError
-from blklab.kernel import cache
-from blklab.kernel.errors import KernelError
+from blklab.rigs.kernel import cache
+from blklab.rigs.kernel.errors import KernelError
 
 # Searched in this order. trixie-backports is small to ask and has the kernels that Debian
 # supports longest among the new ones; sid is newer for some days; the others have 6.x.

@@ -3,7 +3,7 @@ over once, in order, before the first run of jobs that write.
 
 It is the part that the jobs use. SNIA's "Solid State Storage Performance Test Specification" asks
 for the whole device, twice, which no user waits for; that the runs have come to rest is judged by
-:mod:`blklab.live.steady` besides.
+:mod:`blklab.rigs.live.steady` besides.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from blklab.base.units import duration_text
 from blklab.errors import RunError
 from blklab.host import reading
 from blklab.host.roots import HERE, Roots
-from blklab.live.target import Target
+from blklab.rigs.live.target import Target
 
 _BLOCK_BYTES = 1 << 20
 _FLUSHED_BYTES = 64 << 20

@@ -15,13 +15,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from blklab.errors import InputError
-from blklab.kernel import added, cache, config, patches, source, tools
-from blklab.kernel.cache import Kernel
-from blklab.kernel.errors import KernelError
-from blklab.kernel.make import Make
-from blklab.kernel.source import Source
-from blklab.kernel.steps import Steps
-from blklab.kernel.tree import Tree
+from blklab.rigs.kernel import added, cache, config, patches, source, tools
+from blklab.rigs.kernel.cache import Kernel
+from blklab.rigs.kernel.errors import KernelError
+from blklab.rigs.kernel.make import Make
+from blklab.rigs.kernel.source import Source
+from blklab.rigs.kernel.steps import Steps
+from blklab.rigs.kernel.tree import Tree
 
 _PATCHES = Path(__file__).parent
 _COMPILED_AT_FIRST = 730

@@ -23,8 +23,8 @@ from blklab.domain.histogram import Ints
 from blklab.domain.result import Result, Series
 from blklab.errors import RunError
 from blklab.host.roots import HERE, Roots
-from blklab.live import tracefs
-from blklab.live.target import Target
+from blklab.rigs.live import tracefs
+from blklab.rigs.live.target import Target
 
 _EVERY_S = 0.05
 _PAGE_BYTES = 1 << 16

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from blklab.base.files import content
 from blklab.errors import InputError
-from blklab.kernel.errors import KernelError
+from blklab.rigs.kernel.errors import KernelError
 
 _FOLDER = "block"
 _MAKEFILE = f"{_FOLDER}/Makefile"
@@ -39,7 +39,7 @@ def put(
     patched: Mapping[str, bytes | None],
     original: Callable[[str], Path],
 ) -> dict[str, bytes | None]:
-    """`patched` with `files` in it, as :func:`blklab.kernel.patches.apply` has it.
+    """`patched` with `files` in it, as :func:`blklab.rigs.kernel.patches.apply` has it.
 
     KernelError if the source has no ``block/Makefile`` to name them in.
     """

@@ -11,8 +11,8 @@ from typing import Any
 from blklab.base.text import shown
 from blklab.domain.result import Job
 from blklab.host.roots import HERE, Roots
-from blklab.live.counters import Counters, of
-from blklab.live.target import Target
+from blklab.rigs.live.counters import Counters, of
+from blklab.rigs.live.target import Target
 
 _OTHERS_PART = 0.05
 """From here on, what others did to a disk or to the CPUs may show in the result."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from blklab.errors import InputError
-from blklab.kernel.errors import KernelError
+from blklab.rigs.kernel.errors import KernelError
 
 _FRAGMENT = Path(__file__).with_name("uml.config")
 _GROUP = re.compile(r"# (needed|wanted|older): ")

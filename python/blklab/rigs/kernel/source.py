@@ -16,9 +16,9 @@ from typing import IO
 
 from blklab.base import homes
 from blklab.errors import InputError, nearest
-from blklab.kernel import DEFAULT_VERSION, cache, mirror
-from blklab.kernel.errors import KernelError
-from blklab.kernel.steps import Steps
+from blklab.rigs.kernel import DEFAULT_VERSION, cache, mirror
+from blklab.rigs.kernel.errors import KernelError
+from blklab.rigs.kernel.steps import Steps
 
 # A third of the source's size, and nothing that user-mode Linux is built of. What a
 # directory's Kconfig and Makefiles say stays, since others include it.

@@ -24,12 +24,12 @@ from blklab.domain.experiment import Experiment
 from blklab.domain.result import DIRECTIONS, Result
 from blklab.domain.specs import on_kernel
 from blklab.errors import InputError, RunError, nearest
-from blklab.kernel import cache, outcome, wall
-from blklab.kernel.boot import Guest, TimeTravel, boot
-from blklab.kernel.run_data import GuestRun
-from blklab.kernel.rundir import RunDirectory
-from blklab.kernel.view import HERE, View
 from blklab.rigs import check_workload
+from blklab.rigs.kernel import cache, outcome, wall
+from blklab.rigs.kernel.boot import Guest, TimeTravel, boot
+from blklab.rigs.kernel.run_data import GuestRun
+from blklab.rigs.kernel.rundir import RunDirectory
+from blklab.rigs.kernel.view import HERE, View
 from blklab.rigs.modelled import ModelledDisks
 
 DRIVERS = ("fio", "native")

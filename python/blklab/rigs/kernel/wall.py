@@ -31,9 +31,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from blklab.errors import RunError
-from blklab.kernel import supervise, view
-from blklab.kernel.rundir import RunDirectory
-from blklab.kernel.view import View
+from blklab.rigs.kernel import supervise, view
+from blklab.rigs.kernel.rundir import RunDirectory
+from blklab.rigs.kernel.view import View
 
 NOBODY = 65534
 """Debian's, and the kernel's own number for it."""

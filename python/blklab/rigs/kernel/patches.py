@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 from blklab.base import scratch
 from blklab.base.files import content
 from blklab.errors import InputError
-from blklab.kernel.errors import KernelError
+from blklab.rigs.kernel.errors import KernelError
 
 _HEAD = re.compile(r"^(?:---|\+\+\+) (?:\"([^\"\n]+)\"|([^\t\n]+))", re.MULTILINE)
 _RENAME = re.compile(r"^(?:rename|copy) (?:from|to) (.+)$", re.MULTILINE)

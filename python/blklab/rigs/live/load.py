@@ -17,11 +17,11 @@ from blklab.base.units import size_text
 from blklab.domain.experiment import Experiment, environment_variables
 from blklab.domain.result import Result
 from blklab.errors import InputError, RunError
-from blklab.live import wall
-from blklab.live.cgroups import Group, Made
-from blklab.live.files import LaidFiles, room_bytes
-from blklab.live.program import Program, confined
-from blklab.live.target import Target
+from blklab.rigs.live import wall
+from blklab.rigs.live.cgroups import Group, Made
+from blklab.rigs.live.files import LaidFiles, room_bytes
+from blklab.rigs.live.program import Program, confined
+from blklab.rigs.live.target import Target
 
 DEVICE_FILE_BYTES = 4 << 30
 """In a directory, what a job that names a device gets instead of it: a file of this size, or less

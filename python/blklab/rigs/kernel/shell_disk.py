@@ -10,7 +10,7 @@ from blklab.base.text import shown
 from blklab.domain import core, scheduler
 from blklab.domain.experiment import Disk
 from blklab.errors import RunError
-from blklab.kernel.rundir import RunDirectory
+from blklab.rigs.kernel.rundir import RunDirectory
 
 _SERVER = "blklab-disk"
 _REASON_BYTES_MAX = 4096
