@@ -28,10 +28,10 @@ from unittest import mock
 import figures
 from blklab.base.catalogue import Entry
 from blklab.domain.experiment import Experiment
+from blklab.experiment.statistics import median_interval
 from blklab.rigs.live import cache
 from blklab.rigs.live.program import Ended, Program
 from blklab.rigs.live.rig import LiveRig
-from blklab.statistics import median_interval
 from figures import Figure
 
 _ROUNDS = 30

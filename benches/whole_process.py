@@ -63,8 +63,8 @@ print(sum(job.read.ios for job in result.jobs), core_s, whole_s, peak_kib)
 
 _SPREAD = """
 import sys, time
-from blklab.compare.execute import execute
-from blklab.compare.plan import plan
+from blklab.execute import execute
+from blklab.experiment.plan import plan
 from blklab.domain import specs
 from blklab.domain.comparison import Setup
 from blklab.rigs import rig

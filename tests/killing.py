@@ -97,9 +97,10 @@ def loaded() -> None:
     import plotly  # noqa: F401
     import rich.console  # noqa: F401
 
-    from blklab import report, study  # noqa: F401
-    from blklab.compare import analyse, carry_out, describe, summary  # noqa: F401
-    from blklab.store import keep, left, request, studies  # noqa: F401
+    from blklab import execute, report, study  # noqa: F401
+    from blklab.experiment import analyse, describe, summary  # noqa: F401
+    from blklab.store import keep, request, unfinished  # noqa: F401
+    from blklab.study import in_store  # noqa: F401
 
 
 def round_of(command: Sequence[str], runs: int, chance: random.Random) -> None:

@@ -13,12 +13,12 @@ import pytest
 from typer.testing import CliRunner
 
 from blklab.cli import app
-from blklab.compare import budget
 from blklab.domain.events import Nowhere
 from blklab.domain.experiment import Experiment
 from blklab.domain.measurement import Measurement
 from blklab.domain.result import Result
 from blklab.errors import InputError
+from blklab.experiment import budget
 from tests import plausible
 from tests.test_cli import failing
 from tests.test_comparison import Plausible, setup
@@ -103,7 +103,7 @@ def test_one_repeat_there_always_is() -> None:
 
 def test_the_order_is_that_of_a_comparison_without_a_budget() -> None:
     blocks = budget.blocks(setup())
-    from blklab.compare.plan import plan
+    from blklab.experiment.plan import plan
 
     assert [run.place for block in blocks[:4] for run in block] == [
         run.place for run in plan(setup())

@@ -15,19 +15,19 @@ import pytest
 
 from blklab.base.catalogue import Entry
 from blklab.base.files import check_directory, write_together, write_whole
-from blklab.compare import defaults
-from blklab.compare.analyse import analyse
-from blklab.compare.execute import execute
-from blklab.compare.plan import plan
-from blklab.compare.words import sentence, short
 from blklab.domain import results_file, specs
 from blklab.domain.comparison import Planned, Setup
 from blklab.domain.experiment import Disk, Experiment
 from blklab.domain.measurement import Measurement, from_json, measure
 from blklab.domain.result import Result
 from blklab.errors import InputError, RunError
+from blklab.execute import execute
+from blklab.experiment import defaults
+from blklab.experiment.analyse import analyse
+from blklab.experiment.plan import plan
+from blklab.experiment.statistics import Unranked, decide
+from blklab.experiment.words import sentence, short
 from blklab.rigs.modelled import ModelledDisks
-from blklab.statistics import Unranked, decide
 from tests import plausible
 
 

@@ -22,20 +22,20 @@ from typer.testing import CliRunner
 from blklab import report
 from blklab.base.units import number_text
 from blklab.cli import app, comparison, console
-from blklab.compare.analyse import OBJECTIVES, Analysis, analyse
-from blklab.compare.fairness import fairness
-from blklab.compare.summary import summarise
 from blklab.domain import results_file
 from blklab.domain.job_figures import Service
 from blklab.domain.measurement import Measurement
 from blklab.domain.result import Figure
 from blklab.domain.setup import INT_MAX
 from blklab.errors import InputError
+from blklab.experiment.analyse import OBJECTIVES, Analysis, analyse
+from blklab.experiment.fairness import fairness
+from blklab.experiment.statistics import Interval
+from blklab.experiment.summary import summarise
 from blklab.report import payload
 from blklab.report.numbers import digits
 from blklab.report.parts import script_json
-from blklab.statistics import Interval
-from blklab.study.store import summary
+from blklab.study.kept_files import summary
 from blklab.study.words import figure
 from tests import fake_core, plausible
 from tests.test_comparison import described, measured

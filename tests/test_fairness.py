@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import blklab
-from blklab.compare.fairness import fairness
 from blklab.domain.job_figures import Service, figures_of_jobs, service_of
 from blklab.domain.latencies import latencies
+from blklab.experiment.fairness import fairness
 
 _MIB = 1 << 20
 

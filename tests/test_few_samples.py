@@ -14,16 +14,16 @@ from typer.testing import CliRunner
 from blklab import report
 from blklab.apply.recommended import Source, scheduler
 from blklab.cli import app, comparison, console
-from blklab.compare.analyse import Analysis, analyse
-from blklab.compare.budget import _why_enough
-from blklab.compare.summary import summarise
-from blklab.compare.words import sentence, short
 from blklab.domain import results_file
 from blklab.domain.measurement import Measurement
 from blklab.domain.result import Figure
 from blklab.errors import InputError
+from blklab.experiment.analyse import Analysis, analyse
+from blklab.experiment.budget import _why_enough
+from blklab.experiment.statistics import Unranked, Verdict, decide
+from blklab.experiment.summary import summarise
+from blklab.experiment.words import sentence, short
 from blklab.report import payload
-from blklab.statistics import Unranked, Verdict, decide
 from tests import fake_core, plausible
 from tests.test_comparison import described, measured
 from tests.test_study_run import judged

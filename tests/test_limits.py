@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from blklab.base.limits import JOBS_MAX, REPEATS_MAX, RUNS_MAX
-from blklab.compare import budget
 from blklab.domain.comparison import Setup
 from blklab.domain.experiment import Disk
 from blklab.errors import InputError
+from blklab.experiment import budget
 from tests.test_cli import failing
 from tests.test_comparison import entry
 

@@ -24,18 +24,18 @@ from blklab.base import plain
 from blklab.base.catalogue import Entry
 from blklab.base.journal import Journal
 from blklab.cli import app
-from blklab.compare.analyse import NOT_MEASURED, analyse
-from blklab.compare.summary import summarise
 from blklab.domain import specs
 from blklab.domain.experiment import Experiment
 from blklab.domain.measurement import Measurement, from_json
 from blklab.domain.result import Figure, Result
 from blklab.errors import InputError, RunError
+from blklab.experiment.analyse import NOT_MEASURED, analyse
+from blklab.experiment.statistics import Verdict
+from blklab.experiment.summary import summarise
 from blklab.programs import hdparm, kernel_tree, tpcc
 from blklab.rigs.live import leftovers
 from blklab.rigs.live import target as targets
 from blklab.rigs.live.rig import LiveRig
-from blklab.statistics import Verdict
 from tests import loop_device
 
 MIB = 1 << 20

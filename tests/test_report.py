@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 
 from blklab import report
-from blklab.compare.analyse import analyse
-from blklab.compare.execute import execute
-from blklab.compare.plan import plan
 from blklab.domain.job_figures import Service
 from blklab.domain.measurement import from_json
 from blklab.domain.result import Figure
 from blklab.domain.results_file import Results
+from blklab.execute import execute
+from blklab.experiment.analyse import analyse
+from blklab.experiment.plan import plan
 from blklab.report import payload
 from tests.browser import PHONE, Browser, drawn, needs_browser
 from tests.test_comparison import Plausible, setup

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blklab.samples import needed, resolution, too_few
+from blklab.experiment.samples import needed, resolution, too_few
 
 
 @pytest.mark.parametrize(

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from blklab import fio
 from blklab.cli import comparison
 from blklab.cli.console import console
-from blklab.compare.analyse import Analysis, analyse
-from blklab.compare.summary import summarise
 from blklab.domain.measurement import Measurement
 from blklab.domain.result import Result, Trace
 from blklab.domain.stages import PERCENTILES, Spread, Stages, middle, stages, times
+from blklab.experiment.analyse import Analysis, analyse
+from blklab.experiment.summary import summarise
 from blklab.fio.status import report
 from tests import plausible
 

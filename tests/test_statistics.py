@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blklab import statistics
+from blklab.experiment import statistics
 
 figures = st.lists(st.floats(1e-3, 1e9), min_size=2, max_size=30)
 

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from blklab import statistics
-from blklab.statistics import Interval
+from blklab.experiment import statistics
+from blklab.experiment.statistics import Interval
 
 positive = st.floats(min_value=5e-324, max_value=sys.float_info.max, allow_nan=False)
 counts = st.integers(1, 40)

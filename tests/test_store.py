@@ -16,9 +16,6 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from blklab.compare.carry_out import carry_out
-from blklab.compare.describe import describe
-from blklab.compare.plan import plan
 from blklab.domain import core, events, specs
 from blklab.domain import results_file as documents
 from blklab.domain.comparison import Setup
@@ -26,6 +23,9 @@ from blklab.domain.events import Finished
 from blklab.domain.experiment import Experiment
 from blklab.domain.result import Result
 from blklab.errors import BlklabError, InputError, StoreError
+from blklab.execute import carry_out
+from blklab.experiment.describe import describe
+from blklab.experiment.plan import plan
 from blklab.rigs import sim
 from blklab.store import database, keep, owner, packing, place, read, schema
 from blklab.store.database import Store

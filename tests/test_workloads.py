@@ -13,10 +13,10 @@ from typer.testing import CliRunner
 from blklab import programs
 from blklab.base.catalogue import Entry
 from blklab.cli import app
-from blklab.compare.analyse import analyse
 from blklab.domain import core, specs, sweep
 from blklab.domain.results_file import load
 from blklab.errors import InputError
+from blklab.experiment.analyse import analyse
 from blklab.report import sweeps as curves
 
 TWO = """# two jobs

@@ -21,7 +21,7 @@ from blklab.rigs.kernel import cache as kernels
 from blklab.rigs.kernel import patches
 from blklab.rigs.live import borrowed, files
 from blklab.store import exchange, packing
-from blklab.store.fitting import check
+from blklab.store.check_document import check
 from blklab.study.parse import parse as parsed_study
 from blklab_fuzz.checks import refusing, scratch
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from blklab import programs
 from blklab.apply import choice
-from blklab.compare import budget
 from blklab.domain import core, scheduler, specs, sweep
+from blklab.experiment import budget
 from blklab.host.devices import queue as queues
 from blklab.host.devices.queue import Queue
 from blklab.host.roots import Roots

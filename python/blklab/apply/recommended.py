@@ -7,20 +7,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from blklab.base.text import shown
-from blklab.compare.analyse import OBJECTIVES, analyse
-from blklab.compare.words import sentence
 from blklab.domain import results_file as files
 from blklab.domain.results_file import Results
 from blklab.domain.specs import on_kernel
 from blklab.errors import InputError, nearest
+from blklab.experiment.analyse import OBJECTIVES, analyse
+from blklab.experiment.statistics import Unranked
+from blklab.experiment.words import sentence
 from blklab.host.devices import queue as queues
 from blklab.host.roots import Roots
 from blklab.rigs.live.danger import full_id
-from blklab.statistics import Unranked
 from blklab.store import ids, place, read
 from blklab.store.opening import open_store
 from blklab.store.place import Place
-from blklab.study import store as studies
+from blklab.study import kept_files as studies
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from blklab.cli.rigs import (
     WriteDevice,
     options,
 )
-from blklab.compare import defaults
+from blklab.experiment import defaults
 
 if TYPE_CHECKING:
     from blklab.cli.keeping import Work
@@ -111,10 +111,10 @@ def compare(
     """Run every scheduler on every disk under every load, and say which suits best."""
     from blklab.base.files import check_files
     from blklab.cli import keeping
-    from blklab.compare import budget as budgets
     from blklab.domain import specs
     from blklab.domain.comparison import Setup
     from blklab.errors import InputError
+    from blklab.experiment import budget as budgets
     from blklab.rigs import rig as rig_of
 
     keeping.check_resume(context, resume, "number")
@@ -163,10 +163,10 @@ def _measured(work: Work, jobs: int, objective: str, keepers: list[Keeper]) -> R
     from blklab.base.units import duration_text
     from blklab.cli import console, keeping
     from blklab.cli.progress import progress
-    from blklab.compare import budget as budgets
-    from blklab.compare.carry_out import carry_out
-    from blklab.compare.plan import plan
     from blklab.domain.results_file import Results
+    from blklab.execute import carry_out
+    from blklab.experiment import budget as budgets
+    from blklab.experiment.plan import plan
 
     setup, rig, budget = work.request.setup, work.rig, work.request.budget
     kept = work.keeper.kept if work.keeper else {}
@@ -196,9 +196,9 @@ def _show(results: Results, objective: str, out: Path, keeper: Keeper, as_json: 
     from blklab import report as pages
     from blklab.base.files import write_together
     from blklab.cli import comparison, console, keeping
-    from blklab.compare.analyse import analyse
-    from blklab.compare.summary import summarise
     from blklab.domain import results_file
+    from blklab.experiment.analyse import analyse
+    from blklab.experiment.summary import summarise
 
     answers = analyse(results.runs, objective, anytime=results.anytime)
     document, page = _files(out)
@@ -220,8 +220,8 @@ def _files(out: Path) -> tuple[Path, Path]:
 
 def checked_objective(objective: str) -> str:
     """The objective, if it is one; InputError otherwise."""
-    from blklab.compare.analyse import OBJECTIVES
     from blklab.errors import InputError, nearest
+    from blklab.experiment.analyse import OBJECTIVES
 
     if objective not in OBJECTIVES:
         raise InputError(f"--objective: no '{objective}'{nearest(objective, OBJECTIVES)}")

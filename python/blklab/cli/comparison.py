@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from blklab.base.text import shown
 from blklab.base.units import duration_text, number_text
 from blklab.cli.console import console, table
-from blklab.compare.analyse import (
+from blklab.domain.latencies import PERCENTILES
+from blklab.experiment.analyse import (
     OBJECTIVE_TEXT,
     OBJECTIVES,
     OPERATION_TEXT,
@@ -17,8 +18,7 @@ from blklab.compare.analyse import (
     Analysis,
     Cell,
 )
-from blklab.compare.words import few_text, percentiles_text, sentence, spread_text
-from blklab.domain.latencies import PERCENTILES
+from blklab.experiment.words import few_text, percentiles_text, sentence, spread_text
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -91,7 +91,7 @@ def cache(incomplete: str) -> list[str]:
 
 def objective(incomplete: str) -> list[str]:
     """Objectives."""
-    from blklab.compare.analyse import OBJECTIVES
+    from blklab.experiment.analyse import OBJECTIVES
 
     return _beginning(OBJECTIVES, incomplete)
 

@@ -65,10 +65,10 @@ def fio(
     from blklab.base.files import check_files, write_whole
     from blklab.cli import console, keeping
     from blklab.cli.progress import watching
-    from blklab.compare.plan import plan
     from blklab.domain import core, specs
     from blklab.domain.comparison import Setup
     from blklab.errors import InputError
+    from blklab.experiment.plan import plan
     from blklab.fio.status import report
     from blklab.rigs import rig as rig_of
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from blklab.base.units import number_text
 from blklab.cli import comparison
 from blklab.cli.console import console, print_terms, table
-from blklab.compare.analyse import analyse
-from blklab.statistics import Interval
+from blklab.experiment.analyse import analyse
+from blklab.experiment.statistics import Interval
 from blklab.study.judge import NOT_REPRODUCED, REPRODUCED, Judgement
 from blklab.study.model import Study
 from blklab.study.outcome import Outcome

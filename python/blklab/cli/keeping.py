@@ -97,8 +97,8 @@ def begin(work: Work) -> Keeper:
     """Where the runs go: of a new comparison its place in the store, if there is one, whose number
     is told on stderr."""
     from blklab.cli import console
-    from blklab.compare.plan import plan
     from blklab.domain import events
+    from blklab.experiment.plan import plan
     from blklab.store import keep
 
     if work.keeper is not None:
@@ -122,12 +122,12 @@ def begin_study(
 ) -> Mapping[str, Keeper]:
     """A new study in the store, if there is one; tells its numbers on stderr."""
     from blklab.cli import console
-    from blklab.store import studies
+    from blklab.study import in_store
 
     if kept is None:
         return {}
     try:
-        keepers = studies.begin(kept, study, parts, out)
+        keepers = in_store.begin(kept, study, parts, out)
     except StoreError as error:
         _not_kept(error, kept.place.chosen)
         return {}
@@ -156,7 +156,7 @@ def new(
     """A comparison to begin with; `budget` if it is repeated within one. InputError if a disk, a
     load or a scheduler is wrong."""
     from blklab.cli import console
-    from blklab.compare.describe import describe
+    from blklab.experiment.describe import describe
     from blklab.store.request import Request, fingerprints
 
     place.put_right()
@@ -174,11 +174,11 @@ def resumed(store: str | None, number: str | None) -> Work:
     """A comparison that was killed. InputError if there is none, or if what is to run would not
     be like what has."""
     from blklab.cli import console
-    from blklab.compare.describe import describe
+    from blklab.experiment.describe import describe
     from blklab.rigs import rig as rig_of
     from blklab.store import ids, keep, place, request
-    from blklab.store.left import left
     from blklab.store.opening import open_store
+    from blklab.store.unfinished import left
 
     kept = open_store(place.find(store), durable=True, make=False, tell=console.print_note)
     found = left(kept, None if number is None else ids.number(number), study=False)
@@ -199,7 +199,7 @@ def begin_single(store: str | None, setup: Setup, rig: Rig) -> Single | None:
     """Where a single run will be kept. None, and a line on stderr, if the usual store cannot be
     used; an error if the user has chosen it. InputError if a disk, a load or a scheduler is
     wrong."""
-    from blklab.compare.describe import describe
+    from blklab.experiment.describe import describe
     from blklab.store import waiting
     from blklab.store.single import Single
 

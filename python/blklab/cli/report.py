@@ -41,7 +41,7 @@ def report(
     from blklab.base.text import shown
     from blklab.cli.compare import checked_objective
     from blklab.errors import InputError
-    from blklab.study import store as studies
+    from blklab.study import kept_files as studies
 
     wanted = checked_objective(objective) if objective else None
     path = Path(results)
@@ -63,8 +63,8 @@ def _of_number(number: str, objective: str | None, out: Path | None, store: str 
     from blklab.base.files import write_whole
     from blklab.cli import console
     from blklab.cli.results.opening import opened
-    from blklab.compare.analyse import analyse
     from blklab.errors import InputError
+    from blklab.experiment.analyse import analyse
     from blklab.store import ids, read
 
     kept = opened(store)
@@ -81,19 +81,20 @@ def _of_number(number: str, objective: str | None, out: Path | None, store: str 
 
 def _of_study(directory: Path, out: Path) -> Path:
     from blklab.base.files import write_together
-    from blklab.study import store as studies
+    from blklab.report.study import texts
+    from blklab.study import kept_files as studies
     from blklab.study.judge import judge
 
     study, outcomes = studies.load(directory)
-    write_together(studies.texts(study, outcomes, judge(study, outcomes), out))
+    write_together(texts(study, outcomes, judge(study, outcomes), out))
     return out / "report.html"
 
 
 def _of_file(path: Path, objective: str, out: Path | None) -> Path:
     from blklab import report as pages
     from blklab.base.files import write_whole
-    from blklab.compare.analyse import analyse
     from blklab.domain import results_file
+    from blklab.experiment.analyse import analyse
 
     kept = results_file.load(path)
     page = out or (path if path.is_dir() else path.parent) / "report.html"

@@ -90,7 +90,8 @@ def run(
     from blklab.cli import console, judgements, keeping
     from blklab.cli.progress import progress
     from blklab.errors import InputError
-    from blklab.study import store as documents
+    from blklab.report.study import texts
+    from blklab.study import kept_files as documents
     from blklab.study.judge import judge
     from blklab.study.plan import Asked, count, plan
     from blklab.study.run import run as run_parts
@@ -129,7 +130,7 @@ def run(
         outcomes = run_parts(parts, jobs, tick, keepers, console.print_note)
     found = judge(chosen, outcomes)
     with keeping.written(several, "run"):
-        write_together(documents.texts(chosen, outcomes, found, directory))
+        write_together(texts(chosen, outcomes, found, directory))
     if as_json:
         numbers = {name: int(keeper.name) for name, keeper in keepers().items() if keeper.name}
         report = {
@@ -158,14 +159,15 @@ def _resumed(
     store: str | None, number: str | None
 ) -> tuple[Study, list[Ready], Mapping[str, Keeper], str]:
     from blklab.cli import console
-    from blklab.store import ids, place, studies
-    from blklab.store.left import left
+    from blklab.store import ids, place
     from blklab.store.opening import open_store
+    from blklab.store.unfinished import left
+    from blklab.study import in_store
 
     kept = open_store(place.find(store), durable=True, make=False, tell=console.print_note)
     found = left(kept, None if number is None else ids.number(number), study=True)
-    asked = studies.kept_study(kept, found.study_id or 0)
+    asked = in_store.kept_study(kept, found.study_id or 0)
     chosen = asked.study()
     parts = _ready(chosen, asked.planned(chosen))
-    parts, keepers = studies.go_on(kept, found.study_id or 0, chosen, parts, asked.out)
+    parts, keepers = in_store.go_on(kept, found.study_id or 0, chosen, parts, asked.out)
     return chosen, parts, keepers, asked.out

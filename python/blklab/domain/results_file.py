@@ -26,12 +26,12 @@ class Results:
     """A comparison that has run."""
 
     setup: dict[str, Any]
-    """What was asked, as `describe` in `blklab.compare.describe` tells it."""
+    """What was asked, as `describe` in `blklab.experiment.describe` tells it."""
     runs: tuple[Measurement, ...]
 
     @property
     def anytime(self) -> bool:
-        """The number of repeats depended on what they measured: see `blklab.compare.budget`."""
+        """The number of repeats depended on what they measured: see `blklab.experiment.budget`."""
         return bool(self.setup.get("stopping"))
 
 

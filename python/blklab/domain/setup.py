@@ -1,4 +1,4 @@
-"""What `blklab.compare.describe` tells, as types, against which a file is checked."""
+"""What `blklab.experiment.describe` tells, as types, against which a file is checked."""
 
 from __future__ import annotations
 

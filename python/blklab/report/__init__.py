@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from blklab.compare.analyse import OBJECTIVE_TEXT, OBJECTIVES, OPERATION_TEXT, Analysis
-from blklab.compare.words import few_text, percentiles_text, sentence, short, spread_text
 from blklab.domain.results_file import Results
+from blklab.experiment.analyse import OBJECTIVE_TEXT, OBJECTIVES, OPERATION_TEXT, Analysis
+from blklab.experiment.statistics import BOOTSTRAP_FROM, CONFIDENCE, MATTERS
+from blklab.experiment.words import few_text, percentiles_text, sentence, short, spread_text
 from blklab.report import payload
 from blklab.report.parts import css, environment, plotly, script, script_json
-from blklab.statistics import BOOTSTRAP_FROM, CONFIDENCE, MATTERS
 from blklab.study.judge import Judgement
 from blklab.study.model import Study
 from blklab.study.outcome import Outcome

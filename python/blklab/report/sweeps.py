@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from blklab.compare.analyse import OPERATION_TEXT, Analysis, Cell, Row
 from blklab.domain.sweep import Sweep, sweeps
+from blklab.experiment.analyse import OPERATION_TEXT, Analysis, Cell, Row
+from blklab.experiment.statistics import Interval, Unranked
 from blklab.report.numbers import digits, unit_of
-from blklab.statistics import Interval, Unranked
 
 
 def curves(analysis: Analysis) -> list[dict[str, Any]]:

@@ -15,11 +15,18 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
-from blklab.compare.analyse import OPERATION_TEXT, RANKED_BY, rate_resolution, waited_for
 from blklab.domain.measurement import PERCENTILES, Measurement
 from blklab.domain.result import Figure
-from blklab.samples import too_few
-from blklab.statistics import Interval, independent_ratio, is_shown, median_interval, ratio, turned
+from blklab.experiment.analyse import OPERATION_TEXT, RANKED_BY, rate_resolution, waited_for
+from blklab.experiment.samples import too_few
+from blklab.experiment.statistics import (
+    Interval,
+    independent_ratio,
+    is_shown,
+    median_interval,
+    ratio,
+    turned,
+)
 from blklab.store.read import Comparison
 
 _P99 = PERCENTILES.index(RANKED_BY)

@@ -1,7 +1,8 @@
 """Comparisons as one JSON document, for other machines, and back.
 
 What comes back is anybody's: every field is checked against the types below, and then that the
-parts fit each other (`blklab.store.fitting`), before anything is kept. Nothing of it is ever run.
+parts fit each other (`blklab.store.check_document`), before anything is kept. Nothing of it is ever
+run.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ def to_bytes(several: Sequence[Comparison]) -> bytes:
 def read(path: Path) -> tuple[ComparisonDocument, ...]:
     """The comparisons of a file. InputError, with where in it, if it is not what `to_bytes` made
     or if its parts do not fit."""
-    from blklab.store.fitting import check
+    from blklab.store.check_document import check
 
     return parse(content(path, _BYTES_MAX, "an export"), str(path), check)
 

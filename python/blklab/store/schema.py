@@ -70,7 +70,7 @@ COMPARISON = Table(
     Column("study_id", ForeignKey("study.id", ondelete="SET NULL"), index=True),
     Column("study", Text),
     Column("part", Text),
-    # `describe` in `blklab.compare.describe`.
+    # `describe` in `blklab.experiment.describe`.
     Column("setup", Blob, nullable=False),
     # `blklab.store.facts`: versions, and the machine that ran it.
     Column("facts", Blob, nullable=False),

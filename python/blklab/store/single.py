@@ -25,7 +25,7 @@ class Single:
 
     place: Place
     described: dict[str, Any]
-    """What `blklab.compare.describe` tells."""
+    """What `blklab.experiment.describe` tells."""
     server: Store | None = None
     """The open store where it is no file."""
 

@@ -1,6 +1,6 @@
 """Studies: parse, plan, run and judge, with plain data between the steps.
 
-A study is one or more comparisons (`blklab.compare`) and what was published about them.
+A study is one or more comparisons (`blklab.experiment`) and what was published about them.
 Showing is not here: `blklab.cli` prints, `blklab.report` draws.
 """
 

@@ -12,8 +12,8 @@
   is told is how often who would have been taken. It says nothing about what is so: beside it
   stands the order.
 * A *bound* is reproduced if the mean of the runs keeps to it.
-* What no run can show is not known: a percentile of too few samples (`blklab.samples`), a rate
-  within a tolerance that is finer than one I/O.
+* What no run can show is not known: a percentile of too few samples
+  (`blklab.experiment.samples`), a rate within a tolerance that is finer than one I/O.
 * *No difference* is reproduced if, at 95 % for all pairs together, no scheduler can be further
   than the tolerance from any other. Not having seen a difference is not enough; if one
   above the tolerance is neither shown nor excluded, the answer is "not known".
@@ -29,10 +29,10 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from blklab.base.units import number_text
-from blklab.compare.analyse import waited_for
-from blklab.compare.words import NO_DIFFERENCE, factor
 from blklab.domain.measurement import Measurement
-from blklab.statistics import CONFIDENCE, MATTERS, Interval, is_shown, ratio, turned
+from blklab.experiment.analyse import waited_for
+from blklab.experiment.statistics import CONFIDENCE, MATTERS, Interval, is_shown, ratio, turned
+from blklab.experiment.words import NO_DIFFERENCE, factor
 from blklab.study.live import RIG as LIVE
 from blklab.study.metrics import METRICS, Metric, Scope, figures, resolution, too_few
 from blklab.study.model import Claim, Part, Study

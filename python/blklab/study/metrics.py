@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from blklab import samples
-from blklab.compare.analyse import OPERATION_TEXT, rate_resolution, resolution_of
-from blklab.compare.fairness import Fairness, fairness
 from blklab.domain.job_figures import JobFigures
 from blklab.domain.latencies import Latency
 from blklab.domain.measurement import PERCENTILES, Measurement
+from blklab.experiment import samples
+from blklab.experiment.analyse import OPERATION_TEXT, rate_resolution, resolution_of
+from blklab.experiment.fairness import Fairness, fairness
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Any
 from blklab.base.catalogue import Entry
 from blklab.domain.specs import on_kernel
 from blklab.errors import InputError, nearest
-from blklab.statistics import MATTERS
+from blklab.experiment.statistics import MATTERS
 from blklab.study import keys
 from blklab.study.keys import Key
 from blklab.study.metrics import METRICS

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from blklab import rigs
-from blklab.compare import defaults
-from blklab.compare.defaults import LINUX
 from blklab.domain import specs
 from blklab.domain.comparison import Setup
 from blklab.domain.specs import on_kernel
 from blklab.errors import InputError, nearest
+from blklab.experiment import defaults
+from blklab.experiment.defaults import LINUX
 from blklab.rigs.kernel import tools
 from blklab.study import live
 from blklab.study.model import Part, Study

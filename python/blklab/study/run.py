@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from blklab.compare.carry_out import carry_out
-from blklab.compare.describe import describe
-from blklab.compare.plan import plan
 from blklab.domain import results_file
 from blklab.domain.events import Keeper, Nowhere
+from blklab.execute import carry_out
+from blklab.experiment.describe import describe
+from blklab.experiment.plan import plan
 from blklab.rigs import Rig
 from blklab.rigs import rig as rig_of
 from blklab.study import kernels

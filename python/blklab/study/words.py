@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from blklab.base.units import number_text
-from blklab.statistics import Interval
+from blklab.experiment.statistics import Interval
 from blklab.study.judge import NOT_KNOWN, NOT_REPRODUCED, REPRODUCED, Judgement
 
 _SAYS_WHAT = ("MB/s", "MiB/s", "KiB/s", "IOPS")

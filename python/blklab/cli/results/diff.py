@@ -58,8 +58,8 @@ def _print(found: Difference) -> None:
     from blklab.base.text import shown
     from blklab.base.units import duration_text, number_text
     from blklab.cli import console
-    from blklab.compare.analyse import OPERATION_TEXT
-    from blklab.compare.words import few_text
+    from blklab.experiment.analyse import OPERATION_TEXT
+    from blklab.experiment.words import few_text
 
     out = console.console()
     groups = dict.fromkeys((pair.disk, pair.workload) for pair in found.pairs)
@@ -99,7 +99,7 @@ def _print(found: Difference) -> None:
 
 
 def _cells(gap: Gap | None, text: Callable[[float], str]) -> list[str]:
-    from blklab.compare.words import FEW
+    from blklab.experiment.words import FEW
 
     if gap is None:
         return ["-", "-", "-"]

@@ -33,8 +33,8 @@ def show(
     from blklab.cli import comparison, console
     from blklab.cli.compare import checked_objective
     from blklab.cli.results.opening import opened
-    from blklab.compare.analyse import analyse
-    from blklab.compare.summary import summarise
+    from blklab.experiment.analyse import analyse
+    from blklab.experiment.summary import summarise
     from blklab.store import ids, read
 
     wanted = checked_objective(objective) if objective else None

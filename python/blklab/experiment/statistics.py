@@ -42,7 +42,7 @@ chance of at most a (Ville's inequality; Lai, "On confidence sequences", Annals 
 Statistics 52, 2024). The price is an interval half as wide again or more.
 
 *What matters*: a difference is named only if its interval excludes a tie, its estimate is at
-least `MATTERS`, and more than what the figures themselves are counted in (`blklab.samples`).
+least `MATTERS`, and more than what the figures themselves are counted in (`samples`, beside this).
 """
 
 from __future__ import annotations

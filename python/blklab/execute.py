@@ -1,13 +1,14 @@
-"""Run a plan on all cores."""
+"""Run a plan, or what is left of it, on all cores; a `Keeper` is told the end of each run."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from typing import Any
 
 from blklab.base import pool
 from blklab.domain.comparison import Planned
-from blklab.domain.events import Finished
+from blklab.domain.events import Finished, Keeper
 from blklab.domain.measurement import Measurement, measure
 from blklab.errors import BlklabError, RunError
 from blklab.rigs import Rig
@@ -25,6 +26,23 @@ def execute(
     found = pool.run_all(lambda planned: _one(planned, rig), runs, threads, done, rig.cancel)
     by_place = sorted(zip(runs, found, strict=True), key=lambda pair: pair[0].place)
     return [finished.measurement for _, finished in by_place]
+
+
+def carry_out(
+    runs: Sequence[Planned], rig: Rig, threads: int, done: Callable[[Any], None], keeper: Keeper
+) -> list[Measurement]:
+    """As `execute`, without the runs that `keeper` has kept before; with their figures."""
+    number = {id(planned): index for index, planned in enumerate(runs)}
+
+    def ended(finished: Finished) -> None:
+        keeper.keep(number[id(finished.planned)], finished)
+        done(finished)
+
+    left = [planned for planned in runs if number[id(planned)] not in keeper.kept]
+    measured = execute(left, rig, threads, ended)
+    by_place = dict(zip(sorted(planned.place for planned in left), measured, strict=True))
+    by_place |= {runs[index].place: kept for index, kept in keeper.kept.items()}
+    return [by_place[place] for place in sorted(by_place)]
 
 
 def _one(planned: Planned, rig: Rig) -> Finished:

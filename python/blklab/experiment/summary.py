@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from blklab.base.plain import plain
-from blklab.compare.analyse import Analysis, Cell, Row
-from blklab.compare.words import sentence
 from blklab.domain.measurement import PERCENTILES
 from blklab.domain.stages import PERCENTILES as STAGE_PERCENTILES
 from blklab.domain.stages import Spread
-from blklab.statistics import Answer, Unranked
+from blklab.experiment.analyse import Analysis, Cell, Row
+from blklab.experiment.statistics import Answer, Unranked
+from blklab.experiment.words import sentence
 
 
 def summarise(analysis: Analysis) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from __future__ import annotations
 import functools
 import math
 
-from blklab.statistics import CONFIDENCE
+from blklab.experiment.statistics import CONFIDENCE
 
 
 @functools.cache

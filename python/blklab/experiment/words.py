@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from blklab.base.units import duration_text
 from blklab.domain.latencies import PERCENTILES
-from blklab.samples import needed
-from blklab.statistics import MATTERS, Answer, Unranked, Verdict
+from blklab.experiment.samples import needed
+from blklab.experiment.statistics import MATTERS, Answer, Unranked, Verdict
 
 NO_DIFFERENCE = "no significant difference"
 # From here on, what could not be seen may well be worth seeing.

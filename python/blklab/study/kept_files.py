@@ -10,11 +10,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from blklab import report as pages
 from blklab.base.catalogue import Entry
 from blklab.base.files import text_content
 from blklab.base.plain import plain
-from blklab.compare.analyse import analyse
 from blklab.domain import results_file
 from blklab.errors import InputError
 from blklab.study.judge import Judgement
@@ -37,24 +35,6 @@ def places(study: Study, out: Path) -> list[Path]:
         *(out / name for name in (FILE, PAGE)),
         *(folder / name for folder in folders for name in (RESULTS, PAGE)),
     ]
-
-
-def texts(
-    study: Study, outcomes: Sequence[Outcome], judgements: Sequence[Judgement], out: Path
-) -> dict[Path, str]:
-    """Everything that is to be written below `out`."""
-    written = {out / FILE: _to_text(study, outcomes, judgements)}
-    for part, outcome in zip(study.parts, outcomes, strict=True):
-        if outcome.results is not None:
-            folder = out / outcome.part
-            mine = [row for row in judgements if row.part == outcome.part]
-            answers = analyse(outcome.results.runs, part.objective)
-            written[folder / RESULTS] = results_file.to_text(outcome.results)
-            written[folder / PAGE] = pages.render(
-                outcome.results, answers, title=f"{study.title}: {outcome.part}", judgements=mine
-            )
-    written[out / PAGE] = pages.study_page(study, outcomes, judgements)
-    return written
 
 
 def load(directory: Path) -> tuple[Study, list[Outcome]]:
@@ -88,9 +68,8 @@ def summary(outcomes: Sequence[Outcome], judgements: Sequence[Judgement]) -> dic
     }
 
 
-def _to_text(
-    study: Study, outcomes: Sequence[Outcome], judgements: Sequence[Judgement]
-) -> str:  # fmt: skip
+def to_text(study: Study, outcomes: Sequence[Outcome], judgements: Sequence[Judgement]) -> str:
+    """What `load` reads again, beside the results of the parts."""
     # Where the file lay is another place on another machine.
     head = {"format": _FORMAT, "name": study.name, "text": study.file.text}
     return json.dumps(head | summary(outcomes, judgements), indent=1, allow_nan=False) + "\n"

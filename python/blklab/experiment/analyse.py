@@ -10,8 +10,8 @@ from typing import TypeAlias
 from blklab.domain.histogram import Histogram
 from blklab.domain.measurement import PERCENTILES, Latency, Measurement
 from blklab.domain.stages import OPERATIONS, Stages, middle
-from blklab.samples import needed, resolution, too_few
-from blklab.statistics import Answer, Interval, Unranked, decide, median_interval, spread
+from blklab.experiment.samples import needed, resolution, too_few
+from blklab.experiment.statistics import Answer, Interval, Unranked, decide, median_interval, spread
 
 OBJECTIVES = ("throughput", "latency", "both")
 OBJECTIVE_TEXT = {
@@ -59,8 +59,8 @@ class Row:
     percentiles_ns: tuple[float, ...]
     """At `PERCENTILES`."""
     samples: int
-    """Latencies in the run that has the fewest, by which `blklab.samples` tells which of its
-    percentiles are known."""
+    """Latencies in the run that has the fewest, by which `samples` of this package tells which of
+    its percentiles are known."""
     p99: Interval
     spread: float
     """Of `rate` over the repeats: largest over smallest, less one."""

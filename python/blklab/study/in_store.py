@@ -10,8 +10,8 @@ from typing import Any
 from sqlalchemy import select
 
 from blklab.base.catalogue import Entry
-from blklab.compare.plan import plan
 from blklab.domain.comparison import Setup
+from blklab.experiment.plan import plan
 from blklab.store import keep, packing, request
 from blklab.store.database import Store
 from blklab.store.keep import InStore

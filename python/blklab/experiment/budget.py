@@ -2,7 +2,7 @@
 
 After each repeat of everything it is looked whether every disk and load has its answer. The
 intervals by which that is judged, then and at the end, hold at all numbers of repeats together
-(`blklab.statistics`), so looking often makes no false winner.
+(`blklab.experiment.statistics`), so looking often makes no false winner.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from typing import TYPE_CHECKING, Any
 
 from blklab.base.limits import RUNS_MAX
 from blklab.base.units import duration_text
-from blklab.compare.analyse import analyse
-from blklab.compare.execute import execute
-from blklab.compare.plan import plan
-from blklab.compare.words import factor
 from blklab.domain import results_file
 from blklab.domain.comparison import Planned, Setup
 from blklab.domain.events import Finished
 from blklab.domain.measurement import Measurement
 from blklab.errors import InputError
+from blklab.execute import execute
+from blklab.experiment.analyse import analyse
+from blklab.experiment.plan import plan
+from blklab.experiment.statistics import Verdict, visible
+from blklab.experiment.words import factor
 from blklab.rigs import Rig
-from blklab.statistics import Verdict, visible
 
 if TYPE_CHECKING:
     from blklab.domain.events import Keeper
