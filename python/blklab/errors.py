@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Sequence
+
+INTERRUPTED = 130
+"""The exit code after Ctrl-C."""
+INTERRUPTED_TEXT = "interrupted; nothing was written"
 
 
 class BlklabError(Exception):
@@ -31,11 +34,13 @@ class StoreError(BlklabError):
 class StoppedError(BlklabError):
     """The user has interrupted something of which a part is kept."""
 
-    exit_code = 130
+    exit_code = INTERRUPTED
 
 
 def nearest(wrong: str, right: Iterable[str]) -> str:
     """``; did you mean 'x'?`` or ``; there is: a, b, c``, to follow an error about `wrong`."""
+    import difflib
+
     names = sorted(right)
     close = difflib.get_close_matches(wrong, names, n=1, cutoff=0.6)
     if close:

@@ -5,9 +5,7 @@ from __future__ import annotations
 
 import sys
 
-INTERRUPTED = 130
-"""The exit code."""
-INTERRUPTED_TEXT = "interrupted; nothing was written"
+from blklab.errors import INTERRUPTED, INTERRUPTED_TEXT
 
 
 def main() -> None:

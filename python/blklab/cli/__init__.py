@@ -14,8 +14,7 @@ import typer
 from typer.exceptions import TyperException
 
 from blklab.cli import lazy, streams
-from blklab.errors import BlklabError
-from blklab.start import INTERRUPTED, INTERRUPTED_TEXT
+from blklab.errors import INTERRUPTED, INTERRUPTED_TEXT, BlklabError
 
 app = typer.Typer(
     name="blklab",

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+EXPORT_FORMATS = ("json", "csv", "parquet")
+"""Of ``blklab results export``."""
+
 
 def disk(incomplete: str) -> list[str]:
     """Disks by name."""
@@ -112,9 +115,7 @@ def kept(incomplete: str) -> list[str]:
 
 def export_format(incomplete: str) -> list[str]:
     """Formats of an export."""
-    from blklab.cli.results.export import FORMATS
-
-    return _beginning(FORMATS, incomplete)
+    return _beginning(EXPORT_FORMATS, incomplete)
 
 
 def _beginning(names: Iterable[str], incomplete: str) -> list[str]:

@@ -1,63 +1,28 @@
 """Comparisons as one JSON document, for other machines, and back.
 
 What comes back is anybody's: every field is checked against the types below, and then that the
-parts fit each other (`blklab.store.check_document`), before anything is kept. Nothing of it is ever
+parts fit each other (`blklab.store.document`), before anything is kept. Nothing of it is ever
 run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
 
 import msgspec
 
 from blklab.base import plain
 from blklab.base.files import content
-from blklab.domain.measurement import Measurement
-from blklab.domain.setup import INT_MAX, Label, SetupDocument, Value
+from blklab.domain.setup import SetupDocument
 from blklab.errors import InputError
+from blklab.store.document import ComparisonDocument, RunDocument, check
 from blklab.store.read import Comparison
 
 FORMAT = "blklab results"
 VERSION = 1
 _BYTES_MAX = 1 << 30
-
-Count = Annotated[int, msgspec.Meta(ge=0, le=INT_MAX)]
-
-
-@dataclass(frozen=True)
-class RunDocument:
-    """One run with all that was kept of it."""
-
-    number: Count
-    begun_at: str
-    ended_at: str
-    measurement: Measurement
-    device_before: Mapping[str, Any] | None = None
-    device_after: Mapping[str, Any] | None = None
-    raw: Mapping[Label, bytes] = field(default_factory=dict)
-    """In base64."""
-
-
-@dataclass(frozen=True)
-class ComparisonDocument:
-    """One comparison with all its runs."""
-
-    uid: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{32}$")]
-    begun_at: str
-    ended_at: str | None
-    rig: Label
-    machine: Label
-    objective: Literal["throughput", "latency", "both"]
-    planned: Count
-    setup: dict[str, Any]
-    facts: dict[str, dict[str, Value]]
-    runs: tuple[RunDocument, ...]
-    study: str | None = None
-    part: str | None = None
 
 
 @dataclass(frozen=True)
@@ -77,12 +42,10 @@ def to_bytes(several: Sequence[Comparison]) -> bytes:
 def read(path: Path) -> tuple[ComparisonDocument, ...]:
     """The comparisons of a file. InputError, with where in it, if it is not what `to_bytes` made
     or if its parts do not fit."""
-    from blklab.store.check_document import check
-
-    return parse(content(path, _BYTES_MAX, "an export"), str(path), check)
+    return parse(content(path, _BYTES_MAX, "an export"), str(path))
 
 
-def parse(text: bytes, name: str, check: Any) -> tuple[ComparisonDocument, ...]:
+def parse(text: bytes, name: str) -> tuple[ComparisonDocument, ...]:
     """The same of a file's content; `name` is for messages."""
     try:
         head = msgspec.json.decode(text, type=_Head)

@@ -10,7 +10,7 @@ from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, InterfaceError
 
 from blklab.store import keep, packing
 from blklab.store.database import Store
-from blklab.store.exchange import ComparisonDocument
+from blklab.store.document import ComparisonDocument
 from blklab.store.read import Run
 from blklab.store.schema import COMPARISON
 

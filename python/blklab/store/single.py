@@ -56,7 +56,7 @@ def _document(
     begun_at: datetime,
     ended_at: datetime,
 ) -> dict[str, Any]:
-    """What `blklab.store.exchange.ComparisonDocument` is in JSON; without its class, whose making
+    """What `blklab.store.document.ComparisonDocument` is in JSON; without its class, whose making
     takes longer than to write it."""
     from blklab.store.facts import facts
 

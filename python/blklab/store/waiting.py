@@ -20,7 +20,7 @@ from blklab.store.packing import DamagedError
 
 if TYPE_CHECKING:
     from blklab.store.database import Store
-    from blklab.store.exchange import ComparisonDocument
+    from blklab.store.document import ComparisonDocument
     from blklab.store.place import Place
 
 MANY = 100
@@ -67,7 +67,7 @@ def parsed(content: bytes) -> ComparisonDocument:
     """What `put` has written. DamagedError."""
     import msgspec
 
-    from blklab.store.exchange import ComparisonDocument
+    from blklab.store.document import ComparisonDocument
 
     try:
         return msgspec.convert(packing.unpack_json(content), ComparisonDocument)

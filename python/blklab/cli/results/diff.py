@@ -12,7 +12,7 @@ from blklab.cli.keeping import StoreName
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from blklab.store.difference import Difference, Gap
+    from blklab.report.difference import Difference, Gap
 
 
 def diff(
@@ -33,8 +33,8 @@ def diff(
     from blklab.cli import console
     from blklab.cli.results.opening import opened
     from blklab.errors import InputError
+    from blklab.report.difference import difference
     from blklab.store import ids, read
-    from blklab.store.difference import difference
 
     kept = opened(store)
     sides = [

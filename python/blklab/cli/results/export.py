@@ -10,8 +10,6 @@ import typer
 from blklab.cli import complete
 from blklab.cli.keeping import StoreName
 
-FORMATS = ("json", "csv", "parquet")
-
 
 def export(
     numbers: Annotated[
@@ -63,7 +61,7 @@ def export(
 def _format(told: str | None, out: Path | None) -> str:
     from blklab.errors import InputError, nearest
 
-    if told is not None and told not in FORMATS:
-        raise InputError(f"--format: no '{told}'{nearest(told, FORMATS)}")
+    if told is not None and told not in complete.EXPORT_FORMATS:
+        raise InputError(f"--format: no '{told}'{nearest(told, complete.EXPORT_FORMATS)}")
     ending = out.suffix.removeprefix(".").lower() if out else ""
-    return told or (ending if ending in FORMATS else "json")
+    return told or (ending if ending in complete.EXPORT_FORMATS else "json")

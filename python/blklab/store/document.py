@@ -1,21 +1,59 @@
-"""Do the parts of an imported comparison fit each other, so that it can be kept, judged and drawn?
+"""One kept comparison as a document, and whether its parts fit each other, so that it can be kept,
+judged and drawn.
 
-Types are checked before. Here, besides what `blklab.domain.check_runs` looks at: names without
-control characters, times, numbers of runs.
+msgspec checks types. `check` looks besides at what `blklab.domain.check_runs` looks at, at names
+without control characters, times and numbers of runs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Annotated, Any, Literal
+
+import msgspec
 
 from blklab.domain import check_runs
-from blklab.domain.setup import SetupDocument
-from blklab.store.exchange import ComparisonDocument
+from blklab.domain.measurement import Measurement
+from blklab.domain.setup import INT_MAX, Label, SetupDocument, Value
 
 _DEPTH_MAX = 50
 _YEARS = range(1970, 9999)
+
+Count = Annotated[int, msgspec.Meta(ge=0, le=INT_MAX)]
+
+
+@dataclass(frozen=True)
+class RunDocument:
+    """One run with all that was kept of it."""
+
+    number: Count
+    begun_at: str
+    ended_at: str
+    measurement: Measurement
+    device_before: Mapping[str, Any] | None = None
+    device_after: Mapping[str, Any] | None = None
+    raw: Mapping[Label, bytes] = field(default_factory=dict)
+    """In base64."""
+
+
+@dataclass(frozen=True)
+class ComparisonDocument:
+    """One comparison with all its runs."""
+
+    uid: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{32}$")]
+    begun_at: str
+    ended_at: str | None
+    rig: Label
+    machine: Label
+    objective: Literal["throughput", "latency", "both"]
+    planned: Count
+    setup: dict[str, Any]
+    facts: dict[str, dict[str, Value]]
+    runs: tuple[RunDocument, ...]
+    study: str | None = None
+    part: str | None = None
 
 
 def check(one: ComparisonDocument, setup: SetupDocument) -> str:
