@@ -83,6 +83,7 @@ check: $(VENV)/.dev  ## Formatting, lints, types
 	$(BIN)/ruff format --check --quiet .
 	$(BIN)/ruff check --quiet .
 	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache --no-logo
 
 test-rust:  ## The Rust tests
 	cargo test --quiet
