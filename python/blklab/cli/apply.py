@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from blklab.cli import complete
+from blklab.apply import choice, profile, record, rule
+from blklab.apply import presets as known
+from blklab.base.text import shown
+from blklab.cli import complete, console
 from blklab.cli.keeping import StoreName
+from blklab.errors import InputError, RunError
+from blklab.host.devices import queue
+from blklab.host.devices.queue import IOSCHED, same
+from blklab.host.roots import HERE
 
 if TYPE_CHECKING:
     from blklab.apply.change import Plan
@@ -72,11 +80,6 @@ def apply(
 ) -> None:
     """Set a disk's scheduler and settings, now and after every reboot."""
     from blklab.apply import change, choice, programs, recommended
-    from blklab.apply import presets as known
-    from blklab.cli import console
-    from blklab.errors import InputError
-    from blklab.host.devices import queue
-    from blklab.host.roots import HERE
 
     if presets:
         _print_presets()
@@ -118,8 +121,6 @@ def apply(
 
 def _check_alone(**options: str | None) -> None:
     """InputError if something is said that only goes with ``--from``."""
-    from blklab.errors import InputError
-
     for name, value in options.items():
         if value is not None:
             raise InputError(f"--{name.replace('_', '-')}: only goes with --from")
@@ -129,12 +130,7 @@ def status(
     as_json: Annotated[bool, typer.Option("--json", help="Machine-readable.")] = False,
 ) -> None:
     """Say whether what was applied still holds; exit code 1 if not."""
-    from dataclasses import asdict
-
-    from blklab.apply import record
     from blklab.apply import status as states
-    from blklab.cli import console
-    from blklab.host.roots import HERE
 
     now = states.status(record.load(HERE), HERE)
     if as_json:
@@ -152,8 +148,6 @@ def undo(
 ) -> None:
     """Take back the latest apply: every setting and file as it was before."""
     from blklab.apply import change, choice, programs, record
-    from blklab.errors import RunError
-    from blklab.host.roots import HERE
 
     wrong = []
     # Of none, undo says so.
@@ -167,7 +161,6 @@ def undo(
 
 def _print_presets() -> None:
     from blklab.apply import presets
-    from blklab.cli import console
 
     console.print_terms(
         (name, f"{preset.said}. Measured: {preset.measured}.")
@@ -177,10 +170,7 @@ def _print_presets() -> None:
 
 
 def _print_plan(made: Plan, *, dry_run: bool) -> None:
-    from blklab.apply import choice
     from blklab.apply.status import rival_text
-    from blklab.base.text import shown
-    from blklab.host.devices.queue import IOSCHED, same
 
     settings = made.entry.settings
     print(f"{choice.text(settings)}, for {made.entry.key.text}")
@@ -199,9 +189,6 @@ def _print_plan(made: Plan, *, dry_run: bool) -> None:
 
 
 def _print_files(made: Plan) -> None:
-    from blklab.apply import profile, rule
-    from blklab.host.roots import HERE
-
     if made.module:
         print(f"\nwould load the module {made.module}")
     print(f"\nwould write {rule.place(HERE)}:\n\n{made.rules}")

@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from blklab.base.files import check_files, write_together
 from blklab.base.limits import JOBS_DEFAULT, JOBS_MAX, REPEATS_MAX
-from blklab.cli import complete
+from blklab.base.units import duration_text
+from blklab.cli import complete, console, keeping
 from blklab.cli.keeping import NoKeep, Resume, StoreName
 from blklab.cli.models import TARGET_HELP
+from blklab.cli.progress import progress
 from blklab.cli.rigs import (
     CacheState,
     DriverName,
@@ -24,7 +27,11 @@ from blklab.cli.rigs import (
     WriteDevice,
     options,
 )
+from blklab.domain.comparison import Setup
+from blklab.errors import InputError, nearest
 from blklab.experiment import defaults
+from blklab.experiment.plan import plan
+from blklab.rigs import rig as rig_of
 
 if TYPE_CHECKING:
     from blklab.cli.keeping import Work
@@ -109,13 +116,8 @@ def compare(
     resume: Resume = False,
 ) -> None:
     """Run every scheduler on every disk under every load, and say which suits best."""
-    from blklab.base.files import check_files
-    from blklab.cli import keeping
     from blklab.domain import specs
-    from blklab.domain.comparison import Setup
-    from blklab.errors import InputError
     from blklab.experiment import budget as budgets
-    from blklab.rigs import rig as rig_of
 
     keeping.check_resume(context, resume, "number")
     checked_objective(objective)
@@ -160,13 +162,9 @@ def compare(
 
 def _measured(work: Work, jobs: int, objective: str, keepers: list[Keeper]) -> Results:
     """The results; `keepers` has the one that keeps them as soon as there is something to keep."""
-    from blklab.base.units import duration_text
-    from blklab.cli import console, keeping
-    from blklab.cli.progress import progress
     from blklab.domain.results_file import Results
     from blklab.execute import carry_out
     from blklab.experiment import budget as budgets
-    from blklab.experiment.plan import plan
 
     setup, rig, budget = work.request.setup, work.rig, work.request.budget
     kept = work.keeper.kept if work.keeper else {}
@@ -194,7 +192,6 @@ def _measured(work: Work, jobs: int, objective: str, keepers: list[Keeper]) -> R
 
 def _show(results: Results, objective: str, out: Path, keeper: Keeper, as_json: bool) -> None:
     from blklab import report as pages
-    from blklab.base.files import write_together
     from blklab.cli import comparison, console, keeping
     from blklab.domain import results_file
     from blklab.experiment.analyse import analyse
@@ -220,7 +217,6 @@ def _files(out: Path) -> tuple[Path, Path]:
 
 def checked_objective(objective: str) -> str:
     """The objective, if it is one; InputError otherwise."""
-    from blklab.errors import InputError, nearest
     from blklab.experiment.analyse import OBJECTIVES
 
     if objective not in OBJECTIVES:

@@ -4,29 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from blklab.disks import DISKS
+from blklab.errors import BlklabError
+from blklab.host import reading
+from blklab.host.roots import HERE
+from blklab.programs import NAMES
+from blklab.rigs import RIGS
+from blklab.rigs.live.cache import CACHES
+from blklab.studies import STUDIES
+from blklab.workloads import WORKLOADS
+
 EXPORT_FORMATS = ("json", "csv", "parquet")
 """Of ``blklab results export``."""
 
 
 def disk(incomplete: str) -> list[str]:
     """Disks by name."""
-    from blklab.disks import DISKS
-
     return _beginning(DISKS.paths(), incomplete)
 
 
 def workload(incomplete: str) -> list[str]:
     """Workloads by name."""
-    from blklab.programs import NAMES
-    from blklab.workloads import WORKLOADS
-
     return _beginning([*WORKLOADS.paths(), *NAMES], incomplete)
 
 
 def study(incomplete: str) -> list[str]:
     """Studies by name."""
-    from blklab.studies import STUDIES
-
     return _beginning(STUDIES.paths(), incomplete)
 
 
@@ -47,9 +50,6 @@ def scheduler(incomplete: str) -> list[str]:
 
 def device(incomplete: str) -> list[str]:
     """This machine's block devices."""
-    from blklab.host import reading
-    from blklab.host.roots import HERE
-
     names = reading.names(HERE.sys / "class/block")
     return _beginning([*names, *(f"/dev/{name}" for name in names)], incomplete)
 
@@ -73,8 +73,6 @@ def kernel(incomplete: str) -> list[str]:
 
 def rig(incomplete: str) -> list[str]:
     """Rigs."""
-    from blklab.rigs import RIGS
-
     return _beginning(RIGS, incomplete)
 
 
@@ -87,8 +85,6 @@ def driver(incomplete: str) -> list[str]:
 
 def cache(incomplete: str) -> list[str]:
     """States of the page cache on the live rig."""
-    from blklab.rigs.live.cache import CACHES
-
     return _beginning(CACHES, incomplete)
 
 
@@ -101,7 +97,6 @@ def objective(incomplete: str) -> list[str]:
 
 def kept(incomplete: str) -> list[str]:
     """Numbers of comparisons in the store, the latest first."""
-    from blklab.errors import BlklabError
     from blklab.store import place, read
     from blklab.store.opening import exists, open_store
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from blklab.base.text import shown
 from blklab.base.units import size_text
+from blklab.cli import console
 
 if TYPE_CHECKING:
     from blklab.host.devices.deciders.influence import Influence
@@ -20,8 +21,6 @@ _INDENT = "  "
 
 def print_table(devices: Sequence[Device], *, every: bool) -> None:
     """One line for each device; without `every`, only whole ones that hold something."""
-    from blklab.cli import console
-
     by_name = {one.name: one for one in devices}
     listed = [one for one in devices if every or (one.kind != "partition" and one.size_bytes)]
     table = console.table("device", "size", "kind", "scheduler", "decided by", "what", right=[1])

@@ -10,7 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from blklab.cli import complete
+from blklab.cli import complete, console, device_text
+from blklab.host.devices import queue
+from blklab.host.roots import HERE
+from blklab.host.udev import judge
+from blklab.rigs.live import target
 
 if TYPE_CHECKING:
     from blklab.host.roots import Roots
@@ -32,10 +36,7 @@ def devices(
     as_json: Annotated[bool, typer.Option("--json", help="Machine-readable.")] = False,
 ) -> None:
     """Show this machine's disks: schedulers, settings, what is on them, who decides."""
-    from blklab.cli import console, device_text
     from blklab.host.devices import device, modules
-    from blklab.host.roots import HERE
-    from blklab.host.udev import judge
 
     if names:
         around = device.Surroundings.read(HERE)
@@ -69,9 +70,6 @@ def devices(
 
 def _meant(what: str, roots: Roots) -> Iterable[str]:
     """Names of what the user calls so."""
-    from blklab.host.devices import queue
-    from blklab.rigs.live import target
-
     if Path(what).is_dir():
         return target.find(what, roots).disks
     return [queue.device_name(what, roots)]

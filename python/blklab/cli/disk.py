@@ -6,13 +6,17 @@ sees, and signals reach it.
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
 from typing import Annotated, NoReturn
 
 import typer
 
+from blklab.base import binaries
 from blklab.cli import complete
 from blklab.cli.models import DISK_HELP, DataPlace, PlatterSeed
+from blklab.rigs.disk_data import DiskData
 
 _UBLK = Path("/dev/ublk-control")
 
@@ -47,10 +51,7 @@ def create(
     seed: PlatterSeed = 1,
 ) -> None:
     """Make /dev/ublkbN and serve it until Ctrl-C; then print what it did as JSON."""
-    import os
-
     from blklab.domain import core, specs
-    from blklab.rigs.disk_data import DiskData
 
     model = specs.disk(disk)
     limits = core.describe_disk(model)["limits"]
@@ -82,11 +83,6 @@ def remove(
 
 def _become(words: list[str]) -> NoReturn:
     """Turn into blklab-disk."""
-    import os
-    import sys
-
-    from blklab.base import binaries
-
     program = binaries.find("blklab-disk")
     sys.stdout.flush()
     os.execv(program, ["blklab-disk", *words])

@@ -6,7 +6,9 @@ from typing import Annotated
 
 import typer
 
-from blklab.cli import complete
+from blklab.cli import complete, console
+from blklab.disks import DISKS
+from blklab.domain.experiment import Disk
 
 
 def disks(
@@ -17,10 +19,7 @@ def disks(
     as_json: Annotated[bool, typer.Option("--json", help="Machine-readable.")] = False,
 ) -> None:
     """List the disk models; with a name, all parameters with their sources."""
-    from blklab.cli import console
-    from blklab.disks import DISKS
     from blklab.domain import core, specs
-    from blklab.domain.experiment import Disk
 
     if name is None:
         known = {

@@ -7,9 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from blklab.cli import complete
+from blklab.base.files import check_files, write_together
+from blklab.base.units import size_text
+from blklab.cli import complete, console
 from blklab.cli.models import DiskName
+from blklab.cli.progress import watching
 from blklab.cli.rigs import DriverName, HostValues, IgnoreUnsupported, KernelName, RigName
+from blklab.domain.experiment import Experiment
+from blklab.rigs import check_workload
+from blklab.rigs import rig as rig_of
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -72,15 +78,9 @@ def explain(
     ignore_unsupported: IgnoreUnsupported = False,
 ) -> None:
     """Show what happened to each request of a run, and what the scheduler decided, over time."""
-    from blklab.base.files import check_files, write_together
-    from blklab.cli import console
-    from blklab.cli.progress import watching
     from blklab.domain import core, specs
-    from blklab.domain.experiment import Experiment
     from blklab.explain import summary, window
     from blklab.explain.timeline import build
-    from blklab.rigs import check_workload
-    from blklab.rigs import rig as rig_of
 
     model, entry = specs.disk(disk), specs.workload(job)
     check_workload(rig, entry)
@@ -135,7 +135,6 @@ def _files(timeline: Timeline, out: Path | None, perfetto: Path | None) -> dict[
 def _print(timeline: Timeline) -> None:
     from rich.text import Text
 
-    from blklab.cli import console
     from blklab.explain import summary, text
 
     out = console.console()
@@ -153,8 +152,6 @@ def _print(timeline: Timeline) -> None:
 def _shares(timeline: Timeline) -> Table:
     from rich.text import Text
 
-    from blklab.base.units import size_text
-    from blklab.cli import console
     from blklab.explain import summary
 
     shares = summary.shares(timeline)

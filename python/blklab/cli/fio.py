@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from blklab.cli import complete
+from blklab import programs
+from blklab.base.files import check_files, write_whole
+from blklab.cli import complete, console, keeping
 from blklab.cli.keeping import NoKeep, StoreName
 from blklab.cli.models import TargetName
+from blklab.cli.progress import watching
 from blklab.cli.rigs import (
     CacheState,
     DriverName,
@@ -23,6 +27,10 @@ from blklab.cli.rigs import (
     WriteDevice,
     options,
 )
+from blklab.domain.comparison import Setup
+from blklab.errors import InputError
+from blklab.experiment.plan import plan
+from blklab.rigs import rig as rig_of
 
 
 def fio(
@@ -58,19 +66,9 @@ def fio(
 ) -> None:
     """Run one fio job file once and print what fio prints; the result is kept, see: blklab
     results."""
-    from datetime import UTC, datetime
-
     from blklab import fio as formats
-    from blklab import programs
-    from blklab.base.files import check_files, write_whole
-    from blklab.cli import console, keeping
-    from blklab.cli.progress import watching
     from blklab.domain import core, specs
-    from blklab.domain.comparison import Setup
-    from blklab.errors import InputError
-    from blklab.experiment.plan import plan
     from blklab.fio.status import report
-    from blklab.rigs import rig as rig_of
 
     chosen = formats.formats(output_format)
     if output is not None:

@@ -6,12 +6,13 @@ from typing import Annotated
 
 import typer
 
+from blklab.cli import console
+
 
 def host(
     as_json: Annotated[bool, typer.Option("--json", help="Machine-readable.")] = False,
 ) -> None:
     """Show the modelled host: CPUs, what I/O costs on them, memory and write-back."""
-    from blklab.cli import console
     from blklab.domain import core
 
     tables = {name: rows for name, rows in core.environment().items() if name != "queue"}

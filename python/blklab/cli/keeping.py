@@ -10,7 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from blklab.base.homes import NoHomeError
+from blklab.cli import console
 from blklab.errors import BlklabError, InputError, RunError, StoppedError, StoreError
+from blklab.experiment.plan import plan
+from blklab.rigs import rig as rig_of
 
 if TYPE_CHECKING:
     from blklab.domain.comparison import Planned, Setup
@@ -79,7 +83,6 @@ def is_told(context: typer.Context, name: str) -> bool:
 def opened(store: str | None, rig: str) -> Store | None:
     """The store to keep in. None, and a line on stderr, if the usual one cannot be used;
     StoreError if the user has chosen it."""
-    from blklab.cli import console
     from blklab.store.opening import open_store
 
     where = _place(store)
@@ -96,9 +99,7 @@ def opened(store: str | None, rig: str) -> Store | None:
 def begin(work: Work) -> Keeper:
     """Where the runs go: of a new comparison its place in the store, if there is one, whose number
     is told on stderr."""
-    from blklab.cli import console
     from blklab.domain import events
-    from blklab.experiment.plan import plan
     from blklab.store import keep
 
     if work.keeper is not None:
@@ -121,7 +122,6 @@ def begin_study(
     kept: Store | None, study: Study, parts: Sequence[Ready], out: str
 ) -> Mapping[str, Keeper]:
     """A new study in the store, if there is one; tells its numbers on stderr."""
-    from blklab.cli import console
     from blklab.study import in_store
 
     if kept is None:
@@ -155,7 +155,6 @@ def new(
 ) -> Work:
     """A comparison to begin with; `budget` if it is repeated within one. InputError if a disk, a
     load or a scheduler is wrong."""
-    from blklab.cli import console
     from blklab.experiment.describe import describe
     from blklab.store.request import Request, fingerprints
 
@@ -173,9 +172,7 @@ def new(
 def resumed(store: str | None, number: str | None) -> Work:
     """A comparison that was killed. InputError if there is none, or if what is to run would not
     be like what has."""
-    from blklab.cli import console
     from blklab.experiment.describe import describe
-    from blklab.rigs import rig as rig_of
     from blklab.store import ids, keep, place, request
     from blklab.store.opening import open_store
     from blklab.store.unfinished import left
@@ -223,8 +220,6 @@ def end_single(
     single: Single, planned: Planned, result: Result, begun_at: datetime, ended_at: datetime
 ) -> None:
     """Keep it; a line on stderr if that fails, for its figures are there all the same."""
-    from blklab.cli import console
-
     try:
         single.keep(planned, result, begun_at, ended_at)
     except BlklabError as error:
@@ -255,8 +250,6 @@ def _how_to_go_on(keepers: Sequence[Keeper], command: str) -> str:
 @contextmanager
 def written(keepers: Sequence[Keeper], command: str) -> Iterator[None]:
     """Around writing the report: where the figures are if that fails, and what is not kept."""
-    from blklab.cli import console
-
     try:
         yield
     except BlklabError as error:
@@ -281,7 +274,6 @@ def _the_same_kernel(described: Mapping[str, Any]) -> dict[str, str | None]:
 
 def _place(store: str | None) -> Place | None:
     """None, and a line on stderr, if there is no home directory for the usual one."""
-    from blklab.base.homes import NoHomeError
     from blklab.store import place
 
     try:
@@ -292,8 +284,6 @@ def _place(store: str | None) -> Place | None:
 
 
 def _not_kept(error: BlklabError, chosen: bool) -> None:
-    from blklab.cli import console
-
     if chosen:
         raise error
     console.print_notes([f"nothing will be kept: {error}; choose a store with --store"])

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from blklab.cli.console import console
+
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
@@ -37,8 +39,6 @@ def watching(rig: Rig) -> Iterator[None]:
         yield
         return
     from rich.live import Live
-
-    from blklab.cli.console import console
 
     start_s = time.monotonic()
     shown = Live(
@@ -77,8 +77,6 @@ def _position(rig: Rig, took_s: float) -> RenderableType:
 def _bar(total: int | None, what: str) -> Iterator[Callable[[Any], None]]:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
     from rich.progress import TimeRemainingColumn as Remaining
-
-    from blklab.cli.console import console
 
     columns = (
         TextColumn("{task.description}", markup=False),

@@ -7,8 +7,13 @@ from typing import Annotated
 
 import typer
 
-from blklab.cli import complete
+from blklab.base.files import write_together, write_whole
+from blklab.base.text import shown
+from blklab.cli import complete, console
+from blklab.cli.compare import checked_objective
 from blklab.cli.keeping import StoreName
+from blklab.cli.results.opening import opened
+from blklab.errors import InputError
 
 
 def report(
@@ -38,9 +43,6 @@ def report(
     store: StoreName = None,
 ) -> None:
     """Make the report again from what is kept, without running anything."""
-    from blklab.base.text import shown
-    from blklab.cli.compare import checked_objective
-    from blklab.errors import InputError
     from blklab.study import kept_files as studies
 
     wanted = checked_objective(objective) if objective else None
@@ -60,10 +62,6 @@ def report(
 
 def _of_number(number: str, objective: str | None, out: Path | None, store: str | None) -> Path:
     from blklab import report as pages
-    from blklab.base.files import write_whole
-    from blklab.cli import console
-    from blklab.cli.results.opening import opened
-    from blklab.errors import InputError
     from blklab.experiment.analyse import analyse
     from blklab.store import ids, read
 
@@ -80,7 +78,6 @@ def _of_number(number: str, objective: str | None, out: Path | None, store: str 
 
 
 def _of_study(directory: Path, out: Path) -> Path:
-    from blklab.base.files import write_together
     from blklab.report.study import texts
     from blklab.study import kept_files as studies
     from blklab.study.judge import judge
@@ -92,7 +89,6 @@ def _of_study(directory: Path, out: Path) -> Path:
 
 def _of_file(path: Path, objective: str, out: Path | None) -> Path:
     from blklab import report as pages
-    from blklab.base.files import write_whole
     from blklab.domain import results_file
     from blklab.experiment.analyse import analyse
 

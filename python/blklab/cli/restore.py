@@ -6,6 +6,9 @@ from typing import Annotated
 
 import typer
 
+from blklab.base.journal import Journal, default_directory
+from blklab.errors import RunError
+
 
 def restore(
     forget: Annotated[
@@ -18,8 +21,6 @@ def restore(
     ] = None,
 ) -> None:
     """Put back the settings of disks and remove the test files that a killed blklab has left."""
-    from blklab.base.journal import Journal, default_directory
-    from blklab.errors import RunError
     from blklab.rigs.live import leftovers
 
     journal = Journal(default_directory())

@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from blklab.store import place
+
 _SIMULATED = "sim"
 # Where a program writes that never asked for a file: terminals, and what was never there.
 _DEVICES = ("/dev/null", "/dev/tty", "/dev/pts", "/dev/shm")
@@ -48,8 +50,6 @@ def _give_up(options: Mapping[str, Any]) -> None:
 
 def _writable(options: Mapping[str, Any]) -> Iterator[Path]:
     """The directories of what the options name, of the store, and of what is temporary."""
-    from blklab.store import place
-
     yield from map(Path, _DEVICES)
     yield Path(tempfile.gettempdir())
     for value in options.values():

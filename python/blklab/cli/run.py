@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from blklab.base.files import check_files, write_together
 from blklab.base.limits import JOBS_DEFAULT, JOBS_MAX, REPEATS_MAX
-from blklab.cli import complete
+from blklab.cli import complete, console
 from blklab.cli.keeping import NoKeep, Resume, StoreName
+from blklab.cli.kernel import steps
+from blklab.cli.progress import progress
 from blklab.cli.rigs import (
     CacheState,
     NoPrecondition,
@@ -18,6 +21,8 @@ from blklab.cli.rigs import (
     WriteDevice,
     options,
 )
+from blklab.errors import InputError
+from blklab.store import ids, place
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -86,10 +91,7 @@ def run(
 ) -> None:
     """Run a study and set what was published beside what is measured."""
     from blklab import study as studies
-    from blklab.base.files import check_files, write_together
     from blklab.cli import console, judgements, keeping
-    from blklab.cli.progress import progress
-    from blklab.errors import InputError
     from blklab.report.study import texts
     from blklab.study import kept_files as documents
     from blklab.study.judge import judge
@@ -144,7 +146,6 @@ def run(
 
 
 def _ready(study: Study, planned: list[PlannedPart]) -> list[Ready]:
-    from blklab.cli.kernel import steps
     from blklab.study import kernels
     from blklab.study.run import ready
 
@@ -158,8 +159,6 @@ def _ready(study: Study, planned: list[PlannedPart]) -> list[Ready]:
 def _resumed(
     store: str | None, number: str | None
 ) -> tuple[Study, list[Ready], Mapping[str, Keeper], str]:
-    from blklab.cli import console
-    from blklab.store import ids, place
     from blklab.store.opening import open_store
     from blklab.store.unfinished import left
     from blklab.study import in_store

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from blklab.cli import complete
+from blklab.cli import complete, console
 
 
 def schedulers(
@@ -17,7 +17,6 @@ def schedulers(
     as_json: Annotated[bool, typer.Option("--json", help="Machine-readable.")] = False,
 ) -> None:
     """List the I/O schedulers; with a name, its tunables."""
-    from blklab.cli import console
     from blklab.domain import core
 
     known = {info["name"]: info for info in core.schedulers()}

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Annotated
 
 import typer
 
 from blklab.cli import complete
+from blklab.errors import InputError
+from blklab.studies import STUDIES
 
 
 def studies(
@@ -17,12 +20,8 @@ def studies(
     as_json: Annotated[bool, typer.Option("--json", help="Machine-readable.")] = False,
 ) -> None:
     """List the studies; with a name or a .toml file, what it runs and what was published."""
-    from dataclasses import asdict
-
     from blklab import study
     from blklab.cli import console, judgements
-    from blklab.errors import InputError
-    from blklab.studies import STUDIES
 
     if name is not None:
         chosen = study.find(name)

@@ -7,8 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from blklab.base.files import check_files, write_whole
 from blklab.base.limits import JOBS_DEFAULT, JOBS_MAX
-from blklab.cli import complete
+from blklab.base.units import rate_text
+from blklab.cli import complete, console
+from blklab.cli.progress import progress
+from blklab.rigs.kernel import cache
 
 if TYPE_CHECKING:
     from blklab.verify.measure import Cell
@@ -49,10 +53,6 @@ def verify(
 
     Ends with exit code 1 if the simulator misses its bar.
     """
-    from blklab.base.files import check_files, write_whole
-    from blklab.cli import console
-    from blklab.cli.progress import progress
-    from blklab.rigs.kernel import cache
     from blklab.verify import export, matrix, run
     from blklab.verify.verdict import judge
 
@@ -77,8 +77,6 @@ def verify(
 
 
 def _print(cells: list[Cell], verdict: Verdict, kernel: str) -> None:
-    from blklab.base.units import rate_text
-    from blklab.cli import console
     from blklab.verify.verdict import meets
 
     terminal = console.console()

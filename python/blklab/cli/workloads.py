@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from blklab.cli import complete
+from blklab import programs
+from blklab.cli import complete, console
+from blklab.workloads import WORKLOADS, summary
 
 _WIDTH = 80
 
@@ -26,8 +28,6 @@ def workloads(
     as_json: Annotated[bool, typer.Option("--json", help="Machine-readable.")] = False,
 ) -> None:
     """List the workloads; with a name or a .fio file, the job file or program and what it means."""
-    from blklab import programs
-    from blklab.cli import console
     from blklab.domain import core, specs
 
     if name is None:
@@ -46,10 +46,6 @@ def workloads(
 
 
 def _list(as_json: bool) -> None:
-    from blklab import programs
-    from blklab.cli import console
-    from blklab.workloads import WORKLOADS, summary
-
     entries = [WORKLOADS.read(path) for path in WORKLOADS.paths().values()]
     jobs = [(entry.name, summary(entry.text)) for entry in entries]
     real = [programs.known(name) for name in programs.NAMES]
@@ -72,9 +68,6 @@ def _in_list(program: Program) -> str:
 
 
 def _program(entry: Entry, as_json: bool) -> None:
-    from blklab import programs
-    from blklab.cli import console
-
     chosen = programs.chosen(entry)
     told = describe(chosen)
     if as_json:

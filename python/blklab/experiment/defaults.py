@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from blklab.domain.comparison import LeftOut
+from blklab.errors import InputError
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -20,8 +23,6 @@ _GONE = ("cfq",)
 
 def disks(rig: str) -> tuple[str, ...]:
     """Two models. InputError on a rig of real disks: which of them is not to be guessed."""
-    from blklab.errors import InputError
-
     if rig == "live":
         raise InputError("--rig live: which disk? Give --disk DIRECTORY, or --disk /dev/...")
     return DISKS
@@ -35,7 +36,6 @@ def schedulers(rig: str) -> tuple[str, ...]:
 def left_out(disks: Iterable[Disk], schedulers: Iterable[str]) -> tuple[LeftOut, ...]:
     """What no Linux ever was: a scheduler of the single queue before a disk of several."""
     from blklab.domain import core
-    from blklab.domain.comparison import LeftOut
 
     gone = [name for name in schedulers if name in _GONE]
     return tuple(

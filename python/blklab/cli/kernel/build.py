@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from blklab.base.limits import JOBS_MAX
-from blklab.cli import complete
+from blklab.cli import complete, console
+from blklab.cli.kernel import listed, steps
 from blklab.rigs.kernel import DEFAULT_VERSION
 
 
@@ -54,8 +55,6 @@ def build(
     as_json: Annotated[bool, typer.Option("--json", help="Machine-readable.")] = False,
 ) -> None:
     """Build Linux as a program (user-mode Linux) and keep it; no root is needed."""
-    from blklab.cli import console
-    from blklab.cli.kernel import listed, steps
     from blklab.rigs.kernel.build import build as build_kernel
 
     with steps.shown() as told:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from blklab.cli import console
+from blklab.errors import RunError
+from blklab.rigs.kernel import cache, wall
 
 if TYPE_CHECKING:
     from blklab.rigs.kernel.cache import Kernel
@@ -15,10 +20,6 @@ def listed(
 ) -> None:
     """List the kernels that were built, the latest first, what the cache takes, and what confines
     guests here."""
-    from blklab.cli import console
-    from blklab.errors import RunError
-    from blklab.rigs.kernel import cache, wall
-
     kernels = cache.kernels()
     console.print_notes(cache.damaged())
     try:
@@ -55,6 +56,4 @@ def listed(
 
 def row(kernel: Kernel) -> dict[str, Any]:
     """A kernel for a machine."""
-    from dataclasses import asdict
-
     return asdict(kernel) | {"image": str(kernel.image), "size_bytes": kernel.size_bytes}

@@ -7,6 +7,8 @@ from typing import Annotated
 import typer
 
 from blklab.cli import complete
+from blklab.errors import InputError
+from blklab.rigs.kernel import cache
 
 
 def remove(
@@ -24,9 +26,6 @@ def remove(
     ] = False,
 ) -> None:
     """Remove kernels from the cache; what they were built of stays for the next build."""
-    from blklab.errors import InputError
-    from blklab.rigs.kernel import cache
-
     if not names and not sources:
         raise InputError("what is to be removed? Kernels by name, or --sources")
     # All are looked up before the first goes.

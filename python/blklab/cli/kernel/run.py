@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,8 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from blklab.base import limits
+from blklab.base.files import check_directory
+from blklab.base.units import duration_text
 from blklab.cli import complete
 from blklab.cli.models import DataPlace, DiskName, ShareOption
+from blklab.errors import InputError
 from blklab.host import reading
 
 if TYPE_CHECKING:
@@ -109,11 +113,7 @@ def run(
     program starts in the disk's file system, or without --mkfs in an empty directory that goes with
     it; what it prints is shown when it has ended, and its exit code is passed on.
     """
-    import sys
-
-    from blklab.base.files import check_directory
     from blklab.domain import specs
-    from blklab.errors import InputError
     from blklab.rigs.kernel import cache, program, view
     from blklab.rigs.kernel.boot import checked_time_travel
 
@@ -169,7 +169,6 @@ def _fio_reads_the_cpus_clock(command: Sequence[str]) -> bool:
 
 def _told(ran: Ran, kernel: str, on: Disk) -> list[str]:
     """What the disk did, and whether it can be believed."""
-    from blklab.base.units import duration_text
     from blklab.rigs.kernel.outcome import notes, too_late
 
     found = ran.outcome

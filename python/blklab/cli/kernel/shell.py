@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -9,6 +12,7 @@ import typer
 from blklab.base import limits
 from blklab.cli import complete
 from blklab.cli.models import ShareOption
+from blklab.errors import InputError
 
 
 def shell(
@@ -42,13 +46,9 @@ def shell(
     ] = 86400.0,
 ) -> None:
     """Start a kernel with a shell inside, which sees this machine's programs and this directory."""
-    import contextlib
-    import sys
     import termios
-    from pathlib import Path
 
     from blklab.domain import specs
-    from blklab.errors import InputError
     from blklab.rigs.kernel import cache, shell_disk, shell_init, view
     from blklab.rigs.kernel.boot import boot, checked_time_travel
 

@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from blklab.cli import streams
+from blklab.cli.kernel import steps
 from blklab.rigs.kernel import DEFAULT_VERSION
 
 
@@ -22,8 +24,6 @@ def source(
     ] = None,
 ) -> None:
     """Print a file of the source that kernels are built of; it is fetched if need be."""
-    from blklab.cli import streams
-    from blklab.cli.kernel import steps
     from blklab.rigs.kernel import source as sources
 
     with steps.shown() as told:

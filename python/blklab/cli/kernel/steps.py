@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from blklab.cli.console import console
 from blklab.rigs.kernel.steps import Steps
 
 if TYPE_CHECKING:
@@ -23,8 +24,6 @@ def shown() -> Iterator[Steps]:
         yield _Lines()
         return
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    from blklab.cli.console import console
 
     columns = (
         *(SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(20)),

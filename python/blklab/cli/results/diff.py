@@ -6,8 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from blklab.cli import complete
+from blklab.base.text import shown
+from blklab.base.units import duration_text, number_text
+from blklab.cli import complete, console
 from blklab.cli.keeping import StoreName
+from blklab.cli.results.opening import opened
+from blklab.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,9 +34,6 @@ def diff(
 ) -> None:  # fmt: skip
     """Set two comparisons side by side: how many times A's figures B's are."""
     from blklab.base.plain import plain
-    from blklab.cli import console
-    from blklab.cli.results.opening import opened
-    from blklab.errors import InputError
     from blklab.report.difference import difference
     from blklab.store import ids, read
 
@@ -55,9 +56,6 @@ def diff(
 def _print(found: Difference) -> None:
     from rich.text import Text
 
-    from blklab.base.text import shown
-    from blklab.base.units import duration_text, number_text
-    from blklab.cli import console
     from blklab.experiment.analyse import OPERATION_TEXT
     from blklab.experiment.words import few_text
 

@@ -7,8 +7,11 @@ from typing import Annotated
 
 import typer
 
-from blklab.cli import complete
+from blklab.base.files import check_files, write_together
+from blklab.cli import complete, console, streams
 from blklab.cli.keeping import StoreName
+from blklab.cli.results.opening import opened
+from blklab.errors import InputError, nearest
 
 
 def export(
@@ -30,10 +33,6 @@ def export(
     store: StoreName = None,
 ) -> None:
     """Export comparisons with all their runs."""
-    from blklab.base.files import check_files, write_together
-    from blklab.cli import console, streams
-    from blklab.cli.results.opening import opened
-    from blklab.errors import InputError
     from blklab.store import exchange, ids, read, tables
 
     chosen = _format(output_format, out)
@@ -59,8 +58,6 @@ def export(
 
 
 def _format(told: str | None, out: Path | None) -> str:
-    from blklab.errors import InputError, nearest
-
     if told is not None and told not in complete.EXPORT_FORMATS:
         raise InputError(f"--format: no '{told}'{nearest(told, complete.EXPORT_FORMATS)}")
     ending = out.suffix.removeprefix(".").lower() if out else ""

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from blklab.cli import console
 from blklab.cli.keeping import StoreName
 
 
@@ -16,7 +17,6 @@ def imported(
     store: StoreName = None,
 ) -> None:
     """Import what another machine has exported, all of it or nothing."""
-    from blklab.cli import console
     from blklab.store import exchange, importing, place
     from blklab.store.opening import open_store
 

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from blklab.cli import complete
+from blklab.base.text import shown
+from blklab.cli import complete, console
 from blklab.cli.keeping import StoreName
+from blklab.cli.results.opening import opened
+from blklab.rigs import check
+from blklab.store.since import local
+from blklab.store.since import since as since_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,12 +55,8 @@ def listed(
     """List what is kept of comparisons, the latest first."""
     if context.invoked_subcommand is not None:
         return
-    from blklab.cli import console
-    from blklab.cli.results.opening import opened
-    from blklab.rigs import check
     from blklab.store import place, read
     from blklab.store.opening import exists
-    from blklab.store.since import since as since_of
 
     for name in rig or ():
         check(name)
@@ -68,8 +70,6 @@ def listed(
     where = place.find(store)
     rows = read.listed(opened(store), wanted, console.print_note) if exists(where) else []
     if as_json:
-        from dataclasses import asdict
-
         console.print_json({"store": where.text, "comparisons": [asdict(row) for row in rows]})
     elif rows:
         _print(rows)
@@ -81,10 +81,7 @@ def listed(
 def _print(rows: Sequence[Listed]) -> None:
     from rich.text import Text
 
-    from blklab.base.text import shown
-    from blklab.cli import console
     from blklab.store.read import COMPLETE
-    from blklab.store.since import local
 
     table = console.table("id", "begun", "rig", "runs", "disks; loads; schedulers", right=(0, 3))
     for name in range(4):
@@ -108,8 +105,6 @@ def _print(rows: Sequence[Listed]) -> None:
 
 def _short(names: Sequence[str]) -> str:
     """As many of them as a line has room for, each not too long."""
-    from blklab.base.text import shown
-
     kept: list[str] = []
     for name in map(shown, names):
         cut = name if len(name) <= _NAME else f"{name[: _NAME - 1]}…"

@@ -6,8 +6,9 @@ from typing import Annotated
 
 import typer
 
-from blklab.cli import complete
+from blklab.cli import complete, console
 from blklab.cli.keeping import StoreName
+from blklab.cli.results.opening import opened
 
 
 def remove(
@@ -18,8 +19,6 @@ def remove(
     store: StoreName = None,
 ) -> None:
     """Remove comparisons with all their runs; it cannot be undone."""
-    from blklab.cli import console
-    from blklab.cli.results.opening import opened
     from blklab.store import change, ids
 
     wanted = list(dict.fromkeys(number for text in numbers for number in ids.numbers(text)))

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from blklab.base.text import shown
 from blklab.cli import complete
+from blklab.cli.compare import checked_objective
 from blklab.cli.keeping import StoreName
+from blklab.cli.results.opening import opened
+from blklab.store.since import local
 
 if TYPE_CHECKING:
     from blklab.store.read import Comparison
@@ -28,11 +33,7 @@ def show(
     store: StoreName = None,
 ) -> None:
     """Show what a comparison found, and when, where and on what it ran."""
-    from dataclasses import asdict
-
     from blklab.cli import comparison, console
-    from blklab.cli.compare import checked_objective
-    from blklab.cli.results.opening import opened
     from blklab.experiment.analyse import analyse
     from blklab.experiment.summary import summarise
     from blklab.store import ids, read
@@ -55,9 +56,6 @@ def show(
 
 
 def _head(found: Comparison) -> None:
-    from blklab.base.text import shown
-    from blklab.store.since import local
-
     row, machine = found.listed, found.facts.get("machine") or {}
     versions = found.facts.get("versions") or {}
     names = [name for name in ("blklab", "kernel", "fio", "python") if versions.get(name)]
