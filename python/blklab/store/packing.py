@@ -7,6 +7,7 @@ four times as long for another fifth.
 from __future__ import annotations
 
 import json
+import math
 import zlib
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,6 +15,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from blklab.errors import StoreError
+from blklab.plain import plain
 
 _Kind = TypeVar("_Kind")
 
@@ -34,7 +36,8 @@ def encode(value: Any) -> bytes:
         return msgspec.json.encode(value, enc_hook=_as_text)
     except UnicodeEncodeError:
         # A file's name that is not UTF-8.
-        return json.dumps(value, default=_as_plain, separators=(",", ":")).encode()
+        finite = plain(json.loads(json.dumps(value, default=_as_plain)))
+        return json.dumps(finite, separators=(",", ":")).encode()
 
 
 def pack(content: bytes) -> bytes:
@@ -72,7 +75,7 @@ def pack_json(value: Any) -> bytes:
 def unpack_json(kept: Any) -> Any:
     """The document. DamagedError if it is none."""
     try:
-        return json.loads(unpack(kept))
+        return json.loads(unpack(kept), parse_float=_finite, parse_constant=_no_number)
     except (ValueError, RecursionError) as error:
         raise DamagedError(str(error)) from error
 
@@ -89,6 +92,17 @@ def column(where: str, kept: Any, kind: type[_Kind], unknown: Any = None) -> _Ki
 def text(value: str) -> str:
     """For a column of text: what is not Unicode, as in names of files, is written out."""
     return value.encode("utf-8", "backslashreplace").decode().replace("\x00", "\\x00")
+
+
+def _finite(digits: str) -> float:
+    value = float(digits)
+    if math.isinf(value):
+        raise ValueError(f"{digits[:40]} is larger than a number can be")
+    return value
+
+
+def _no_number(name: str) -> float:
+    raise ValueError(f"{name} is no number")
 
 
 def _as_text(value: Any) -> str:
