@@ -26,6 +26,9 @@ FUZZ_SECONDS_TEST ?= 2
 # Of all targets and calls of `make fuzz-long` together.
 FUZZ_INPUTS ?= 100000000
 
+# What `make bench` compares the simulator's speed with.
+BENCH_BASE ?= HEAD~1
+
 # Merges what an instrumented core has counted; comes with the compiler, on request.
 PROFDATA = $(wildcard $(shell rustc --print sysroot)/lib/rustlib/*/bin/llvm-profdata)
 NO_PROFDATA := built without a profile, which makes it slower: rustup component add llvm-tools
@@ -138,6 +141,7 @@ pgo: $(VENV)/.pgo  ## The core once more, laid out after what it does most often
 
 bench: $(VENV)/.pgo  ## How fast and how big: core, whole processes, kernel and live rig
 	cargo bench --quiet
+	$(BIN)/python benches/against.py --base $(BENCH_BASE)
 	$(BIN)/python benches/whole_process.py
 	$(BIN)/blklab kernel build
 	$(BIN)/python benches/kernel_rig.py
