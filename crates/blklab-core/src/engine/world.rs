@@ -10,7 +10,7 @@ use crate::disk::{AnyDisk, Completion, Disk};
 use crate::host::{Cpus, Host};
 use crate::pagecache::{FileId, PageCache, PageRange};
 use crate::request::{Bio, IoPrio, Op, ProcessId};
-use crate::timeline::Timeline;
+use crate::event_queue::EventQueue;
 use crate::units::{Bytes, Nanos, Sector};
 
 /// Whom a bio's end concerns, as it travels through the block layer in `Bio::owner`.
@@ -101,7 +101,7 @@ pub struct World {
     pub aio: Vec<aio::Pool>,
     /// Processes that can go on now, in order.
     pub ready: VecDeque<ProcessId>,
-    timers: Timeline,
+    timers: EventQueue,
     /// Per process, and of the flusher: it is in `ready` or has a timer, so that nobody
     /// wakes it twice.
     scheduled: Vec<bool>,
@@ -140,7 +140,7 @@ impl World {
             files,
             aio: Vec::new(),
             ready: VecDeque::with_capacity(processes + 1),
-            timers: Timeline::default(),
+            timers: EventQueue::default(),
             scheduled: vec![false; processes + 1],
             flusher_asleep: true,
             page_waiters: Vec::new(),

@@ -1,4 +1,4 @@
-//! What will end when: small numbers ordered by time, then by order of entry.
+//! The event queue: small numbers ordered by due time, then by order of entry.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -8,23 +8,23 @@ const NEVER: u64 = u64::MAX;
 
 /// A queue of `u32` payloads by due time. Time, entry number and payload share one
 /// integer, so that an order is one comparison. The first is kept apart from the heap of the
-/// others: a timeline that holds one entry at a time, as a lone process's timers do, needs no
+/// others: a queue that holds one entry at a time, as a lone process's timers do, needs no
 /// heap.
 #[derive(Debug)]
-pub(crate) struct Timeline {
+pub(crate) struct EventQueue {
     /// Due time, and what follows it in an entry of the others: read as it is written, in halves.
     first: (u64, u64),
     rest: BinaryHeap<Reverse<u128>>,
     entries: u32,
 }
 
-impl Default for Timeline {
+impl Default for EventQueue {
     fn default() -> Self {
-        Timeline { first: (NEVER, 0), rest: BinaryHeap::new(), entries: 0 }
+        EventQueue { first: (NEVER, 0), rest: BinaryHeap::new(), entries: 0 }
     }
 }
 
-impl Timeline {
+impl EventQueue {
     #[inline]
     pub fn push(&mut self, at: u64, payload: u32) {
         debug_assert!(at < NEVER);
@@ -64,21 +64,21 @@ mod tests {
         fn entries_leave_by_time_then_by_order_of_entry(
             steps in prop::collection::vec(prop::option::weighted(0.6, 0u64..50), 1..300)
         ) {
-            let mut timeline = Timeline::default();
+            let mut queue = EventQueue::default();
             let mut model: Vec<(u64, u32)> = Vec::new();
             for (n, step) in steps.into_iter().enumerate() {
                 match step {
                     Some(at) => {
-                        timeline.push(at, n as u32);
+                        queue.push(at, n as u32);
                         model.push((at, n as u32));
                     }
                     None => {
                         let first = model.iter().copied().min();
                         model.retain(|entry| Some(*entry) != first);
-                        prop_assert_eq!(timeline.pop(), first);
+                        prop_assert_eq!(queue.pop(), first);
                     }
                 }
-                prop_assert_eq!(timeline.next(), model.iter().map(|(at, _)| *at).min().unwrap_or(u64::MAX));
+                prop_assert_eq!(queue.next(), model.iter().map(|(at, _)| *at).min().unwrap_or(u64::MAX));
             }
         }
     }
