@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 
 use blklab_core::disk::DiskModel;
 use blklab_core::engine::{self, Setup, Watch};
+use blklab_core::formats::fio::jobfile::{self, ParseOptions, Resolver};
 use blklab_core::host::Host;
 use blklab_core::pagecache::MemoryConfig;
 use blklab_core::result::RunResult;
 use blklab_core::scheduler::spec::SchedulerSpec;
-use blklab_core::workload::jobfile::{self, ParseOptions, Resolver};
 use blklab_core::workload::plan;
 use serde_json::{Value, json};
 

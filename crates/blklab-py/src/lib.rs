@@ -20,6 +20,7 @@ use std::time::Duration;
 
 use blklab_core::disk::DiskModel;
 use blklab_core::engine::{self, RunError, Setup, Watch};
+use blklab_core::formats::fio::jobfile;
 use blklab_core::host::{self, Host};
 use blklab_core::pagecache::MemoryConfig;
 use blklab_core::recorder::Window;
@@ -27,7 +28,8 @@ use blklab_core::result::RunResult;
 use blklab_core::scheduler::spec::SchedulerSpec;
 use blklab_core::text;
 use blklab_core::units::Nanos;
-use blklab_core::workload::{jobfile, machine, plan};
+use blklab_core::workload::spec::JobFile;
+use blklab_core::workload::{machine, plan};
 use pyo3::exceptions::{PyKeyError, PyKeyboardInterrupt, PyRuntimeError, PyValueError};
 use pyo3::panic::PanicException;
 use pyo3::prelude::*;
@@ -124,7 +126,7 @@ fn job_file(
     real: bool,
     host: &Host,
     memory: &MemoryConfig,
-) -> PyResult<jobfile::JobFile> {
+) -> PyResult<JobFile> {
     let within = real.then(|| Path::new(path).parent().unwrap_or(Path::new("")).to_owned());
     let mut machine = Machine { env, within, cpus: host.cpus.into(), memory_mib: memory.memory.0 >> 20 };
     let options = jobfile::ParseOptions { ignore_unsupported, real };

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use blklab_core::events::Owners;
-use blklab_core::fio::job_file::{self, Place};
-use blklab_core::fio::output;
+use blklab_core::formats::fio::output;
+use blklab_core::formats::fio::writer::{self, Place};
+use blklab_core::formats::tracefs::Owners;
 use blklab_core::result::RunResult;
 use blklab_core::units::{Bytes, Sector};
 use blklab_core::workload::plan::{self, FileKind, FilePlan, Plan};
@@ -75,7 +75,7 @@ impl FioJob {
         if places.len() != self.plan.files.len() {
             return Err(bad_input(format!("{} places for {} files", places.len(), self.plan.files.len())));
         }
-        job_file::write(&self.plan, &places, cgroup, self.seed).map_err(bad_input)
+        writer::job_file(&self.plan, &places, cgroup, self.seed).map_err(bad_input)
     }
 
     /// The processes' results, from what fio has written as ``json+``.

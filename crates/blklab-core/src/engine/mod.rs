@@ -347,8 +347,8 @@ mod tests {
 
     use super::*;
     use crate::disk::DiskModel;
+    use crate::formats::fio::jobfile::{self, Bare};
     use crate::request::PrioClass;
-    use crate::workload::jobfile::{self, Bare};
     use crate::workload::plan;
 
     const MACHINE: Bare = Bare { memory_mib: 8192, cpus: 4 };

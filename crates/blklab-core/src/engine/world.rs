@@ -7,10 +7,10 @@ use super::aio;
 use super::waiters::{Place, RequestWaiters};
 use crate::block::{BioStream, Block, Submitted};
 use crate::disk::{AnyDisk, Completion, Disk};
+use crate::event_queue::EventQueue;
 use crate::host::{Cpus, Host};
 use crate::pagecache::{FileId, PageCache, PageRange};
 use crate::request::{Bio, IoPrio, Op, ProcessId};
-use crate::event_queue::EventQueue;
 use crate::units::{Bytes, Nanos, Sector};
 
 /// Whom a bio's end concerns, as it travels through the block layer in `Bio::owner`.
@@ -78,7 +78,7 @@ pub enum Wait {
 const STEPS_ALONE: u32 = 1 << 8;
 
 /// No run goes on behind this time: 292 years, half of what 64 bits hold, which leaves room
-/// for adding any time that a job file may name ([`crate::workload::value::TIME_MAX`]).
+/// for adding any time that a job file may name ([`crate::formats::fio::value::TIME_MAX`]).
 pub const HORIZON: Nanos = Nanos(1 << 63);
 
 /// Everything but the processes.

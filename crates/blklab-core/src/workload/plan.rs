@@ -14,9 +14,8 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::cgroups::{CgroupPlan, Cgroups};
 use super::error::{JobError, Problem};
-use super::jobfile::JobFile;
 use super::random;
-use super::spec::{BlockSizes, Direction, Extent, FileSet, JobSpec};
+use super::spec::{BlockSizes, Direction, Extent, FileSet, JobFile, JobSpec};
 use crate::request::ProcessId;
 use crate::scheduler::CgroupId;
 use crate::units::{Bytes, Nanos, Sector};

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use blklab_core::disk::DiskModel;
 use blklab_core::engine::{self, RunError, Setup, Watch};
+use blklab_core::formats::fio::jobfile::{self, Bare};
 use blklab_core::host::Host;
 use blklab_core::pagecache::MemoryConfig;
 use blklab_core::recorder::Window;
 use blklab_core::result::RunResult;
 use blklab_core::scheduler::spec::SchedulerSpec;
-use blklab_core::workload::jobfile::{self, Bare};
 use blklab_core::workload::plan;
 
 const MACHINE: Bare = Bare { memory_mib: 8192, cpus: 4 };

@@ -1,11 +1,11 @@
 //! Engine, depth, pace, durability, priority, start and end.
 
-use super::super::cgroups::{self, NAME_BYTES_MAX, WEIGHT_RANGE};
-use super::super::spec::{Engine, ExitWhat, RateProcess, SyncMode, ThinkAfter};
 use super::super::value::TimeUnit::{Micros, Seconds};
 use super::access::lay;
 use super::{Draft, JobOption, Refusal, Takes, U32_MAX, foreign, ignore};
 use crate::units::Nanos;
+use crate::workload::cgroups::{self, NAME_BYTES_MAX, WEIGHT_RANGE};
+use crate::workload::spec::{Engine, ExitWhat, RateProcess, SyncMode, ThinkAfter};
 
 /// More than any device's queues hold, little enough for a table of that size.
 const DEPTH_MAX: u64 = 1 << 20;
@@ -275,7 +275,7 @@ pub(super) const OPTIONS: &[JobOption] = &[
     ),
     JobOption::new(
         "numjobs",
-        Takes::Count(1, super::super::plan::PROCESSES_MAX, |d, n| d.spec.clones = n as u32),
+        Takes::Count(1, crate::workload::plan::PROCESSES_MAX, |d, n| d.spec.clones = n as u32),
         "1",
         "processes that do the same",
     ),

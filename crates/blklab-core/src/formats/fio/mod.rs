@@ -1,14 +1,19 @@
-//! Real fio: the job file that it is given for a plan, and its output as a result of ours.
+//! fio's formats: job files, and the output of a run.
 //!
-//! For the rigs where fio itself issues the I/O.
+//! [`jobfile`] reads a job file; [`options`] has a row for each option and [`value`] the notation
+//! of numbers, sizes and times. For rigs where fio itself issues the I/O, [`writer`] writes the
+//! job file of a plan and [`output`] reads fio's output as a result.
 
-pub mod job_file;
+pub mod jobfile;
+pub mod options;
 pub mod output;
+pub mod value;
+pub mod writer;
 
 #[cfg(test)]
 mod testing {
+    use crate::formats::fio::jobfile::{self, Bare};
     use crate::units::Sector;
-    use crate::workload::jobfile::{self, Bare};
     use crate::workload::plan::{self, Plan};
 
     /// A job file on a disk of 1 GiB.

@@ -15,11 +15,11 @@ mod unsimulated;
 
 pub use draft::Draft;
 
-use super::error::Problem;
-use super::spec::{Engine, Extent, PerDirection};
 use super::value::{self, KbBase, TimeUnit};
 use crate::text;
 use crate::units::Nanos;
+use crate::workload::error::Problem;
+use crate::workload::spec::{Engine, Extent, PerDirection};
 
 /// Upper bound of options that fio keeps in 32 bits.
 const U32_MAX: u64 = u32::MAX as u64;

@@ -3,8 +3,8 @@
 //! fio 3.33 stops at the first character that it does not know and takes what stands
 //! before (`bs=4q` is 4 bytes, `runtime=1h30m` a microsecond). Here that is an error.
 
-use super::spec::{Extent, PerDirection};
 use crate::units::{Bytes, Nanos};
+use crate::workload::spec::{Extent, PerDirection};
 
 /// `kb_base`: what the prefixes k, m, g, t, p and ki, mi, gi, ti, pi stand for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -9,11 +9,11 @@
 
 use std::sync::Arc;
 
-use super::error::{JobError, Problem};
 use super::options::real::{self, Handing};
 use super::options::{self, Draft, JobOption, Status};
-use super::spec::{Engine, JobSpec};
 use super::value::{self, KbBase};
+use crate::workload::error::{JobError, Problem};
+use crate::workload::spec::{Engine, Idle, JobFile};
 
 /// fio's `OPT_LEN_MAX`.
 const LINE_BYTES_MAX: usize = 8192;
@@ -82,36 +82,6 @@ pub struct ParseOptions {
     pub ignore_unsupported: bool,
     /// Read it for real fio on a real disk: only what [`real::handing`] lets through stays.
     pub real: bool,
-}
-
-/// An option that was read and does nothing.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Idle {
-    /// File.
-    pub path: String,
-    /// Line.
-    pub line: u32,
-    /// The option, as written.
-    pub name: String,
-    /// Its value, if it has one.
-    pub value: Option<String>,
-    /// Why it does nothing.
-    pub why: String,
-}
-
-/// A job file, read and checked.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct JobFile {
-    /// As it was named.
-    pub path: String,
-    /// What the `[global]` sections say, in order (fio's `global options`).
-    pub global: Vec<(String, String)>,
-    /// The sections other than `[global]`, in order.
-    pub jobs: Vec<Arc<JobSpec>>,
-    /// Not simulated and left out (`--ignore-unsupported`).
-    pub ignored: Vec<Idle>,
-    /// Accepted, but without effect in a simulation.
-    pub without_effect: Vec<Idle>,
 }
 
 /// Read the job file `text`, which is called `path` in messages and looked at from there

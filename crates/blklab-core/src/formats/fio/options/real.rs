@@ -3,7 +3,7 @@
 //! A job file comes from anywhere, and fio does what it says with the rights of the user. So
 //! an option reaches fio only if a row here lets it through, and a row lets through nothing that names a
 //! file, a device, a host or a program. The files are those that the rig has laid out; their names
-//! are written by [`crate::fio::job_file`]. An option that is in no row is refused.
+//! are written by [`crate::formats::fio::writer`]. An option that is in no row is refused.
 //!
 //! This list is the first wall. The second stands around fio itself (the program `blklab-confine`),
 //! since a list can be wrong.
@@ -258,7 +258,7 @@ pub fn handing(name: &str, value: &str) -> Handing {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workload::options::{self, Status};
+    use crate::formats::fio::options::{self, Status};
 
     #[test]
     fn every_option_that_is_accepted_has_one_row_and_no_row_is_left_over() {

@@ -1,4 +1,4 @@
-//! Whose a request is.
+//! The process that a request belongs to, by its sector.
 
 use std::ops::Range;
 
@@ -43,7 +43,8 @@ impl Owners {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workload::{jobfile, plan};
+    use crate::formats::fio::jobfile;
+    use crate::workload::plan;
 
     #[test]
     fn a_request_belongs_to_the_process_whose_file_it_lies_in() {

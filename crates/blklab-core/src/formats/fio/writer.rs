@@ -8,7 +8,7 @@
 
 use std::fmt::Write;
 
-use crate::workload::options;
+use crate::formats::fio::options;
 use crate::workload::plan::{Plan, ProcessSpec};
 
 /// Where one of the plan's files lies.
@@ -64,7 +64,7 @@ const OFFSETS: &[&str] = &["offset", "offset_increment", "offset_align"];
 /// # Errors
 /// One line: a process has several files, and they are pieces of one device, of which fio knows
 /// only one offset.
-pub fn write(plan: &Plan, places: &[Place], within: Option<&str>, seed: u64) -> Result<String, String> {
+pub fn job_file(plan: &Plan, places: &[Place], within: Option<&str>, seed: u64) -> Result<String, String> {
     let mut text = String::new();
     for process in &plan.processes {
         let path = plan.cgroups[usize::from(process.cgroup.0)].path.as_str();
@@ -170,13 +170,13 @@ fn piece(process: &ProcessSpec, places: &[Place]) -> Result<Option<(u64, u64)>, 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fio::testing::plan;
+    use crate::formats::fio::testing::plan;
 
     fn written(job: &str) -> String {
         let plan = plan(job);
         let places: Vec<_> =
             (1..=plan.files.len()).map(|n| Place::whole(format!("/dev/ublkb0p{n}"))).collect();
-        write(&plan, &places, None, 7).expect("every file is whole")
+        job_file(&plan, &places, None, 7).expect("every file is whole")
     }
 
     /// With the plan's files laid on one device, from `from` bytes on.
@@ -187,7 +187,7 @@ mod tests {
             .iter()
             .map(|start| Place { path: "/dev/sdx".to_owned(), piece_from: Some(from + start.to_bytes().0) })
             .collect();
-        write(&plan, &places, None, 7)
+        job_file(&plan, &places, None, 7)
     }
 
     #[test]
@@ -209,7 +209,7 @@ mod tests {
     #[test]
     fn a_colon_in_a_path_is_told_apart_from_the_next_file() {
         let plan = plan("[a]\nsize=1m\n");
-        let text = write(&plan, &[Place::whole("/mnt/a:b/0")], None, 7).expect("one file");
+        let text = job_file(&plan, &[Place::whole("/mnt/a:b/0")], None, 7).expect("one file");
         assert!(text.contains("filename=/mnt/a\\:b/0\n"), "{text}");
     }
 

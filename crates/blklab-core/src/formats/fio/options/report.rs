@@ -1,8 +1,8 @@
 //! Names, reporting, and what concerns the machine that runs fio.
 
-use super::super::machine;
 use super::{JobOption, Refusal, Takes, U32_MAX, ignore, kb_base};
 use crate::units::{Bytes, Nanos};
+use crate::workload::machine;
 
 const NO_DATA: &str = "data have no contents here";
 const NO_LOG: &str = "results carry their own time series";

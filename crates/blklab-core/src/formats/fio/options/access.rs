@@ -1,8 +1,8 @@
 //! Direction, block sizes, order of offsets.
 
-use super::super::spec::{Direction, Distribution, PerDirection, Rw, Sequencer, Zone};
 use super::super::value;
 use super::{Draft, Given, JobOption, Refusal, Takes};
+use crate::workload::spec::{Direction, Distribution, PerDirection, Rw, Sequencer, Zone};
 
 /// The largest I/O unit: what a queue entry of 32 bits holds with room to add two.
 const BLOCK_MAX: u64 = 1 << 30;

@@ -1,8 +1,8 @@
 //! Files: names, number, sizes, offsets.
 
-use super::super::spec::{AdviceHint, Extent, FileService};
 use super::{Draft, JobOption, Refusal, Takes, ignore};
 use crate::units::Bytes;
+use crate::workload::spec::{AdviceHint, Extent, FileService};
 
 /// What the command has to write to.
 const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
@@ -46,7 +46,7 @@ pub(super) const OPTIONS: &[JobOption] = &[
     .no_effect("there are no network clients"),
     JobOption::new(
         "nrfiles",
-        Takes::Count(1, super::super::plan::FILES_MAX, |d, n| d.spec.files.count = n as u32),
+        Takes::Count(1, crate::workload::plan::FILES_MAX, |d, n| d.spec.files.count = n as u32),
         "1",
         "files per process; size is split over them",
     )

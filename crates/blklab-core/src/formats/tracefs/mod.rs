@@ -1,5 +1,7 @@
-//! The kernel's block layer, followed by its events, from wherever they come: what waited, what the
-//! disk had, and for how long.
+//! tracefs: the events of the kernel's block layer.
+//!
+//! [`ring`] reads pages of the trace buffer; [`Watch`] follows a run from event to event and gives
+//! the requests in the queue and at the disk over time, each with its times.
 
 mod bios;
 mod owners;

@@ -1,10 +1,10 @@
 //! Options as they are read, before those that depend on each other are settled.
 
-use super::super::error::Problem;
-use super::super::spec::*;
 use super::super::value::KbBase;
 use crate::request::{IoPrio, PrioClass};
 use crate::units::{Bytes, Nanos};
+use crate::workload::error::Problem;
+use crate::workload::spec::*;
 
 /// fio's default `percentile_list`.
 const PERCENTILES: [f64; 17] =

@@ -208,8 +208,8 @@ mod tests {
     use std::process::Command;
 
     use super::*;
-    use crate::fio::job_file::{self, Place};
-    use crate::fio::testing::plan;
+    use crate::formats::fio::testing::plan;
+    use crate::formats::fio::writer::{self, Place};
 
     #[test]
     fn shares_are_taken_in_the_order_of_their_bounds() {
@@ -239,7 +239,7 @@ mod tests {
         let files: Vec<_> = (0..plan.files.len())
             .map(|n| Place::whole(folder.path().join(n.to_string()).display().to_string()))
             .collect();
-        let text = job_file::write(&plan, &files, None, 3).expect("every file is whole");
+        let text = writer::job_file(&plan, &files, None, 3).expect("every file is whole");
         std::fs::write(folder.path().join("fio.job"), text).expect("written");
         let words = ["--output-format=json+", "--output=fio.json", "fio.job"];
         let Ok(output) = Command::new("fio").args(words).current_dir(folder.path()).output() else {
