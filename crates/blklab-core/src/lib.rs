@@ -4,6 +4,7 @@
 
 pub mod block;
 pub mod decisions;
+pub mod device;
 pub mod disk;
 pub mod engine;
 mod event_queue;
@@ -14,6 +15,8 @@ pub mod recorder;
 pub mod request;
 pub mod result;
 pub mod scheduler;
+pub mod simulation;
+pub mod source;
 pub mod stats;
 pub mod text;
 pub mod ticks;

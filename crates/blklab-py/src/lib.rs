@@ -19,13 +19,14 @@ use std::thread;
 use std::time::Duration;
 
 use blklab_core::disk::DiskModel;
-use blklab_core::engine::{self, RunError, Setup, Watch};
+use blklab_core::engine::{RunError, Watch};
 use blklab_core::formats::fio::jobfile;
 use blklab_core::host::{self, Host};
 use blklab_core::pagecache::MemoryConfig;
 use blklab_core::recorder::Window;
 use blklab_core::result::RunResult;
 use blklab_core::scheduler::spec::SchedulerSpec;
+use blklab_core::simulation::{self, Setup};
 use blklab_core::text;
 use blklab_core::units::Nanos;
 use blklab_core::workload::spec::JobFile;
@@ -254,8 +255,8 @@ fn run_watched(setup: Setup<'_>, window: Option<Window>, watch: &Watch) -> PyRes
         let run = scope.spawn(move || {
             let _hangs_up_at_the_end = running;
             match window {
-                None => engine::run(setup, watch),
-                Some(window) => engine::run_and_keep(setup, window, watch),
+                None => simulation::run(setup, watch),
+                Some(window) => simulation::run_and_keep(setup, window, watch),
             }
         });
         let mut signals = Ok(());

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use blklab_core::device::{DeviceId, Layout, PlacedFile};
 use blklab_core::formats::fio::output;
 use blklab_core::formats::fio::writer::{self, Place};
 use blklab_core::formats::tracefs::Owners;
@@ -41,8 +42,8 @@ impl FioJob {
 
     /// What it does, as JSON.
     fn describe(&self) -> String {
-        let starts = self.plan.starts(Sector(self.room.sectors()));
-        let file = |(number, (file, start)): (usize, (&FilePlan, Sector))| {
+        let layout = Layout::in_a_row(&self.plan.files, DeviceId(0), Sector(self.room.sectors()));
+        let file = |(number, (file, placed)): (usize, (&FilePlan, &PlacedFile))| {
             json!({
                 "path": file.path,
                 "is_device": file.kind == FileKind::Device,
@@ -50,10 +51,10 @@ impl FioJob {
                     FileKind::Device => self.plan.used(number as u32).0,
                     FileKind::Regular => file.size.0,
                 },
-                "start_bytes": start.to_bytes().0,
+                "start_bytes": placed.start.to_bytes().0,
             })
         };
-        let files: Vec<_> = self.plan.files.iter().zip(starts).enumerate().map(file).collect();
+        let files: Vec<_> = self.plan.files.iter().zip(layout.files()).enumerate().map(file).collect();
         let jobs = || self.plan.processes.iter().map(|process| &process.job);
         json!({
             "files": files,

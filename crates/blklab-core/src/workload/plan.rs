@@ -18,7 +18,7 @@ use super::random;
 use super::spec::{BlockSizes, Direction, Extent, FileSet, JobFile, JobSpec};
 use crate::request::ProcessId;
 use crate::scheduler::CgroupId;
-use crate::units::{Bytes, Nanos, Sector};
+use crate::units::{Bytes, Nanos};
 
 /// Processes in one job file, at most: fio's `REAL_MAX_JOBS`.
 pub const PROCESSES_MAX: u64 = 4096;
@@ -106,9 +106,6 @@ pub struct Plan {
     pub cgroups: Vec<CgroupPlan>,
 }
 
-/// Files begin at multiples of this many sectors (1 MiB), as partitions do.
-const FILE_ALIGN_SECTORS: u64 = 2048;
-
 impl Plan {
     /// When all processes have ended their runtimes at the latest, draining apart; `None` if
     /// one has no runtime.
@@ -143,23 +140,6 @@ impl Plan {
                 },
             );
         Bytes(ends.max().unwrap_or(all.0).min(all.0))
-    }
-
-    /// Where files begin on a disk of `capacity`: one behind the other from its start, each in
-    /// one piece, in the order in which the job file names them. A device is the whole disk.
-    pub fn starts(&self, capacity: Sector) -> Vec<Sector> {
-        let mut next = 0_u64;
-        let start = |file: &FilePlan| match file.kind {
-            FileKind::Device => Sector(0),
-            FileKind::Regular => {
-                let sectors = file.size.sectors().next_multiple_of(FILE_ALIGN_SECTORS);
-                // The plan has checked that they fit; alignment may cost the last one its place.
-                let start = next.min(capacity.0.saturating_sub(file.size.sectors()));
-                next += sectors;
-                Sector(start)
-            }
-        };
-        self.files.iter().map(start).collect()
     }
 }
 

@@ -170,7 +170,9 @@ fn piece(process: &ProcessSpec, places: &[Place]) -> Result<Option<(u64, u64)>, 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::device::{DeviceId, Layout, PlacedFile};
     use crate::formats::fio::testing::plan;
+    use crate::units::Sector;
 
     fn written(job: &str) -> String {
         let plan = plan(job);
@@ -182,11 +184,12 @@ mod tests {
     /// With the plan's files laid on one device, from `from` bytes on.
     fn on_device(job: &str, from: u64) -> Result<String, String> {
         let plan = plan(job);
-        let places: Vec<_> = plan
-            .starts(crate::units::Sector(1 << 21))
-            .iter()
-            .map(|start| Place { path: "/dev/sdx".to_owned(), piece_from: Some(from + start.to_bytes().0) })
-            .collect();
+        let layout = Layout::in_a_row(&plan.files, DeviceId(0), Sector(1 << 21));
+        let place = |file: &PlacedFile| Place {
+            path: "/dev/sdx".to_owned(),
+            piece_from: Some(from + file.start.to_bytes().0),
+        };
+        let places: Vec<_> = layout.files().iter().map(place).collect();
         job_file(&plan, &places, None, 7)
     }
 

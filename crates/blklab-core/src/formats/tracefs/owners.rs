@@ -2,8 +2,10 @@
 
 use std::ops::Range;
 
+use crate::device::{DeviceId, Layout};
+use crate::pagecache::FileId;
 use crate::request::ProcessId;
-use crate::units::Sector;
+use crate::units::{SECTOR_BYTES, Sector};
 use crate::workload::plan::Plan;
 
 /// The sectors that each process uses, in the order of processes.
@@ -13,18 +15,14 @@ pub struct Owners(Vec<(Range<u64>, ProcessId)>);
 impl Owners {
     /// Those of the plan's processes on a disk of `capacity`.
     pub fn new(plan: &Plan, capacity: Sector) -> Owners {
-        let starts = plan.starts(capacity);
+        let layout = Layout::in_a_row(&plan.files, DeviceId(0), capacity);
         let regions = plan.processes.iter().flat_map(|process| {
-            process.regions.iter().map(|region| (starts[region.file as usize], region, process.id))
+            process.regions.iter().map(|region| {
+                let begin = layout.locate(FileId(region.file), region.start).sector.0;
+                (begin..begin + region.length.div_ceil(SECTOR_BYTES), process.id)
+            })
         });
-        Owners(
-            regions
-                .map(|(start, region, id)| {
-                    let first = start.0 + region.start / 512;
-                    (first..first + region.length.div_ceil(512), id)
-                })
-                .collect(),
-        )
+        Owners(regions.collect())
     }
 
     /// The same where the disk that was meant begins at `first` of another one: a partition.

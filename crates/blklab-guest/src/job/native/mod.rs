@@ -27,9 +27,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex};
 use std::thread;
 
-use blklab_core::engine::tally::Tally;
+use blklab_core::device::{DeviceId, Layout, PlacedFile};
 use blklab_core::recorder::SeriesRecorder;
 use blklab_core::result::{JobResult, RunResult};
+use blklab_core::source::fio::tally::Tally;
 use blklab_core::units::{Nanos, Sector};
 use blklab_core::workload::plan::{Plan, ProcessSpec};
 use blklab_core::workload::spec::ExitWhat;
@@ -120,8 +121,8 @@ pub fn places(plan: &Plan, device: &Path, capacity: Sector) -> Result<Vec<Place>
         let paths = partitions::make(device, plan, capacity)?;
         return Ok(paths.into_iter().map(|path| Place { path: path.into(), start: 0 }).collect());
     }
-    let place = |start: Sector| Place { path: device.to_owned(), start: start.to_bytes().0 };
-    Ok(plan.starts(capacity).into_iter().map(place).collect())
+    let place = |file: &PlacedFile| Place { path: device.to_owned(), start: file.start.to_bytes().0 };
+    Ok(Layout::in_a_row(&plan.files, DeviceId(0), capacity).files().iter().map(place).collect())
 }
 
 /// Run the plan's processes on its files from `epoch` of the clock on.

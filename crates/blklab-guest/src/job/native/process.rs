@@ -5,7 +5,7 @@ use std::num::NonZeroU64;
 use std::os::fd::AsRawFd;
 use std::sync::atomic::Ordering;
 
-use blklab_core::engine::tally::IoTimes;
+use blklab_core::source::fio::tally::IoTimes;
 use blklab_core::workload::pattern::{IoUnit, Pattern};
 use blklab_core::workload::random::{self, Stream};
 use blklab_core::workload::rate::RateLimiter;

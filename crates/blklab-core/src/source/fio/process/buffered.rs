@@ -3,11 +3,13 @@
 use super::*;
 
 impl Process {
-    /// The flush that it waited for has ended.
+    /// A flush that it waits for has ended.
     pub fn flush_ended(&mut self, world: &mut World) {
-        self.syncing.flush_ended();
-        let at = world.cpus.work(self.who.cpu, world.now, world.host.complete);
-        world.wake(self.spec.id, at);
+        if !self.syncing.flush_ended() {
+            return;
+        }
+        let at = world.cpus.work(self.who.cpu, world.now(), world.host.complete);
+        world.wake(self.who.actor, at);
     }
 
     /// A buffered read or write goes on at byte `done`.
@@ -23,7 +25,7 @@ impl Process {
             world.cache.read(file, offset, left, ra, &mut self.pages.ranges)
         } else {
             let (dirtier, out) = (&mut self.dirtier, &mut self.pages.ranges);
-            let step = world.cache.write(world.now, file, offset, left, dirtier, out);
+            let step = world.cache.write(world.now(), file, offset, left, dirtier, out);
             world.wake_flusher();
             step
         };
@@ -31,7 +33,7 @@ impl Process {
         let begun = if done == step.bytes { world.host.syscall } else { Nanos::ZERO };
         let cost = begun + world.host.copying(step.bytes);
         self.system += cost;
-        let at = world.cpus.work(self.who.cpu, world.now, cost);
+        let at = world.cpus.work(self.who.cpu, world.now(), cost);
         if self.pages.ranges.is_empty() && step.wait.is_none() {
             if world.advance_to(at) {
                 return self.buffered_done(slot, world);
@@ -58,12 +60,12 @@ impl Process {
         match wait {
             None => self.go(State::BufferedDone(slot)),
             Some(pagecache::Wait::Page(page)) if world.cache.is_reading(file, page) => {
-                world.sleep_until(self.spec.id, Wait::Pages(file));
+                world.sleep_until(self.who.actor, Wait::Pages(file));
                 Flow::Sleep
             }
             Some(pagecache::Wait::Page(_)) => self.go(State::Buffered { slot, done }),
             Some(pagecache::Wait::Memory) => {
-                world.sleep_until(self.spec.id, Wait::AnyPages);
+                world.sleep_until(self.who.actor, Wait::AnyPages);
                 self.state = State::Buffered { slot, done };
                 Flow::Sleep
             }
@@ -74,7 +76,7 @@ impl Process {
                     State::Buffered { slot, done }
                 };
                 self.sleeps += 1;
-                Flow::At(world.now + pause)
+                Flow::At(world.now() + pause)
             }
         }
     }
@@ -83,7 +85,7 @@ impl Process {
     pub(super) fn buffered_done(&mut self, slot: u32, world: &mut World) -> Flow {
         let durable = self.spec.job.durability.mode != SyncMode::None;
         if durable && self.slots[slot as usize].unit.direction == Direction::Write {
-            self.syncing.begin(world.now);
+            self.syncing.begin(world.now());
             return self.go(State::SyncWrite(slot));
         }
         self.blocking_done(slot, world)
@@ -113,7 +115,7 @@ impl Process {
         match self.sync_files(world) {
             SyncProgress::Asleep => Flow::Sleep,
             SyncProgress::Done => {
-                self.tally.sync(world.now - self.syncing.begun());
+                self.tally.sync(world.now() - self.syncing.begun());
                 self.unsynced = 0;
                 self.go(State::Top)
             }
@@ -124,7 +126,7 @@ impl Process {
         let durability = self.spec.job.durability;
         if self.wrote && (durability.end_fsync || durability.fsync_on_close) {
             if !self.syncing.is_running() {
-                self.syncing.begin(world.now);
+                self.syncing.begin(world.now());
             }
             if self.sync_files(world) == SyncProgress::Asleep {
                 return Flow::Sleep;
@@ -136,7 +138,7 @@ impl Process {
             return self.go(State::Invalidate(0, regions));
         }
         self.state = State::Ended;
-        self.ended = world.now;
+        self.ended = world.now();
         Flow::Go
     }
 
@@ -166,7 +168,7 @@ impl Process {
         }
         let file = FileId(self.spec.regions[region as usize].file);
         if !self.syncing.is_running() {
-            self.syncing.begin(world.now);
+            self.syncing.begin(world.now());
         }
         if self.syncing.write_out(file, self.who, world) == SyncProgress::Asleep {
             return Flow::Sleep;

@@ -4,31 +4,33 @@
 //! request, for pages or for completions. Everything that takes CPU time moves its clock
 //! on first and has its effect at the end of that time.
 
-mod aio;
 mod buffered;
 mod direct;
 mod reap;
+mod thread;
 
+use std::cell::RefCell;
 use std::collections::VecDeque;
+use std::rc::Rc;
 
 use rand_core::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use super::sync::{SyncProgress, Syncing};
+use super::pool::{AioRequest, Pool};
 use super::tally::{IoTimes, Tally};
-use super::world::{Asleep, Owner, PageWork, Submitter, Wait, World};
-use crate::block::{BioStream, Submitted};
+use crate::block::BioStream;
+use crate::device::DeviceId;
+use crate::engine::{Asleep, Owner, PageWork, Ran, Submitter, SyncProgress, Syncing, Wait, World};
 use crate::pagecache::{self, Advice, Dirtier, FileId, ReadAhead};
-use crate::request::{Bio, IoPrio, ProcessId};
+use crate::request::{Actor, Bio, IoPrio, ProcessId};
 use crate::result::JobResult;
-use crate::units::{Bytes, Nanos, Sector};
+use crate::units::{Bytes, Nanos};
 use crate::workload::machine;
 use crate::workload::pattern::{IoUnit, Pattern};
 use crate::workload::plan::ProcessSpec;
 use crate::workload::random::{self, Stream};
 use crate::workload::rate::RateLimiter;
 use crate::workload::spec::{AdviceHint, Direction, SyncMode, ThinkAfter};
-use aio::Serving;
 
 /// An I/O unit that fio has begun to work on (`struct io_u`).
 #[derive(Clone, Copy, Debug)]
@@ -104,8 +106,18 @@ enum Flow {
     At(Nanos),
     /// The same, where [`World::advance_to`] has said no.
     Yield(Nanos),
-    /// Somebody else will wake the process.
+    /// Something else wakes the process.
     Sleep,
+}
+
+/// What a process is there for.
+#[derive(Clone, Copy, Debug)]
+enum Role {
+    /// It issues the I/Os of its job.
+    Issuer,
+    /// It is a thread of POSIX AIO and does what another process asks for: this, once it had a first
+    /// request.
+    Thread(Option<AioRequest>),
 }
 
 /// A fio process at work.
@@ -125,8 +137,8 @@ pub struct Process {
     free: Vec<u32>,
     /// Begun, not handed over.
     prepared: VecDeque<u32>,
-    /// What is left of the first of those.
-    stream: Option<BioStream>,
+    /// What is left of the first of those, and its device.
+    stream: Option<(DeviceId, BioStream)>,
     /// Slots handed over by the commit under way.
     handed_over: u32,
     in_flight: u32,
@@ -150,8 +162,9 @@ pub struct Process {
     user: Nanos,
     sleeps: u64,
     tally: Tally,
-    /// It is a thread of POSIX AIO.
-    serving: Option<Serving>,
+    /// The threads of POSIX AIO that it leaves its I/O to, or that it is one of.
+    pool: Option<Rc<RefCell<Pool>>>,
+    role: Role,
 }
 
 impl Process {
@@ -160,13 +173,8 @@ impl Process {
         let job = &spec.job;
         let depth = job.queueing.depth();
         let cpu = machine::cpu_of(job, spec.id.0, spec.clone, world.host.cpus);
-        let who = Submitter {
-            process: spec.id,
-            prio: job.priorities.base,
-            cpu,
-            hw_queue: cpu % world.block.limits().hw_queues,
-            waits: true,
-        };
+        let actor = Actor::Process(spec.id);
+        let who = Submitter { actor, prio: job.priorities.base, cpu, waits: true };
         // fio tells the kernel what to expect (`fadvise_hint`).
         let advice = match job.advice {
             AdviceHint::Off => Advice::Normal,
@@ -211,7 +219,8 @@ impl Process {
             sleeps: 0,
             tally: Tally::new(job.reporting.bw_average, job.reporting.iops_average),
             spec: spec.clone(),
-            serving: None,
+            pool: None,
+            role: Role::Issuer,
         }
     }
 
@@ -244,15 +253,14 @@ impl Process {
         self.told_to_end = true;
     }
 
-    /// Run until it has to wait or has ended; the time at which it goes on, unless somebody
-    /// else will wake it.
+    /// Run until it has to wait or has ended.
     #[inline]
-    pub fn run(&mut self, world: &mut World) -> Option<Nanos> {
+    pub fn run(&mut self, world: &mut World) -> Ran {
         loop {
             let flow = match self.state {
                 State::DropCaches => {
-                    // sync(1) before it would make no difference: nobody has written yet, or
-                    // dirty pages stay, as they do in the kernel.
+                    // sync(1) before it would make no difference: either no process has written
+                    // yet, or dirty pages stay, as they do in the kernel.
                     world.cache.drop_caches();
                     self.go(State::Top)
                 }
@@ -269,19 +277,19 @@ impl Process {
                 State::Sync => self.sync(world),
                 State::Invalidate(region, end) => self.invalidate(region, end, world),
                 State::PassSync { last } => self.pass_sync(last, world),
-                State::Ended => return None,
+                State::Ended => return Ran::Asleep,
             };
             match flow {
                 Flow::Go => {}
                 Flow::At(at) => {
                     if !world.advance_to(at) {
-                        return Some(at);
+                        return Ran::Until(at);
                     }
                 }
-                Flow::Yield(at) => return Some(at),
+                Flow::Yield(at) => return Ran::Until(at),
                 Flow::Sleep => {
                     self.sleeps += 1;
-                    return None;
+                    return Ran::Asleep;
                 }
             }
         }
@@ -294,10 +302,10 @@ impl Process {
 
     #[inline]
     fn top(&mut self, world: &mut World) -> Flow {
-        if self.serving.is_some() {
+        if self.is_thread() {
             return self.serve(world);
         }
-        let now = world.now;
+        let now = world.now();
         if !self.counting && now >= self.count_from {
             self.counting = true;
             self.tally.restart(now);
@@ -342,7 +350,7 @@ impl Process {
     #[inline]
     fn begin_io(&mut self, unit: IoUnit, world: &mut World) -> Flow {
         let slot = self.free.pop().expect("Top is left for Reap when no slot is free");
-        self.slots[slot as usize] = Slot { unit, start: world.now, issued: world.now, bios_left: 0 };
+        self.slots[slot as usize] = Slot { unit, start: world.now(), issued: world.now(), bios_left: 0 };
         let job = &self.spec.job;
         if unit.direction == Direction::Write {
             self.wrote = true;
@@ -356,7 +364,7 @@ impl Process {
             return self.buffered(slot, 0, world);
         }
         if world.cache.is_cached(FileId(unit.file), unit.offset, u64::from(unit.len)) {
-            self.syncing.begin(world.now);
+            self.syncing.begin(world.now());
             return self.go(State::Uncache(slot));
         }
         self.submit_cost(slot, world)
@@ -386,12 +394,12 @@ impl Process {
     fn think(&mut self, world: &mut World) -> Flow {
         let think = self.spec.job.think;
         self.since_think = 0;
-        let spun = world.cpus.work(self.who.cpu, world.now, think.spin.min(think.time));
+        let spun = world.cpus.work(self.who.cpu, world.now(), think.spin.min(think.time));
         self.user += think.spin.min(think.time);
-        self.think_end = (world.now + think.time).max(spun).min(self.end_by.max(world.now));
+        self.think_end = (world.now() + think.time).max(spun).min(self.end_by.max(world.now()));
         if let Some(rate) = &mut self.rate {
             for direction in Direction::ALL {
-                rate.paused(direction, self.think_end - world.now);
+                rate.paused(direction, self.think_end - world.now());
             }
         }
         self.state = State::Top;

@@ -15,19 +15,21 @@ impl Process {
         self.in_flight -= 1;
         self.done.push_back(slot);
         let cost = world.host.complete;
-        let at = world.cpus.work(self.who.cpu, world.now, cost);
+        let at = world.cpus.work(self.who.cpu, world.now(), cost);
         self.system += cost;
         if self.wake_at_done > 0 && self.done.len() >= self.wake_at_done {
             self.wake_at_done = 0;
-            world.wake(self.spec.id, at);
+            world.wake(self.who.actor, at);
         }
     }
 
     /// Wait until `least` I/Os are done; true when they are.
     #[inline(always)]
-    fn await_done(&mut self, least: usize, world: &mut World) -> bool {
-        if self.has_threads() {
-            world.aio[self.spec.id.0 as usize].collect(&mut self.done, least);
+    fn await_done(&mut self, least: usize) -> bool {
+        if self.has_threads()
+            && let Some(pool) = &self.pool
+        {
+            pool.borrow_mut().collect(&mut self.done, least);
         }
         self.wake_at_done = if self.done.len() >= least { 0 } else { least };
         self.wake_at_done == 0
@@ -40,10 +42,10 @@ impl Process {
             return self.go(State::Commit);
         }
         let least = queueing.batch_complete_min.clamp(1, self.depth());
-        if !self.await_done(least as usize, world) {
+        if !self.await_done(least as usize) {
             return Flow::Sleep;
         }
-        self.reap_done(queueing.batch_complete_max.max(least), world.now, world);
+        self.reap_done(queueing.batch_complete_max.max(least), world.now(), world);
         let low = queueing.low.min(self.slots.len() as u32 - 1);
         if self.depth() > low {
             return Flow::Go;
@@ -66,14 +68,15 @@ impl Process {
     fn reaped(&mut self, slot: u32, now: Nanos, world: &mut World) {
         let Slot { unit, start, issued, .. } = self.slots[slot as usize];
         self.free.push(slot);
-        if let Some(serving) = self.serving {
-            return self.served(serving, world);
+        if self.is_thread() {
+            return self.served(world);
         }
         let queued = self.spec.job.queueing.engine.is_queued();
         let bytes = u64::from(unit.len);
         self.tally.io(unit.direction as usize, bytes, IoTimes { start, issued, reaped: now }, queued);
         let write = unit.direction != Direction::Read;
-        world.block.series.completed(now, write, bytes, now.saturating_sub(issued));
+        let device = world.layout.file(FileId(unit.file)).device;
+        world.devices[device].block.series.completed(now, write, bytes, now.saturating_sub(issued));
         self.since_think += u32::from(self.spec.job.think.after == ThinkAfter::Complete);
     }
 
@@ -83,16 +86,16 @@ impl Process {
             return self.go(State::Commit);
         }
         while self.depth() > 0 {
-            if !self.await_done(1, world) {
+            if !self.await_done(1) {
                 return Flow::Sleep;
             }
-            self.reap_done(u32::MAX, world.now, world);
+            self.reap_done(u32::MAX, world.now(), world);
         }
         match next {
             Next::Finish => self.go(State::PassSync { last: true }),
             Next::Think => self.think(world),
             Next::Sync => {
-                self.syncing.begin(world.now);
+                self.syncing.begin(world.now());
                 self.go(State::Sync)
             }
             Next::Pace(until) => {
@@ -111,12 +114,12 @@ impl Process {
         self.tally.depth(self.depth());
         self.tally.submit_levels[1] += 1;
         if self.spec.job.queueing.engine.is_queued() {
-            self.slots[slot as usize].issued = world.now;
+            self.slots[slot as usize].issued = world.now();
             self.done.push_back(slot);
             return self.go(if self.free.is_empty() { State::Reap } else { State::Top });
         }
         self.tally.complete_levels[1] += 1;
-        self.reaped(slot, world.now, world);
+        self.reaped(slot, world.now(), world);
         self.go(State::Top)
     }
 }

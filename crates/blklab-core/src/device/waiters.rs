@@ -1,19 +1,19 @@
 //! Processes that sleep until there is a request for them.
 //!
-//! With blk-mq that is a tag, and who is woken follows `lib/sbitmap.c` of Linux 7.3: eight
-//! wait queues, filled in turn and emptied in turn, each first come first served. As the two
+//! With blk-mq that is a tag, and the order of wake-ups follows `lib/sbitmap.c` of Linux 7.3:
+//! eight wait queues, filled in turn and emptied in turn, each first come first served. As the two
 //! turns need not begin at the same queue, a later sleeper may be woken before an earlier one.
-//! They are woken in batches, once as many requests are free again as a batch holds; nobody
-//! holds a tag for the woken, who sleep again if others were faster.
+//! Sleepers are woken in batches, once as many requests are free again as a batch holds; no tag is
+//! reserved for them, so that they sleep again if other processes were faster.
 //!
-//! Before that there was one queue: the first is woken that would get a request. Reads and
-//! writes that somebody waits for have requests apart from others, and so a list of sleepers
-//! apart: where either has nothing, nobody in its list need be looked at.
+//! Before blk-mq there was one queue: it wakes the first sleeper that would get a request.
+//! Synchronous I/O has requests apart from asynchronous I/O, and so a list of sleepers apart: a
+//! list whose kind has no free request need not be searched.
 
 use std::collections::VecDeque;
 
 use crate::block::Block;
-use crate::request::{Bio, ProcessId};
+use crate::request::{Actor, Bio};
 
 /// Wait queues of the tags of a hardware queue (`SBQ_WAIT_QUEUES`).
 const QUEUES: usize = 8;
@@ -25,12 +25,12 @@ const BATCH_MAX: u32 = 8;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place(usize);
 
-/// Those who wait for tags of one hardware queue.
+/// Sleepers that wait for tags of one hardware queue.
 #[derive(Debug, Default)]
 struct TagQueue {
-    sleepers: [VecDeque<ProcessId>; QUEUES],
+    sleepers: [VecDeque<Actor>; QUEUES],
     asleep: usize,
-    /// The queue of whoever sleeps next.
+    /// The queue of the next sleeper.
     wait_index: usize,
     /// The queue to be woken next.
     wake_index: usize,
@@ -40,7 +40,7 @@ struct TagQueue {
 
 impl TagQueue {
     /// Move up to `batch` sleepers to `woken` (`__sbitmap_queue_wake_up`).
-    fn wake(&mut self, batch: u32, woken: &mut Vec<ProcessId>) {
+    fn wake(&mut self, batch: u32, woken: &mut Vec<Actor>) {
         let mut left = batch as usize;
         for _ in 0..QUEUES {
             let sleepers = &mut self.sleepers[self.wake_index];
@@ -56,33 +56,33 @@ impl TagQueue {
     }
 }
 
-/// Those who wait for requests of the single queue.
+/// Sleepers that wait for requests of the single queue.
 #[derive(Debug, Default)]
 struct SingleQueue {
     /// For asynchronous requests and for synchronous ones, each with its turn.
-    sleepers: [VecDeque<(u64, ProcessId)>; 2],
+    sleepers: [VecDeque<(u64, Actor)>; 2],
     turns: u64,
 }
 
 impl SingleQueue {
-    fn sleep(&mut self, process: ProcessId, sync: bool) {
+    fn sleep(&mut self, actor: Actor, sync: bool) {
         self.turns += 1;
-        self.sleepers[usize::from(sync)].push_back((self.turns, process));
+        self.sleepers[usize::from(sync)].push_back((self.turns, actor));
     }
 
-    /// The first for whom there is a request.
+    /// The first sleeper that would get a request.
     #[inline]
-    fn wake(&mut self, may_allocate: impl Fn(bool) -> bool) -> Option<ProcessId> {
+    fn wake(&mut self, may_allocate: impl Fn(bool) -> bool) -> Option<Actor> {
         let first = |sync: bool| {
             let (turn, _) = self.sleepers[usize::from(sync)].front()?;
             may_allocate(sync).then_some((*turn, sync))
         };
         let (_, sync) = [false, true].into_iter().filter_map(first).min()?;
-        self.sleepers[usize::from(sync)].pop_front().map(|(_, process)| process)
+        self.sleepers[usize::from(sync)].pop_front().map(|(_, actor)| actor)
     }
 }
 
-/// All who wait for a request.
+/// All sleepers that wait for a request.
 #[derive(Debug)]
 pub struct RequestWaiters {
     tags: Vec<TagQueue>,
@@ -93,7 +93,7 @@ pub struct RequestWaiters {
 }
 
 impl RequestWaiters {
-    /// Nobody waits for requests of `block`.
+    /// No sleepers at `block`.
     pub fn new(block: &Block) -> RequestWaiters {
         let hw_queues = usize::from(block.limits().hw_queues);
         RequestWaiters {
@@ -104,14 +104,14 @@ impl RequestWaiters {
         }
     }
 
-    /// Nobody waits.
+    /// True without sleepers.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.asleep == 0
     }
 
-    /// Someone who finds no request, or was woken, gets a place in case he has to sleep
-    /// (`bt_wait_ptr`).
+    /// A place in the wait queues, taken when no request is found and after each wake-up, whether
+    /// or not the actor then sleeps (`bt_wait_ptr`).
     pub fn place(&mut self, hw_queue: u16) -> Place {
         let queue = &mut self.tags[usize::from(hw_queue)];
         let index = queue.wait_index;
@@ -119,33 +119,34 @@ impl RequestWaiters {
         Place(index)
     }
 
-    /// `process` sleeps at its place for want of a request for `bio`.
-    pub fn sleep(&mut self, process: ProcessId, bio: &Bio, place: Place, block: &mut Block) {
+    /// `actor` sleeps at its place for want of a request for `bio`.
+    pub fn sleep(&mut self, actor: Actor, bio: &Bio, place: Place, block: &mut Block) {
         self.asleep += 1;
         if let Some(queue) = &mut self.single_queue {
-            return queue.sleep(process, bio.sync);
+            return queue.sleep(actor, bio.sync);
         }
         let hw_queue = bio.hw_queue;
         let queue = &mut self.tags[usize::from(hw_queue)];
         if queue.asleep == 0 {
-            // Nobody has counted what was freed while nobody slept.
+            // Requests that became free without sleepers wake nothing later.
             block.take_freed(hw_queue);
         }
         queue.asleep += 1;
-        queue.sleepers[place.0].push_back(process);
+        queue.sleepers[place.0].push_back(actor);
     }
 
-    /// Requests of `block`, which is a single queue, may have become free: who is to be woken.
+    /// Requests of `block`, which is a single queue, may have become free: the actor to be woken.
     #[inline]
-    pub fn wake_first(&mut self, block: &Block) -> Option<ProcessId> {
+    pub fn wake_first(&mut self, block: &Block) -> Option<Actor> {
         let woken = self.single_queue.as_mut()?.wake(|sync| block.may_allocate(0, sync));
         self.asleep -= usize::from(woken.is_some());
         woken
     }
 
-    /// Requests of `block`, which has tags, may have become free: append those to be woken to
-    /// `woken`.
-    pub fn wake(&mut self, block: &mut Block, woken: &mut Vec<ProcessId>) {
+    /// Requests of `block`, which has tags, may have become free: append to `woken` the actors to
+    /// be woken.
+    pub fn wake(&mut self, block: &mut Block, woken: &mut Vec<Actor>) {
+        let before = woken.len();
         for (hw_queue, queue) in self.tags.iter_mut().enumerate().filter(|(_, queue)| queue.asleep > 0) {
             queue.freed += block.take_freed(hw_queue as u16);
             while queue.freed >= self.batch {
@@ -153,18 +154,19 @@ impl RequestWaiters {
                 queue.wake(self.batch, woken);
             }
         }
-        self.asleep -= woken.len();
+        self.asleep -= woken.len() - before;
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::request::ProcessId;
 
     fn asleep(at: &[(u32, usize)], wake_index: usize) -> TagQueue {
         let mut queue = TagQueue { wake_index, asleep: at.len(), ..TagQueue::default() };
         for &(process, place) in at {
-            queue.sleepers[place].push_back(ProcessId(process));
+            queue.sleepers[place].push_back(Actor::Process(ProcessId(process)));
         }
         queue
     }
@@ -172,7 +174,7 @@ mod tests {
     fn woken(queue: &mut TagQueue, batch: u32) -> Vec<u32> {
         let mut woken = Vec::new();
         queue.wake(batch, &mut woken);
-        woken.into_iter().map(|process| process.0).collect()
+        woken.into_iter().map(|actor| actor.process().0).collect()
     }
 
     #[test]
@@ -186,12 +188,13 @@ mod tests {
     }
 
     #[test]
-    fn the_single_queue_wakes_who_came_first_of_those_for_whom_there_is_a_request() {
+    fn the_single_queue_wakes_the_first_sleeper_that_would_get_a_request() {
         let mut queue = SingleQueue::default();
         for (process, sync) in [(1, true), (2, false), (3, true), (4, false)] {
-            queue.sleep(ProcessId(process), sync);
+            queue.sleep(Actor::Process(ProcessId(process)), sync);
         }
-        let mut woken = |free: [bool; 2]| queue.wake(|sync| free[usize::from(sync)]).map(|process| process.0);
+        let mut woken =
+            |free: [bool; 2]| queue.wake(|sync| free[usize::from(sync)]).map(|actor| actor.process().0);
         assert_eq!(woken([false, false]), None);
         assert_eq!(woken([true, false]), Some(2));
         assert_eq!(

@@ -1,7 +1,7 @@
 //! Direct I/O: from an I/O unit to bios.
 
 use super::*;
-use crate::block::{BIO_SECTORS, Manner};
+use crate::block::Manner;
 
 /// As many I/Os as a submission may have without being plugged as a whole
 /// (`AIO_PLUG_THRESHOLD`, and the same with io_uring).
@@ -14,7 +14,10 @@ impl Process {
         self.state = State::Prepared(slot);
         let cost = world.host.submit;
         self.system += cost;
-        Flow::At(world.cpus.submit(self.who.cpu, world.now, cost))
+        let now = world.now();
+        let device = world.layout.file(FileId(self.slots[slot as usize].unit.file)).device;
+        let World { cpus, devices, .. } = world;
+        Flow::At(cpus.submit(self.who.cpu, now, cost, &mut devices[device].lock))
     }
 
     /// Direct I/O to a range of which pages are cached: dirty ones go to the disk first,
@@ -82,20 +85,11 @@ impl Process {
     #[inline]
     fn hand_over(&mut self, slot: u32, world: &mut World) -> Result<(), Flow> {
         if self.stream.is_none() {
-            let whole = self.bio(slot, world);
-            let io = self.slots[slot as usize];
-            let manner = self.manner(&io.unit, world);
-            // Most I/Os are one bio, and there is a request for it.
-            let is_one = io.bios_left == 1;
-            let submitted = is_one.then(|| world.block.submit(world.now, &whole, manner, &mut world.disk));
-            if submitted != Some(Submitted::Taken) {
-                let again = match submitted {
-                    Some(Submitted::NoRequest(most)) => Some(most),
-                    _ => None,
-                };
-                let max_sectors = world.block.limits().max_sectors;
-                self.stream = Some(BioStream::new(whole, max_sectors).of(Manner { again, ..manner }));
-            }
+            let (id, whole) = self.bio(slot, world);
+            let manner = self.manner(&self.slots[slot as usize].unit, world);
+            let now = world.now();
+            let left = world.devices[id].begin(now, whole, manner);
+            self.stream = left.map(|stream| (id, stream));
         }
         if self.stream.is_some() {
             self.hand_over_stream(world)?;
@@ -103,15 +97,16 @@ impl Process {
         self.in_flight += 1;
         self.handed_over += 1;
         if self.spec.job.queueing.engine.is_queued() {
-            self.slots[slot as usize].issued = world.now;
+            self.slots[slot as usize].issued = world.now();
         }
         Ok(())
     }
 
     #[inline(never)]
     fn hand_over_stream(&mut self, world: &mut World) -> Result<(), Flow> {
-        if let Some(stream) = &mut self.stream
-            && !world.hand_over(stream, self.spec.id)
+        let now = world.now();
+        if let Some((id, stream)) = &mut self.stream
+            && !world.devices[*id].hand_over(now, stream, self.who.actor)
         {
             return Err(Flow::Sleep);
         }
@@ -119,20 +114,20 @@ impl Process {
         Ok(())
     }
 
-    /// A direct I/O as one bio, to be cut.
+    /// A direct I/O as one bio, to be cut, and the device that it goes to.
     #[inline]
-    fn bio(&mut self, slot: u32, world: &World) -> Bio {
+    fn bio(&mut self, slot: u32, world: &World) -> (DeviceId, Bio) {
         let job = &self.spec.job;
         let io = &mut self.slots[slot as usize];
         let unit = io.unit;
-        let file = &world.files[unit.file as usize];
+        let place = world.layout.locate(FileId(unit.file), unit.offset);
+        let device = &world.devices[place.device];
         let sectors = Bytes(u64::from(unit.len)).sectors() as u32;
-        let max_sectors = world.block.limits().max_sectors;
-        io.bios_left = BioStream::parts(sectors, max_sectors);
+        io.bios_left = device.bios_of(sectors);
         let prio = prio(&mut self.rng, &job.priorities, unit.direction);
-        Bio {
+        let bio = Bio {
             op: unit.direction.op(),
-            sector: Sector(file.start.0 + Bytes(unit.offset).to_sector().0),
+            sector: place.sector,
             sectors,
             sync: true,
             fua: unit.direction == Direction::Write && job.durability.mode != SyncMode::None,
@@ -140,9 +135,10 @@ impl Process {
             process: self.spec.id,
             prio,
             cpu: self.who.cpu,
-            hw_queue: self.who.hw_queue,
-            owner: Owner::Direct(self.spec.id, slot).pack(),
-        }
+            hw_queue: device.hw_queue(self.who.cpu),
+            owner: Owner::Process(self.spec.id, slot).pack(),
+        };
+        (place.device, bio)
     }
 
     /// I/Os of the submission under way.
@@ -154,10 +150,12 @@ impl Process {
     /// An I/O on a device that fits one bio goes past the plug, unless it is one of many.
     #[inline]
     fn manner(&self, unit: &IoUnit, world: &World) -> Manner {
-        let one_bio = Bytes(u64::from(unit.len)).sectors() <= u64::from(BIO_SECTORS);
-        let bare = world.files[unit.file as usize].is_device && one_bio && unit.direction != Direction::Trim;
-        let plugged = !bare || self.at_once() > UNPLUGGED_MAX;
-        Manner { plugged, ..Manner::PLUGGED }
+        let sectors = Bytes(u64::from(unit.len)).sectors() as u32;
+        let few = self.at_once() <= UNPLUGGED_MAX;
+        match world.layout.file(FileId(unit.file)).is_device && few {
+            true => Manner::on_a_device(unit.direction.op(), sectors),
+            false => Manner::PLUGGED,
+        }
     }
 }
 

@@ -13,7 +13,6 @@ use std::collections::VecDeque;
 
 use crate::pagecache::ReadAhead;
 use crate::request::ProcessId;
-use crate::result::DiskTrace;
 use crate::workload::pattern::IoUnit;
 use crate::workload::plan::ProcessSpec;
 use crate::workload::spec::Engine;
@@ -129,19 +128,5 @@ impl Pool {
     pub fn collect(&mut self, done: &mut VecDeque<u32>, least: usize) {
         done.append(&mut self.ended);
         self.wanted = least.saturating_sub(done.len());
-    }
-}
-
-/// Of every process of the plan and, behind them, every thread: the index of the process that
-/// it belongs to. `pools`: per process.
-pub fn owners(pools: &[Pool]) -> Vec<i64> {
-    let of_threads = |owner: usize| pools[owner].threads.iter().map(move |_| owner as i64);
-    (0..pools.len() as i64).chain((0..pools.len()).flat_map(of_threads)).collect()
-}
-
-/// In `trace`, what threads did becomes their process's. `owners`: see [`owners`].
-pub fn attribute(trace: &mut DiskTrace, owners: &[i64]) {
-    for process in trace.process.iter_mut().filter(|process| **process >= 0) {
-        *process = owners[*process as usize];
     }
 }

@@ -1,0 +1,3 @@
+//! Where I/O comes from: implementations of the engine's [`Source`](crate::engine::Source).
+
+pub mod fio;
