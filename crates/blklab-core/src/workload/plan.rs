@@ -15,7 +15,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use super::cgroups::{CgroupPlan, Cgroups};
 use super::error::{JobError, Problem};
 use super::random;
-use super::spec::{BlockSizes, Direction, Extent, FileSet, JobFile, JobSpec};
+use super::spec::{BlockSizes, Direction, ExitWhat, Extent, FileSet, JobFile, JobSpec};
 use crate::request::ProcessId;
 use crate::scheduler::CgroupId;
 use crate::units::{Bytes, Nanos};
@@ -74,6 +74,13 @@ pub struct Start {
     pub wait_for: Option<Range<u32>>,
 }
 
+impl Start {
+    /// All that has to happen first has happened; `ended`: whether a process has ended.
+    pub fn is_met(&self, ended: impl Fn(u32) -> bool) -> bool {
+        (0..self.barrier).all(&ended) && self.wait_for.clone().is_none_or(|mut range| range.all(&ended))
+    }
+}
+
 /// One process: a clone of a job.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProcessSpec {
@@ -93,6 +100,18 @@ pub struct ProcessSpec {
     pub pass_bytes: u64,
     /// `io_size`: bytes in all, if not a number of passes.
     pub io_bytes: Option<u64>,
+}
+
+impl ProcessSpec {
+    /// The end of this process ends `other` (`exitall`, `exit_what`), which has `started` or not.
+    pub fn ends(&self, other: &ProcessSpec, started: bool) -> bool {
+        match self.job.timing.exit {
+            None => false,
+            Some(ExitWhat::Group) => other.job.group == self.job.group,
+            Some(ExitWhat::Stonewall) => started,
+            Some(ExitWhat::All) => true,
+        }
+    }
 }
 
 /// Everything that runs, and on what.

@@ -4,6 +4,7 @@
 //! starts (`stonewall`, `wait_for`, `startdelay`), when one ends others (`exitall`), and the threads
 //! of POSIX AIO, which are processes to the engine and to schedulers.
 
+pub mod issuer;
 mod pool;
 mod process;
 pub mod tally;
@@ -16,7 +17,6 @@ use crate::result::{DiskTrace, JobResult};
 use crate::scheduler::{Task, Tasks};
 use crate::units::Bytes;
 use crate::workload::plan::{Plan, ProcessSpec};
-use crate::workload::spec::ExitWhat;
 use process::Process;
 
 /// The processes of a plan.
@@ -95,9 +95,7 @@ impl Fio {
     fn start_processes(&mut self, world: &mut World) {
         for index in 0..self.started.len() {
             let start = &self.processes[index].spec().start;
-            let ended =
-                |mut range: std::ops::Range<u32>| range.all(|id| self.processes[id as usize].has_ended());
-            if self.started[index] || !ended(0..start.barrier) || !start.wait_for.clone().is_none_or(ended) {
+            if self.started[index] || !start.is_met(|id| self.processes[id as usize].has_ended()) {
                 continue;
             }
             let at = start.not_before.max(world.now());
@@ -110,20 +108,12 @@ impl Fio {
 
     /// A process has ended: some may start now, some have to end.
     fn ended(&mut self, id: ProcessId, world: &mut World) {
-        let process = &self.processes[id.0 as usize];
-        process.exit(world);
+        self.processes[id.0 as usize].exit(world);
         self.living -= 1;
-        let job = &process.spec().job;
-        let (group, exit) = (job.group, job.timing.exit);
-        for process in &mut self.processes[..self.started.len()] {
-            let told = match exit {
-                None => false,
-                Some(ExitWhat::Group) => process.spec().job.group == group,
-                Some(ExitWhat::Stonewall) => self.started[process.id().0 as usize],
-                Some(ExitWhat::All) => true,
-            };
-            if told {
-                process.tell_to_end();
+        for other in 0..self.started.len() {
+            let [spec, others] = [id.0 as usize, other].map(|index| self.processes[index].spec());
+            if spec.ends(others, self.started[other]) {
+                self.processes[other].tell_to_end();
             }
         }
         self.start_processes(world);

@@ -99,13 +99,6 @@ impl Process {
         }
     }
 
-    pub(super) fn sync_is_due(&self) -> bool {
-        let durability = &self.spec.job.durability;
-        [durability.fsync_every, durability.fdatasync_every]
-            .iter()
-            .any(|&every| every > 0 && self.unsynced >= every)
-    }
-
     fn sync_files(&mut self, world: &mut World) -> SyncProgress {
         let files = self.spec.regions.iter().map(|region| region.file).collect::<Vec<_>>();
         self.syncing.run(&files, !self.spec.job.queueing.direct, self.who, world)
@@ -115,36 +108,29 @@ impl Process {
         match self.sync_files(world) {
             SyncProgress::Asleep => Flow::Sleep,
             SyncProgress::Done => {
-                self.tally.sync(world.now() - self.syncing.begun());
-                self.unsynced = 0;
+                self.issuer.synced(world.now() - self.syncing.begun());
                 self.go(State::Top)
             }
         }
     }
 
     pub(super) fn pass_sync(&mut self, last: bool, world: &mut World) -> Flow {
-        let durability = self.spec.job.durability;
-        if self.wrote && (durability.end_fsync || durability.fsync_on_close) {
+        if self.issuer.owes_sync() {
             if !self.syncing.is_running() {
                 self.syncing.begin(world.now());
             }
             if self.sync_files(world) == SyncProgress::Asleep {
                 return Flow::Sleep;
             }
-            self.wrote = false;
+            self.issuer.synced_at_end();
         }
-        if !last && self.pattern.begin_pass() {
-            let regions = if self.drops_pages() { self.spec.regions.len() as u32 } else { 0 };
+        if !last && self.issuer.begin_pass() {
+            let regions = if self.issuer.drops_pages() { self.spec.regions.len() as u32 } else { 0 };
             return self.go(State::Invalidate(0, regions));
         }
         self.state = State::Ended;
         self.ended = world.now();
         Flow::Go
-    }
-
-    /// fio drops its files' pages when it begins them anew.
-    pub(super) fn drops_pages(&self) -> bool {
-        self.spec.job.invalidate && !self.spec.job.queueing.direct
     }
 
     /// Which of the process's regions lies in that file.

@@ -36,7 +36,7 @@ impl Process {
 
     #[inline]
     pub(super) fn prepared(&mut self, slot: u32, world: &mut World) -> Flow {
-        self.tally.depth(self.depth());
+        self.issuer.tally.depth(self.depth());
         let batch = self.spec.job.queueing.batch_submit;
         if batch <= 1 {
             return match self.hand_over(slot, world) {
@@ -76,7 +76,7 @@ impl Process {
     fn committed(&mut self, world: &mut World) -> Flow {
         world.unplug();
         world.pass_on_request();
-        self.tally.submit_levels[Tally::batch_level(self.handed_over)] += 1;
+        self.issuer.tally.submit_levels[Tally::batch_level(self.handed_over)] += 1;
         self.handed_over = 0;
         self.queued(world)
     }
@@ -124,7 +124,7 @@ impl Process {
         let device = &world.devices[place.device];
         let sectors = Bytes(u64::from(unit.len)).sectors() as u32;
         io.bios_left = device.bios_of(sectors);
-        let prio = prio(&mut self.rng, &job.priorities, unit.direction);
+        let prio = self.issuer.priority(unit.direction);
         let bio = Bio {
             op: unit.direction.op(),
             sector: place.sector,
@@ -157,15 +157,4 @@ impl Process {
             false => Manner::PLUGGED,
         }
     }
-}
-
-/// The priority of one I/O (`cmdprio_percentage`).
-#[inline]
-fn prio(
-    rng: &mut Xoshiro256PlusPlus,
-    priorities: &crate::workload::spec::Priorities,
-    direction: Direction,
-) -> IoPrio {
-    let percent = priorities.raised_percent[direction];
-    if percent > 0 && random::chance(rng, percent) { priorities.raised[direction] } else { priorities.base }
 }

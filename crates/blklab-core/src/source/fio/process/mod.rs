@@ -1,4 +1,5 @@
-//! One fio process: the loop of `do_io()` in fio's backend, as a state machine.
+//! One fio process: the loop of `do_io()` in fio's backend, as a state machine around an
+//! [`Issuer`], which says what to do next.
 //!
 //! A process runs until it has to wait: for its own CPU work, for a pause, for a free
 //! request, for pages or for completions. Everything that takes CPU time moves its clock
@@ -13,24 +14,20 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use rand_core::SeedableRng;
-use rand_xoshiro::Xoshiro256PlusPlus;
-
+use super::issuer::{Issuer, Step, Then};
 use super::pool::{AioRequest, Pool};
 use super::tally::{IoTimes, Tally};
 use crate::block::BioStream;
 use crate::device::DeviceId;
 use crate::engine::{Asleep, Owner, PageWork, Ran, Submitter, SyncProgress, Syncing, Wait, World};
 use crate::pagecache::{self, Advice, Dirtier, FileId, ReadAhead};
-use crate::request::{Actor, Bio, IoPrio, ProcessId};
+use crate::request::{Actor, Bio, ProcessId};
 use crate::result::JobResult;
 use crate::units::{Bytes, Nanos};
 use crate::workload::machine;
-use crate::workload::pattern::{IoUnit, Pattern};
+use crate::workload::pattern::IoUnit;
 use crate::workload::plan::ProcessSpec;
-use crate::workload::random::{self, Stream};
-use crate::workload::rate::RateLimiter;
-use crate::workload::spec::{AdviceHint, Direction, SyncMode, ThinkAfter};
+use crate::workload::spec::{AdviceHint, Direction, SyncMode};
 
 /// An I/O unit that fio has begun to work on (`struct io_u`).
 #[derive(Clone, Copy, Debug)]
@@ -45,15 +42,10 @@ struct Slot {
 /// What follows when everything under way has been reaped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
-    Finish,
-    Think,
     /// fsync of what threads have written (`aio_fsync`, behind what was asked for before).
     Sync,
-    /// Sleep until then: the rate limit allows no I/O before.
-    Pace(Nanos),
-    /// Drop the cached pages of these regions' files.
-    Invalidate(u32, u32),
-    Pass,
+    /// What the issuer has said.
+    Step(Then),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,9 +117,7 @@ pub struct Process {
     spec: ProcessSpec,
     who: Submitter,
     state: State,
-    pattern: Pattern,
-    rate: Option<RateLimiter>,
-    rng: Xoshiro256PlusPlus,
+    issuer: Issuer,
     /// One per region of the specification.
     read_ahead: Vec<ReadAhead>,
     dirtier: Dirtier,
@@ -146,22 +136,10 @@ pub struct Process {
     done: VecDeque<u32>,
     /// Completions that the sleeping process waits for; 0 if it waits for something else.
     wake_at_done: usize,
-    /// An I/O that had to wait for a pause.
-    put_off: Option<IoUnit>,
-    unsynced: u32,
-    since_think: u32,
-    think_end: Nanos,
-    wrote: bool,
-    counting: bool,
-    count_from: Nanos,
-    end_by: Nanos,
-    told_to_end: bool,
-    started: Nanos,
     ended: Nanos,
     system: Nanos,
     user: Nanos,
     sleeps: u64,
-    tally: Tally,
     /// The threads of POSIX AIO that it leaves its I/O to, or that it is one of.
     pool: Option<Rc<RefCell<Pool>>>,
     role: Role,
@@ -182,15 +160,12 @@ impl Process {
             AdviceHint::Random => Advice::Random,
             AdviceHint::AsRw | AdviceHint::Sequential => Advice::Sequential,
         };
-        let seed = job.access.randseed.unwrap_or(seed);
         let unit = IoUnit { direction: Direction::Read, wrapped: false, file: 0, offset: 0, len: 0 };
         let slot = Slot { unit, start: Nanos::ZERO, issued: Nanos::ZERO, bios_left: 0 };
         Process {
             who,
             state: if job.drop_caches { State::DropCaches } else { State::Top },
-            pattern: Pattern::new(spec, seed),
-            rate: RateLimiter::new(spec, seed),
-            rng: Xoshiro256PlusPlus::seed_from_u64(random::stream_seed(seed, spec.id, Stream::Priority)),
+            issuer: Issuer::new(spec, seed),
             read_ahead: spec.regions.iter().map(|_| world.cache.open(advice)).collect(),
             dirtier: world.cache.dirtier(),
             pages: PageWork::default(),
@@ -203,21 +178,10 @@ impl Process {
             in_flight: 0,
             done: VecDeque::with_capacity(depth as usize),
             wake_at_done: 0,
-            put_off: None,
-            unsynced: 0,
-            since_think: 0,
-            think_end: Nanos::ZERO,
-            wrote: false,
-            counting: false,
-            count_from: Nanos::ZERO,
-            end_by: Nanos::NEVER,
-            told_to_end: false,
-            started: Nanos::ZERO,
             ended: Nanos::ZERO,
             system: Nanos::ZERO,
             user: Nanos::ZERO,
             sleeps: 0,
-            tally: Tally::new(job.reporting.bw_average, job.reporting.iops_average),
             spec: spec.clone(),
             pool: None,
             role: Role::Issuer,
@@ -241,16 +205,12 @@ impl Process {
 
     /// Begin at `now`.
     pub fn start(&mut self, now: Nanos) {
-        let timing = &self.spec.job.timing;
-        self.started = now;
-        self.count_from = now + timing.ramp_time;
-        self.end_by = timing.runtime.map_or(Nanos::NEVER, |runtime| self.count_from.saturating_add(runtime));
-        self.think_end = now;
+        self.issuer.start(now);
     }
 
     /// End at the next opportunity (`exitall`).
     pub fn tell_to_end(&mut self) {
-        self.told_to_end = true;
+        self.issuer.tell_to_end();
     }
 
     /// Run until it has to wait or has ended.
@@ -306,45 +266,16 @@ impl Process {
             return self.serve(world);
         }
         let now = world.now();
-        if !self.counting && now >= self.count_from {
-            self.counting = true;
-            self.tally.restart(now);
-        }
-        if now >= self.end_by || self.told_to_end {
-            return self.go(State::Drain(Next::Finish));
-        }
-        let job = &self.spec.job;
-        if job.think.time > Nanos::ZERO && self.think_is_due(now) {
-            return self.go(State::Drain(Next::Think));
-        }
-        if self.sync_is_due() {
-            if self.has_threads() {
-                return self.go(State::Drain(Next::Sync));
+        match self.issuer.next(now) {
+            Step::Begin(unit) => self.begin_io(unit, world),
+            Step::Drain(then) => self.go(State::Drain(Next::Step(then))),
+            Step::Sync if self.has_threads() => self.go(State::Drain(Next::Sync)),
+            Step::Sync if !self.prepared.is_empty() => self.go(State::Commit),
+            Step::Sync => {
+                self.syncing.begin(now);
+                self.go(State::Sync)
             }
-            self.syncing.begin(now);
-            return self.go(if self.prepared.is_empty() { State::Sync } else { State::Commit });
         }
-        let unit = match self.put_off.take() {
-            Some(unit) => unit,
-            None => match self.pattern.next() {
-                None => return self.go(State::Drain(Next::Pass)),
-                Some(unit) => unit,
-            },
-        };
-        if unit.wrapped && self.drops_pages() {
-            self.put_off = Some(IoUnit { wrapped: false, ..unit });
-            let region = self.region(unit.file);
-            return self.go(State::Drain(Next::Invalidate(region, region + 1)));
-        }
-        if let Some(rate) = &mut self.rate {
-            let due = self.started.saturating_add(rate.due(unit.direction));
-            if due > now {
-                self.put_off = Some(unit);
-                return self.go(State::Drain(Next::Pace(due.min(self.end_by))));
-            }
-            rate.issued(unit.direction, unit.len);
-        }
-        self.begin_io(unit, world)
     }
 
     #[inline]
@@ -352,11 +283,7 @@ impl Process {
         let slot = self.free.pop().expect("Top is left for Reap when no slot is free");
         self.slots[slot as usize] = Slot { unit, start: world.now(), issued: world.now(), bios_left: 0 };
         let job = &self.spec.job;
-        if unit.direction == Direction::Write {
-            self.wrote = true;
-            self.unsynced += 1;
-        }
-        self.since_think += u32::from(job.think.after == ThinkAfter::Issue);
+        self.issuer.begun(unit.direction);
         if self.has_threads() {
             return self.hand_to_thread(slot, world);
         }
@@ -385,52 +312,22 @@ impl Process {
         self.go(State::Top)
     }
 
-    fn think_is_due(&self, now: Nanos) -> bool {
-        let think = &self.spec.job.think;
-        (think.blocks > 0 && self.since_think >= think.blocks)
-            || (think.io_time > Nanos::ZERO && now.saturating_sub(self.think_end) >= think.io_time)
-    }
-
     fn think(&mut self, world: &mut World) -> Flow {
         let think = self.spec.job.think;
-        self.since_think = 0;
-        let spun = world.cpus.work(self.who.cpu, world.now(), think.spin.min(think.time));
-        self.user += think.spin.min(think.time);
-        self.think_end = (world.now() + think.time).max(spun).min(self.end_by.max(world.now()));
-        if let Some(rate) = &mut self.rate {
-            for direction in Direction::ALL {
-                rate.paused(direction, self.think_end - world.now());
-            }
-        }
+        let spin = think.spin.min(think.time);
+        let spun = world.cpus.work(self.who.cpu, world.now(), spin);
+        self.user += spin;
         self.state = State::Top;
-        Flow::At(self.think_end)
+        Flow::At(self.issuer.think(world.now(), spun))
     }
 
     /// What it measured.
     pub fn result(&mut self) -> JobResult {
-        let job = &self.spec.job;
-        let [read, write, trim] = self.tally.directions(self.ended);
-        let (sync_lat, sync_hist) = self.tally.syncs();
         JobResult {
-            name: job.name.clone(),
-            group: job.group,
-            group_reporting: job.reporting.group_reporting,
-            options: job.given.clone(),
-            percentiles: job.reporting.percentiles.clone(),
-            start_ns: self.started.0,
-            end_ns: self.ended.0,
             user_ns: self.user.0,
             system_ns: self.system.0,
             context_switches: self.sleeps,
-            read,
-            write,
-            trim,
-            sync_lat,
-            sync_hist,
-            depth_levels: self.tally.depth_levels,
-            submit_levels: self.tally.submit_levels,
-            complete_levels: self.tally.complete_levels,
-            latency_levels: self.tally.latency_levels(),
+            ..self.issuer.result(self.ended)
         }
     }
 }

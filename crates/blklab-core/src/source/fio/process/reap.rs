@@ -61,7 +61,7 @@ impl Process {
             let Some(slot) = self.done.pop_front() else { break };
             self.reaped(slot, now, world);
         }
-        self.tally.complete_levels[Tally::batch_level(count)] += 1;
+        self.issuer.tally.complete_levels[Tally::batch_level(count)] += 1;
     }
 
     #[inline]
@@ -71,13 +71,11 @@ impl Process {
         if self.is_thread() {
             return self.served(world);
         }
-        let queued = self.spec.job.queueing.engine.is_queued();
-        let bytes = u64::from(unit.len);
-        self.tally.io(unit.direction as usize, bytes, IoTimes { start, issued, reaped: now }, queued);
+        self.issuer.reaped(&unit, IoTimes { start, issued, reaped: now });
         let write = unit.direction != Direction::Read;
         let device = world.layout.file(FileId(unit.file)).device;
-        world.devices[device].block.series.completed(now, write, bytes, now.saturating_sub(issued));
-        self.since_think += u32::from(self.spec.job.think.after == ThinkAfter::Complete);
+        let series = &mut world.devices[device].block.series;
+        series.completed(now, write, unit.len.into(), now.saturating_sub(issued));
     }
 
     pub(super) fn drain(&mut self, next: Next, world: &mut World) -> Flow {
@@ -92,18 +90,21 @@ impl Process {
             self.reap_done(u32::MAX, world.now(), world);
         }
         match next {
-            Next::Finish => self.go(State::PassSync { last: true }),
-            Next::Think => self.think(world),
             Next::Sync => {
                 self.syncing.begin(world.now());
                 self.go(State::Sync)
             }
-            Next::Pace(until) => {
+            Next::Step(Then::Finish) => self.go(State::PassSync { last: true }),
+            Next::Step(Then::EndPass) => self.go(State::PassSync { last: false }),
+            Next::Step(Then::Think) => self.think(world),
+            Next::Step(Then::Pace(until)) => {
                 self.state = State::Top;
                 Flow::At(until)
             }
-            Next::Pass => self.go(State::PassSync { last: false }),
-            Next::Invalidate(region, end) => self.go(State::Invalidate(region, end)),
+            Next::Step(Then::Drop(file)) => {
+                let region = self.region(file);
+                self.go(State::Invalidate(region, region + 1))
+            }
         }
     }
 
@@ -111,14 +112,14 @@ impl Process {
     /// be reaped like any other by a queued one.
     #[inline]
     pub(super) fn blocking_done(&mut self, slot: u32, world: &mut World) -> Flow {
-        self.tally.depth(self.depth());
-        self.tally.submit_levels[1] += 1;
+        self.issuer.tally.depth(self.depth());
+        self.issuer.tally.submit_levels[1] += 1;
         if self.spec.job.queueing.engine.is_queued() {
             self.slots[slot as usize].issued = world.now();
             self.done.push_back(slot);
             return self.go(if self.free.is_empty() { State::Reap } else { State::Top });
         }
-        self.tally.complete_levels[1] += 1;
+        self.issuer.tally.complete_levels[1] += 1;
         self.reaped(slot, world.now(), world);
         self.go(State::Top)
     }

@@ -66,8 +66,8 @@ impl Process {
 
     /// `aio_read()`, `aio_write()`: a thread will do it.
     pub(super) fn hand_to_thread(&mut self, slot: u32, world: &mut World) -> Flow {
-        self.tally.depth(self.depth());
-        self.tally.submit_levels[1] += 1;
+        self.issuer.tally.depth(self.depth());
+        self.issuer.tally.submit_levels[1] += 1;
         let unit = self.slots[slot as usize].unit;
         let request = AioRequest { slot, unit, region: self.region(unit.file) };
         let thread = self.pool().submit(request);
