@@ -26,6 +26,9 @@ FUZZ_SECONDS_TEST ?= 2
 # Of all targets and calls of `make fuzz-long` together.
 FUZZ_INPUTS ?= 100000000
 
+# What `make bench` compares the simulator's speed with.
+BENCH_BASE ?= HEAD~1
+
 # Merges what an instrumented core has counted; comes with the compiler, on request.
 PROFDATA = $(wildcard $(shell rustc --print sysroot)/lib/rustlib/*/bin/llvm-profdata)
 NO_PROFDATA := built without a profile, which makes it slower: rustup component add llvm-tools
@@ -132,13 +135,14 @@ golden: $(VENV)/.dev  ## Whether every result of the simulator is still the same
 soak: $(VENV)/.dev  ## 2,000 random sequences of what may happen to a machine: nothing may be lost
 	@test "$$(id -u)" = 0 || { echo "make soak needs root, for loop devices and namespaces" >&2; exit 1; }
 	$(BIN)/python -m tests.machine_soak 4 --virtual
-	$(BIN)/python -m tests.machine_soak 2000 --kept target/soak.jsonl --out docs/data/soak.json
+	$(BIN)/python -m tests.machine_soak 2000 --kept docs/data/soak-batches.jsonl --out docs/data/soak.json
 	BLKLAB_HOSTILE_JOBS=2000 $(BIN)/pytest tests/test_live_confined.py
 
 pgo: $(VENV)/.pgo  ## The core once more, laid out after what it does most often: faster
 
 bench: $(VENV)/.pgo  ## How fast and how big: core, whole processes, kernel and live rig
 	cargo bench --quiet
+	$(BIN)/python benches/against.py --base $(BENCH_BASE)
 	$(BIN)/python benches/whole_process.py
 	$(BIN)/blklab kernel build
 	$(BIN)/python benches/kernel_rig.py

@@ -1,4 +1,7 @@
-"""Figures that are measured in rounds, held against goals, and kept as JSON."""
+"""Figures that are measured in rounds, held against goals, and kept as JSON.
+
+What is kept are the values and the goals. Whether a goal is met is computed wherever it is asked.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,9 @@ from typing import Any
 from blklab import _core
 
 BLKLAB = str(Path(sys.executable).parent / "blklab")
+LOSS = 0.1
+"""By how much a figure may be worse than its goal before a benchmark fails: machines differ, and
+are shared. What must not get slower by less is compared in one run: `benches/against.py`."""
 
 
 @dataclass(frozen=True)
@@ -34,12 +40,14 @@ class Figure:
         """The middle value."""
         return statistics.median(self.values)
 
-    @property
-    def met(self) -> bool | None:
-        """Whether the median is as good as asked for."""
+    def meets(self, loss: float = 0.0) -> bool | None:
+        """Whether the median is as good as asked for, or worse by `loss` of it at most; None if
+        nothing was asked for."""
         if self.goal is None:
             return None
-        return self.median >= self.goal if self.more_is_better else self.median <= self.goal
+        if self.more_is_better:
+            return self.median >= self.goal * (1 - loss)
+        return self.median <= self.goal * (1 + loss)
 
 
 @dataclass(frozen=True)
@@ -87,7 +95,20 @@ def told(figures: Sequence[Figure]) -> None:
     for figure in figures:
         sign = ">=" if figure.more_is_better else "<="
         goal = "" if figure.goal is None else f" ({sign} {figure.goal:g})"
-        print(f"{word[figure.met]} {figure.median:8.4g} {figure.unit}{goal}: {figure.what}")
+        print(f"{word[figure.meets()]} {figure.median:8.4g} {figure.unit}{goal}: {figure.what}")
+
+
+def exit_code(figures: Sequence[Figure]) -> int:
+    """1 if one is worse than its goal by more than `LOSS`, and a line for each."""
+    lost = [figure for figure in figures if figure.meets(LOSS) is False]
+    for figure in lost:
+        sign = "below" if figure.more_is_better else "above"
+        print(
+            f"lost: {figure.what}: {figure.median:.4g} {figure.unit}, more than {LOSS:.0%} {sign} "
+            f"{figure.goal:g}",
+            file=sys.stderr,
+        )
+    return bool(lost)
 
 
 def keep(
@@ -103,7 +124,7 @@ def keep(
         "version": version.stdout.split()[-1],
         "rounds": rounds,
         "machine": where,
-        "figures": [asdict(f) | {"median": f.median, "met": f.met} for f in figures],
+        "figures": [asdict(f) | {"median": f.median} for f in figures],
         **more,
     }
     path.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")

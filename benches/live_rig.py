@@ -185,8 +185,8 @@ def measured(rounds: int) -> list[Figure]:
     ]
 
 
-def main() -> None:
-    """Measure, print, keep."""
+def main() -> int:
+    """Measure, print, keep; 1 if a goal is surely missed by more than `figures.LOSS`."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=_ROUNDS)
     parser.add_argument("--out", type=Path, help="also write the figures there, as JSON")
@@ -205,7 +205,15 @@ def main() -> None:
     if options.out:
         where = machine | {"load_after": round(os.getloadavg()[0], 1)}
         figures.keep(options.out, options.rounds, where, found, {"intervals": intervals})
+    # Of a figure whose interval holds the goal it is not known.
+    sure = [
+        one
+        for one in found
+        if one.goal is None
+        or not (intervals[one.what]["low"] <= one.goal <= intervals[one.what]["high"])
+    ]
+    return figures.exit_code(sure)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

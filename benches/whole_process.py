@@ -164,8 +164,8 @@ def measures(rounds: int) -> list[Measure]:
     return found
 
 
-def main() -> None:
-    """Measure, print, keep."""
+def main() -> int:
+    """Measure, print, keep; 1 if a goal is missed by more than `figures.LOSS`."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=_ROUNDS)
     parser.add_argument("--out", type=Path, help="also write the figures there, as JSON")
@@ -175,7 +175,8 @@ def main() -> None:
     figures.told(found)
     if options.out:
         figures.keep(options.out, options.rounds, machine, found, {})
+    return figures.exit_code(found)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

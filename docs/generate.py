@@ -422,7 +422,10 @@ def _met(kept: Mapping[str, Any], row: Mapping[str, Any]) -> str:
     found = kept.get("intervals", {}).get(row["what"])
     if found and row["goal"] is not None and found["low"] <= row["goal"] <= found["high"]:
         return "not known"
-    return {True: "yes", False: "**no**", None: ""}[row["met"]]
+    if row["goal"] is None:
+        return ""
+    better = row["median"] >= row["goal"] if row["more_is_better"] else row["median"] <= row["goal"]
+    return "yes" if better else "**no**"
 
 
 def verify() -> str:

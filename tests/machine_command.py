@@ -36,7 +36,8 @@ _ENVIRONMENT = {
     "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
     "PYTHONDONTWRITEBYTECODE": "1",
 }
-_SECONDS_MAX = 60.0
+SECONDS_MAX = 60.0
+"""After which a command hangs; where all is emulated, `machine_soak` gives it longer."""
 _STEP_S = 0.002
 
 
@@ -87,9 +88,9 @@ class Command:
         assert self.code is not None
         return self.code
 
-    def until(self, reached: Callable[[], bool], seconds: float = _SECONDS_MAX) -> bool:
+    def until(self, reached: Callable[[], bool], seconds: float | None = None) -> bool:
         """Wait for that, or for its end: True if either comes within the time."""
-        deadline = time.monotonic() + seconds
+        deadline = time.monotonic() + (SECONDS_MAX if seconds is None else seconds)
         while not (self.has_ended() or reached()):
             if time.monotonic() > deadline:
                 return False

@@ -48,6 +48,8 @@ class Applied:
     roles: tuple[str, ...]
     """Of the disks that it is for."""
     before: Snapshot
+    chosen: Mapping[str, str] = field(default_factory=dict)
+    """The settings that were applied to each of them."""
     changed_since: dict[str, set[str | None]] = field(default_factory=dict)
     """What somebody else has set since."""
 
@@ -129,14 +131,30 @@ class Model:
         roles = tuple(disk.role for disk in disks)
         self._not_owed(roles)
         meanwhile = {key: set(values) for key, values in before.items()}
-        self.stack.append(Applied(roles, dict(self.state), meanwhile))
+        earlier = list(self.stack)
+        self.stack.append(Applied(roles, dict(self.state), chosen, meanwhile))
         asked: Asked = {key: frozenset({ANYTHING}) for key in (RULES, RECORD)}
         for role in roles:
+            asked |= self._applied_again(role, earlier, before)
             if chosen.get("scheduler") not in (None, self.state.get(f"queue/{role}/scheduler")):
                 asked |= self._coupled(role, before)
             with_them = (name for given in chosen for name in _WITH.get(given, ()))
             asked |= {f"queue/{role}/{name}": frozenset({ANYTHING}) for name in with_them}
             asked |= {f"queue/{role}/{name}": one(value) for name, value in chosen.items()}
+        return asked
+
+    def _applied_again(self, role: str, earlier: Iterable[Applied], before: Asked) -> Asked:
+        """What was applied to the disk before belongs to its rule too, so it is set again where
+        somebody, or a disk that was put in anew, has changed it since."""
+        asked: Asked = {}
+        for entry in earlier:
+            if role not in entry.roles:
+                continue
+            for name, value in entry.chosen.items():
+                key = f"queue/{role}/{name}"
+                if name == "scheduler" and self.state.get(key) != value:
+                    asked |= self._coupled(role, before)
+                asked[key] = frozenset({*asked.get(key, ()), self.state.get(key), value})
         return asked
 
     def _coupled(self, role: str, before: Asked) -> Asked:

@@ -33,8 +33,9 @@ _FIGURES = ("sequences", "steps", "commands", "changes from outside", "signals",
             "lost", "seconds")  # fmt: skip
 """Sequences, their steps; commands of blklab's, what others did while one ran, signals to one;
 values that were compared; sequences that lost something; of all processes together."""
-_VIRTUAL_S = 3600.0
-"""An emulated computer takes its time."""
+_VIRTUAL_S = 7200.0
+_VIRTUAL_COMMAND_S = 900.0
+"""An emulated computer takes its time: thirty times that of a real one, beside other work more."""
 _WRITES_NOTHING = {
     "PYTHONDONTWRITEBYTECODE": "1",
     "HYPOTHESIS_STORAGE_DIRECTORY": "/mnt/hypothesis",
@@ -109,6 +110,8 @@ def inside(seed: int, sequences: int, *, goes_on: bool, virtual: bool) -> int:
     from tests.machine_model import LostError
     from tests.machine_world import World, enter
 
+    if virtual:
+        machine_command.SECONDS_MAX = _VIRTUAL_COMMAND_S
     machine_command.load()
     machine_state.MachineState.world = world = World(enter(virtual=virtual), virtual=virtual)
     chosen = settings(

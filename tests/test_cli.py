@@ -38,8 +38,43 @@ def failing(
     return code, capfd.readouterr().err
 
 
+FOUR = [f"--workload={name}" for name in ("seqread", "seqwrite", "randread", "randwrite")]
+
+
+def test_compare_prints_the_answer_on_one_screen(fake: Path) -> None:
+    done = run("compare", "--repeats", "3", *FOUR)
+    assert done.exit_code == 0
+    lines = done.stdout.splitlines()
+    assert len(lines) <= 24
+    [head] = [line for line in lines if "ahead under" in line]
+    assert head.split() == ["ahead", "under", "desktop-5900rpm", "950pro-256gb"]
+    for load in ("seqread", "seqwrite", "randread", "randwrite", "all of them"):
+        assert sum(line.strip().startswith(load) for line in lines) == 1, load
+    text = " ".join(done.stdout.split())
+    for disk in ("desktop-5900rpm", "950pro-256gb"):
+        assert f"{disk}, all loads: " in text
+    assert "Largest difference in throughput: " in text
+    assert "All figures: --verbose, or the report." in text
+    assert "Report: reports/compare/report.html" in text
+
+
+def test_the_answer_and_the_tables_agree(fake: Path) -> None:
+    words = ("compare", "--repeats", "3", "--disk", "desktop-5900rpm", *FOUR[:2])
+    answer, tables = run(*words).stdout, run(*words, "--verbose").stdout
+    short = {line.strip() for line in answer.splitlines()} - {""}
+    missing = short - {line.strip() for line in tables.splitlines()}
+    assert missing == {"All figures: --verbose, or the report."}
+
+
+def test_one_disk_under_one_load_is_its_table(fake: Path) -> None:
+    words = ("compare", "--repeats", "2", "--disk", "950pro-256gb", "--workload", "randread")
+    done = run(*words)
+    assert done.stdout.count("scheduler ") == 1
+    assert done.stdout == run(*words, "--verbose").stdout
+
+
 def test_compare_prints_tables_winners_advice_and_where_the_report_lies(fake: Path) -> None:
-    done = run("compare", "--repeats", "3")
+    done = run("compare", "--repeats", "3", "--verbose", *FOUR)
     assert done.exit_code == 0
     assert done.stdout.count("scheduler ") == 8
     assert "Recommendations" in done.stdout
@@ -196,7 +231,7 @@ def test_failures_are_one_line_and_leave_nothing_behind(
     def fail(*_: Any, **__: Any) -> None:
         raise error
 
-    monkeypatch.setattr("blklab.base.files.tempfile.mkstemp", fail)
+    monkeypatch.setattr("blklab.base.files._unnamed", fail)
     found, text = failing(capfd, monkeypatch, "compare", "--repeats", "1")
     assert found == code
     assert message in text

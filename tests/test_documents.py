@@ -120,6 +120,25 @@ def test_links_of_files_that_are_read_in_the_repository_lead_somewhere() -> None
                 assert (page.parent / target.partition("#")[0]).is_file(), f"{page}: {target}"
 
 
+def test_the_tests_that_hold_a_promise_exist() -> None:
+    sources = [*ROOT.glob("tests/**/*.py"), *ROOT.glob("crates/**/*.rs")]
+    known = {file.stem for file in sources}
+    for file in sources:
+        known.update(re.findall(r"(?:def|fn) (\w+)", file.read_text(encoding="utf-8")))
+    known |= {name.removeprefix("test_") for name in known}
+    promises = sorted((ROOT / "docs/internals").glob("promises-*.md"))
+    assert len(promises) == 4
+    for page in promises:
+        text = page.read_text(encoding="utf-8")
+        named = re.findall(r"`(?:tests/)?(test_\w+)(?:\.py)?`", text) + re.findall(r"::(\w+)", text)
+        # In brackets behind a file: sentences, that is, three words or more.
+        for several in re.findall(r"\(([a-z0-9_, ]+)\)", text):
+            named += [name for name in several.split(", ") if name.count("_") > 2]
+        assert len(named) >= 20, page
+        missing = [name for name in named if name not in known and not name.endswith("_")]
+        assert not missing, (page.name, missing)
+
+
 def test_links_to_elsewhere_are_well_formed() -> None:
     for page in PAGES:
         for target in links(page):

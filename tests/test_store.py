@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import math
 import random
 import sqlite3
 import sys
@@ -279,6 +280,18 @@ def test_what_is_packed_is_unpacked_and_anything_else_is_damage() -> None:
             packing.unpack(wrong)
     with pytest.raises(DamagedError):
         packing.unpack_json(packing.pack(b"[" * 100_000))
+
+
+@pytest.mark.parametrize("number", ["1e999", "-1e999", "9" * 400 + ".0", "NaN", "-Infinity"])
+def test_a_document_holds_finite_numbers_only(number: str) -> None:
+    with pytest.raises(DamagedError, match="number"):
+        packing.unpack_json(packing.pack(f'{{"bytes_per_s": {number}}}'.encode()))
+
+
+@pytest.mark.parametrize("name", ["disk", "\udc80"])
+def test_no_number_is_kept_as_none_whatever_files_are_called(name: str) -> None:
+    kept = packing.pack_json({"name": name, "low": math.nan, "high": [math.inf, 1.5]})
+    assert packing.unpack_json(kept) == {"name": name, "low": None, "high": [None, 1.5]}
 
 
 def test_a_request_survives_the_store(setup: Setup) -> None:

@@ -1,6 +1,6 @@
 //! The host around the disk: what an I/O costs in CPU time, and on how many CPUs.
 //!
-//! Each CPU and the scheduler's lock are next-free times: work asked for at `t` begins
+//! Each CPU and each scheduler's lock is a next-free time: work asked for at `t` begins
 //! when the resource is free and keeps it for as long as it takes. All costs are zero in
 //! [`Host::FREE`], for comparison with a kernel whose CPU costs nothing.
 
@@ -155,18 +155,30 @@ impl Host {
     }
 }
 
-/// When each CPU and the scheduler's lock are free again.
+/// A scheduler's lock: when it is free again.
+#[derive(Clone, Copy, Debug)]
+pub struct Lock {
+    free: Nanos,
+    hold: Nanos,
+}
+
+impl Lock {
+    /// A free lock that each I/O holds for `hold`.
+    pub fn new(hold: Nanos) -> Lock {
+        Lock { free: Nanos::ZERO, hold }
+    }
+}
+
+/// When each CPU is free again.
 #[derive(Clone, Debug)]
 pub struct Cpus {
     free: Vec<Nanos>,
-    lock_free: Nanos,
-    lock_hold: Nanos,
 }
 
 impl Cpus {
-    /// Idle CPUs; each I/O holds the scheduler's lock for `lock_hold`.
-    pub fn new(host: &Host, lock_hold: Nanos) -> Cpus {
-        Cpus { free: vec![Nanos::ZERO; usize::from(host.cpus)], lock_free: Nanos::ZERO, lock_hold }
+    /// Idle CPUs.
+    pub fn new(host: &Host) -> Cpus {
+        Cpus { free: vec![Nanos::ZERO; usize::from(host.cpus)] }
     }
 
     /// Work of length `cost` asked for at `now` on `cpu`: when it is done.
@@ -177,16 +189,16 @@ impl Cpus {
         *free
     }
 
-    /// Submission of one I/O: its CPU work, then the scheduler's lock, spinning for it.
+    /// Submission of one I/O: its CPU work, then its scheduler's lock, for which the CPU spins.
     #[inline]
-    pub fn submit(&mut self, cpu: u16, now: Nanos, cost: Nanos) -> Nanos {
+    pub fn submit(&mut self, cpu: u16, now: Nanos, cost: Nanos, lock: &mut Lock) -> Nanos {
         let worked = self.work(cpu, now, cost);
-        if self.lock_hold == Nanos::ZERO {
+        if lock.hold == Nanos::ZERO {
             return worked;
         }
-        self.lock_free = worked.max(self.lock_free) + self.lock_hold;
-        self.free[usize::from(cpu)] = self.lock_free;
-        self.lock_free
+        lock.free = worked.max(lock.free) + lock.hold;
+        self.free[usize::from(cpu)] = lock.free;
+        lock.free
     }
 }
 
@@ -197,13 +209,17 @@ mod tests {
     #[test]
     fn two_cpus_share_the_schedulers_lock_and_nothing_else() {
         let host = Host { cpus: 2, ..Host::FREE };
-        let mut unlocked = Cpus::new(&host, Nanos::ZERO);
-        assert_eq!(unlocked.submit(0, Nanos(0), Nanos(100)), Nanos(100));
-        assert_eq!(unlocked.submit(1, Nanos(0), Nanos(100)), Nanos(100));
-        let mut locked = Cpus::new(&host, Nanos(30));
-        assert_eq!(locked.submit(0, Nanos(0), Nanos(100)), Nanos(130));
-        assert_eq!(locked.submit(1, Nanos(0), Nanos(100)), Nanos(160), "the second waits for the lock");
-        assert_eq!(locked.work(1, Nanos(0), Nanos(10)), Nanos(170), "and its CPU spins meanwhile");
+        let (mut cpus, mut none) = (Cpus::new(&host), Lock::new(Nanos::ZERO));
+        assert_eq!(cpus.submit(0, Nanos(0), Nanos(100), &mut none), Nanos(100));
+        assert_eq!(cpus.submit(1, Nanos(0), Nanos(100), &mut none), Nanos(100));
+        let (mut cpus, mut lock) = (Cpus::new(&host), Lock::new(Nanos(30)));
+        assert_eq!(cpus.submit(0, Nanos(0), Nanos(100), &mut lock), Nanos(130));
+        assert_eq!(
+            cpus.submit(1, Nanos(0), Nanos(100), &mut lock),
+            Nanos(160),
+            "the second waits for the lock"
+        );
+        assert_eq!(cpus.work(1, Nanos(0), Nanos(10)), Nanos(170), "and its CPU spins meanwhile");
     }
 
     #[test]

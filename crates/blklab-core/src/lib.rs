@@ -4,20 +4,22 @@
 
 pub mod block;
 pub mod decisions;
+pub mod device;
 pub mod disk;
 pub mod engine;
-pub mod events;
-pub mod fio;
+mod event_queue;
+pub mod formats;
 pub mod host;
 pub mod pagecache;
 pub mod recorder;
 pub mod request;
 pub mod result;
 pub mod scheduler;
+pub mod simulation;
+pub mod source;
 pub mod stats;
 pub mod text;
 pub mod ticks;
-mod timeline;
 pub mod tunable;
 pub mod units;
 pub mod workload;

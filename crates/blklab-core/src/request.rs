@@ -56,6 +56,26 @@ impl ProcessId {
     pub const KERNEL: ProcessId = ProcessId(u32::MAX);
 }
 
+/// What the engine runs: it asks for I/O, sleeps and is woken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Actor {
+    /// A process of the source of I/O.
+    Process(ProcessId),
+    /// The kernel's flusher thread.
+    Flusher,
+}
+
+impl Actor {
+    /// The process that its I/Os belong to.
+    #[inline]
+    pub const fn process(self) -> ProcessId {
+        match self {
+            Actor::Process(process) => process,
+            Actor::Flusher => ProcessId::KERNEL,
+        }
+    }
+}
+
 /// A request's place in the [`RequestSlab`]; reused after the request has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RequestId(pub u32);

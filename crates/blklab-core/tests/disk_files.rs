@@ -198,21 +198,29 @@ fn host_ordered_ms(model: &DiskModel, elevator: bool) -> f64 {
 #[test]
 fn random_reads_take_as_long_as_in_disksim_on_the_disk_it_was_validated_with() {
     // DiskSim on the Atlas 10K, 4 KiB random reads, 32 waiting in the host. The average seek
-    // above is an estimate; the rest is DiskSim's. C-LOOK comes out 12 % too fast: its seeks
-    // are short, and there our fitted curve lies below the measured one that DiskSim has.
+    // above is an estimate; the rest is DiskSim's.
     let model = DiskModel::parse(ATLAS_10K, "atlas10k").unwrap();
-    for (order, elevator, published, tolerance) in [("FCFS", false, 9.38, 0.05), ("C-LOOK", true, 6.24, 0.13)]
-    {
-        let found = host_ordered_ms(&model, elevator);
-        println!("atlas10k, {order} in the host: {found:.2} ms a read, DiskSim {published}");
-        assert!((found / published - 1.0).abs() < tolerance, "{order}: {found} ms, DiskSim {published} ms");
-    }
+    let (found, published) = (host_ordered_ms(&model, false), 9.38);
+    println!("atlas10k, FCFS in the host: {found:.2} ms a read, DiskSim {published}");
+    assert!((found / published - 1.0).abs() < 0.05, "FCFS: {found} ms, DiskSim {published} ms");
     // In the drive, where overhead hides behind other commands, each order knows more than
     // the one before it.
     let found = ["fcfs", "clook", "sstf", "sptf"]
         .map(|policy| per_read_ms(&model.with_override("ncq_policy", policy).unwrap()));
     println!("atlas10k, in the drive, fcfs clook sstf sptf: {found:.2?} ms a read");
     assert!(found[0] > found[1] && found[1] > 0.97 * found[2] && found[2] > found[3]);
+}
+
+/// A known defect, held where it is: seeks in C-LOOK order are short, and there the fitted seek
+/// curve lies below the measured table that DiskSim has. Whoever gives the model seek tables makes
+/// this test fail, and sets its band around 0.
+#[test]
+fn c_look_is_known_to_be_12_percent_faster_than_in_disksim() {
+    let model = DiskModel::parse(ATLAS_10K, "atlas10k").unwrap();
+    let (found, published) = (host_ordered_ms(&model, true), 6.24);
+    let off = found / published - 1.0;
+    println!("atlas10k, C-LOOK in the host: {found:.2} ms a read, DiskSim {published}");
+    assert!((-0.13..-0.11).contains(&off), "C-LOOK: {found} ms, DiskSim {published} ms: {off:+.3}");
 }
 
 #[test]

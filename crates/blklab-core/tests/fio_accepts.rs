@@ -8,7 +8,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use blklab_core::workload::options;
+use blklab_core::formats::fio::options;
 use support::parse;
 
 fn fio(arguments: &[&str]) -> Option<std::process::Output> {

@@ -4,12 +4,12 @@ mod support;
 
 use std::collections::BTreeMap;
 
+use blklab_core::formats::fio::jobfile::{self, ParseOptions};
+use blklab_core::formats::fio::options;
 use blklab_core::request::{IoPrio, PrioClass};
 use blklab_core::units::{Bytes, Nanos};
-use blklab_core::workload::jobfile::{self, ParseOptions};
-use blklab_core::workload::options;
 use blklab_core::workload::plan::{self, FileKind};
-use blklab_core::workload::spec::{BlockSizes, Direction, RateLimit};
+use blklab_core::workload::spec::{BlockSizes, Direction, JobFile, RateLimit};
 use proptest::prelude::*;
 use support::{Machine, parse};
 
@@ -94,7 +94,7 @@ fn with_an_engine_that_is_not_simulated_its_options_are_left_out_too() {
     let ignored = |text: &str| {
         let options = ParseOptions { ignore_unsupported: true, ..ParseOptions::default() };
         let file = jobfile::parse(text, "JOB.fio", &mut Machine::default(), options);
-        let left_out = |file: jobfile::JobFile| file.ignored.into_iter().map(|idle| idle.name).collect();
+        let left_out = |file: JobFile| file.ignored.into_iter().map(|idle| idle.name).collect();
         file.map(left_out).unwrap_or_else(|error| vec![error.to_string()])
     };
     let uring_cmd = "[a]\nsize=1m\nioengine=io_uring_cmd\nfixedbufs\ncmd_type=nvme\n";
@@ -147,7 +147,7 @@ fn includes_bring_options_from_beside_the_file_and_never_loop() {
     assert_eq!(file.jobs[0].access.block_sizes.write, BlockSizes::Fixed(65536));
     assert!(file.jobs[0].access.rw.writes());
     let error = |result: Result<_, blklab_core::workload::error::JobError>| {
-        result.map(|_: jobfile::JobFile| String::new()).unwrap_or_else(|e| e.to_string())
+        result.map(|_: JobFile| String::new()).unwrap_or_else(|e| e.to_string())
     };
     assert_eq!(
         error(read("[a]\ninclude loop.inc\n")),

@@ -9,12 +9,13 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use blklab_core::disk::DiskModel;
-use blklab_core::engine::{self, Setup, Watch};
+use blklab_core::engine::Watch;
+use blklab_core::formats::fio::jobfile::{self, ParseOptions, Resolver};
 use blklab_core::host::Host;
 use blklab_core::pagecache::MemoryConfig;
 use blklab_core::result::RunResult;
 use blklab_core::scheduler::spec::SchedulerSpec;
-use blklab_core::workload::jobfile::{self, ParseOptions, Resolver};
+use blklab_core::simulation::{self, Setup};
 use blklab_core::workload::plan;
 use serde_json::{Value, json};
 
@@ -171,7 +172,7 @@ fn simulate(disk: &str, scheduler: &str, job: &str) -> RunResult {
         memory: &MemoryConfig::settings(),
         seed: 1,
     };
-    engine::run(setup, &Watch::default()).expect("it runs to its end")
+    simulation::run(setup, &Watch::default()).expect("it runs to its end")
 }
 
 struct Bare;

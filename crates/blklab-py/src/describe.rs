@@ -2,11 +2,11 @@
 
 use blklab_core::block::QUEUE_TUNABLES;
 use blklab_core::disk::{Absent, DiskModel, Key};
+use blklab_core::formats::fio::options::real::{self, Handing};
+use blklab_core::formats::fio::options::{self, Status};
 use blklab_core::scheduler::registry;
 use blklab_core::tunable::Tunable;
-use blklab_core::workload::jobfile::{Idle, JobFile};
-use blklab_core::workload::options::real::{self, Handing};
-use blklab_core::workload::options::{self, Status};
+use blklab_core::workload::spec::{Idle, JobFile};
 use serde_json::{Value, json};
 
 fn tunables(table: &[Tunable]) -> Value {

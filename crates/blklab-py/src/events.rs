@@ -1,7 +1,7 @@
 //! The block layer's events of a disk while a job runs on it.
 
-use blklab_core::events::ring::{Format, Ring, TRACEPOINTS};
-use blklab_core::events::{Owners, Watch};
+use blklab_core::formats::tracefs::ring::{Format, Ring, TRACEPOINTS};
+use blklab_core::formats::tracefs::{Owners, Watch};
 use blklab_core::recorder::TraceRecorder;
 use blklab_core::result::{DiskCounters, RunResult};
 use blklab_core::units::{Nanos, Sector};

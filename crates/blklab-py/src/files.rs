@@ -6,7 +6,7 @@ use std::io::Read;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use blklab_core::workload::jobfile::Resolver;
+use blklab_core::formats::fio::jobfile::Resolver;
 
 /// A job file is some kilobytes; anything this large is something else.
 const INCLUDE_BYTES_MAX: u64 = 16 << 20;

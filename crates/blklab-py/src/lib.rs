@@ -19,15 +19,18 @@ use std::thread;
 use std::time::Duration;
 
 use blklab_core::disk::DiskModel;
-use blklab_core::engine::{self, RunError, Setup, Watch};
+use blklab_core::engine::{RunError, Watch};
+use blklab_core::formats::fio::jobfile;
 use blklab_core::host::{self, Host};
 use blklab_core::pagecache::MemoryConfig;
 use blklab_core::recorder::Window;
 use blklab_core::result::RunResult;
 use blklab_core::scheduler::spec::SchedulerSpec;
+use blklab_core::simulation::{self, Setup};
 use blklab_core::text;
 use blklab_core::units::Nanos;
-use blklab_core::workload::{jobfile, machine, plan};
+use blklab_core::workload::spec::JobFile;
+use blklab_core::workload::{machine, plan};
 use pyo3::exceptions::{PyKeyError, PyKeyboardInterrupt, PyRuntimeError, PyValueError};
 use pyo3::panic::PanicException;
 use pyo3::prelude::*;
@@ -124,7 +127,7 @@ fn job_file(
     real: bool,
     host: &Host,
     memory: &MemoryConfig,
-) -> PyResult<jobfile::JobFile> {
+) -> PyResult<JobFile> {
     let within = real.then(|| Path::new(path).parent().unwrap_or(Path::new("")).to_owned());
     let mut machine = Machine { env, within, cpus: host.cpus.into(), memory_mib: memory.memory.0 >> 20 };
     let options = jobfile::ParseOptions { ignore_unsupported, real };
@@ -252,8 +255,8 @@ fn run_watched(setup: Setup<'_>, window: Option<Window>, watch: &Watch) -> PyRes
         let run = scope.spawn(move || {
             let _hangs_up_at_the_end = running;
             match window {
-                None => engine::run(setup, watch),
-                Some(window) => engine::run_and_keep(setup, window, watch),
+                None => simulation::run(setup, watch),
+                Some(window) => simulation::run_and_keep(setup, window, watch),
             }
         });
         let mut signals = Ok(());

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use blklab_core::events::Owners;
-use blklab_core::fio::job_file::{self, Place};
-use blklab_core::fio::output;
+use blklab_core::device::{DeviceId, Layout, PlacedFile};
+use blklab_core::formats::fio::output;
+use blklab_core::formats::fio::writer::{self, Place};
+use blklab_core::formats::tracefs::Owners;
 use blklab_core::result::RunResult;
 use blklab_core::units::{Bytes, Sector};
 use blklab_core::workload::plan::{self, FileKind, FilePlan, Plan};
@@ -41,8 +42,8 @@ impl FioJob {
 
     /// What it does, as JSON.
     fn describe(&self) -> String {
-        let starts = self.plan.starts(Sector(self.room.sectors()));
-        let file = |(number, (file, start)): (usize, (&FilePlan, Sector))| {
+        let layout = Layout::in_a_row(&self.plan.files, DeviceId(0), Sector(self.room.sectors()));
+        let file = |(number, (file, placed)): (usize, (&FilePlan, &PlacedFile))| {
             json!({
                 "path": file.path,
                 "is_device": file.kind == FileKind::Device,
@@ -50,10 +51,10 @@ impl FioJob {
                     FileKind::Device => self.plan.used(number as u32).0,
                     FileKind::Regular => file.size.0,
                 },
-                "start_bytes": start.to_bytes().0,
+                "start_bytes": placed.start.to_bytes().0,
             })
         };
-        let files: Vec<_> = self.plan.files.iter().zip(starts).enumerate().map(file).collect();
+        let files: Vec<_> = self.plan.files.iter().zip(layout.files()).enumerate().map(file).collect();
         let jobs = || self.plan.processes.iter().map(|process| &process.job);
         json!({
             "files": files,
@@ -75,7 +76,7 @@ impl FioJob {
         if places.len() != self.plan.files.len() {
             return Err(bad_input(format!("{} places for {} files", places.len(), self.plan.files.len())));
         }
-        job_file::write(&self.plan, &places, cgroup, self.seed).map_err(bad_input)
+        writer::job_file(&self.plan, &places, cgroup, self.seed).map_err(bad_input)
     }
 
     /// The processes' results, from what fio has written as ``json+``.

@@ -2,8 +2,8 @@
 
 use std::sync::LazyLock;
 
-use blklab_core::events::ring::{Format, Ring, TRACEPOINTS};
-use blklab_core::events::{Owners, Watch};
+use blklab_core::formats::tracefs::ring::{Format, Ring, TRACEPOINTS};
+use blklab_core::formats::tracefs::{Owners, Watch};
 use blklab_core::recorder::TraceRecorder;
 use blklab_core::units::Nanos;
 

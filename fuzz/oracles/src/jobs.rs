@@ -2,14 +2,15 @@
 
 use std::sync::LazyLock;
 
-use blklab_core::fio::job_file::{self, Place};
-use blklab_core::fio::output;
+use blklab_core::device::{DeviceId, Layout};
+use blklab_core::formats::fio::jobfile::{self, ParseOptions, Resolver};
+use blklab_core::formats::fio::options;
+use blklab_core::formats::fio::options::real::{self as policy, Handing};
+use blklab_core::formats::fio::output;
+use blklab_core::formats::fio::writer::{self, Place};
 use blklab_core::units::{Bytes, Sector};
-use blklab_core::workload::jobfile::{self, JobFile, ParseOptions, Resolver};
-use blklab_core::workload::options;
-use blklab_core::workload::options::real::{self as policy, Handing};
 use blklab_core::workload::plan::{self, FileKind, Plan, ProcessSpec};
-use blklab_core::workload::spec::JobSpec;
+use blklab_core::workload::spec::{JobFile, JobSpec};
 
 use crate::check_message;
 
@@ -88,8 +89,10 @@ fn check_handed(file: &JobFile) {
 }
 
 fn check_plan(plan: &Plan) {
-    let starts = plan.starts(Sector(CAPACITY.sectors()));
-    assert_eq!(starts.len(), plan.files.len());
+    let capacity = Sector(CAPACITY.sectors());
+    let layout = Layout::in_a_row(&plan.files, DeviceId(0), capacity);
+    assert_eq!(layout.files().len(), plan.files.len());
+    assert!(layout.files().iter().all(|file| file.sectors().end <= capacity.0));
     for process in &plan.processes {
         assert!(!process.regions.is_empty() && process.pass_bytes > 0);
         for region in &process.regions {
@@ -114,7 +117,7 @@ fn written_reads_the_same(plan: &Plan, options: ParseOptions) -> Result<(), Stri
         })
     };
     let places: Vec<_> = plan.files.iter().enumerate().map(place).collect();
-    let text = job_file::write(plan, &places, None, SEED)?;
+    let text = writer::job_file(plan, &places, None, SEED)?;
     let file = jobfile::parse(&text, "fio.job", &mut Included(Vec::new()), options)
         .unwrap_or_else(|error| panic!("{error}\n{text}"));
     let again = plan::plan(&file, CAPACITY, SEED).unwrap_or_else(|error| panic!("{error}\n{text}"));

@@ -30,7 +30,8 @@ def encode(value: Any) -> bytes:
         return msgspec.json.encode(value, enc_hook=_as_text)
     except UnicodeEncodeError:
         # A file's name that is not UTF-8.
-        return json.dumps(value, default=_as_plain, separators=(",", ":")).encode()
+        finite = plain(json.loads(json.dumps(value, default=_as_plain)))
+        return json.dumps(finite, separators=(",", ":")).encode()
 
 
 def _as_text(value: Any) -> str:

@@ -107,6 +107,9 @@ def compare(
     no_precondition: NoPrecondition = False,
     host: HostValues = None,
     ignore_unsupported: IgnoreUnsupported = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Print every ranking, not only the answer.")
+    ] = False,
     as_json: Annotated[
         bool,
         typer.Option("--json", help="Print rankings and verdicts as JSON on stdout, nothing else."),
@@ -157,7 +160,7 @@ def compare(
     with keeping.telling(keepers, "compare"):
         results = _measured(work, jobs, objective, keepers)
     [keeper] = keepers
-    _show(results, objective, out, keeper, as_json)
+    _show(results, objective, out, keeper, as_json=as_json, verbose=verbose)
 
 
 def _measured(work: Work, jobs: int, objective: str, keepers: list[Keeper]) -> Results:
@@ -190,7 +193,15 @@ def _measured(work: Work, jobs: int, objective: str, keepers: list[Keeper]) -> R
             )
 
 
-def _show(results: Results, objective: str, out: Path, keeper: Keeper, as_json: bool) -> None:
+def _show(
+    results: Results,
+    objective: str,
+    out: Path,
+    keeper: Keeper,
+    *,
+    as_json: bool,
+    verbose: bool,
+) -> None:
     from blklab import report as pages
     from blklab.cli import comparison, console, keeping
     from blklab.domain import results_file
@@ -207,7 +218,7 @@ def _show(results: Results, objective: str, out: Path, keeper: Keeper, as_json: 
         head = {"setup": results.setup, "kept": kept}
         console.print_json(head | summarise(answers) | {"report": str(page)})
     else:
-        comparison.show(answers, results.setup, page)
+        comparison.show(answers, results.setup, page, verbose=verbose)
 
 
 def _files(out: Path) -> tuple[Path, Path]:

@@ -1,4 +1,4 @@
-"""A comparison on the terminal: ranked tables, winners, recommendations. 80 columns do."""
+"""A comparison on the terminal: the answer, ranked tables, recommendations. 80 columns do."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from blklab.base.text import shown
 from blklab.base.units import duration_text, number_text
+from blklab.cli.answer import show_answer
 from blklab.cli.console import console, table
 from blklab.domain.latencies import PERCENTILES
 from blklab.experiment.analyse import (
@@ -24,23 +25,43 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
-def show(analysis: Analysis, setup: Mapping[str, Any], page: Path) -> None:
-    """Print everything."""
+def show(analysis: Analysis, setup: Mapping[str, Any], page: Path, *, verbose: bool) -> None:
+    """Print the answer; if `verbose`, or if one table is all there is, every figure too."""
     out = console()
-    repeats = setup["repeats"]
     show_rig(setup, out)
-    show_cells(analysis, out, requests=are_told(setup))
-    for pair in setup.get("left_out", ()):
-        out.print()
-        out.print(shown(f"{pair['scheduler']} was not run on {pair['disk']}: {pair['why']}."))
-    show_advice(analysis, out)
-    out.print()
-    out.print(f"Medians of {repeats} repeat{'s' * (repeats > 1)}; ranked by {analysis.objective}:")
-    out.print(f"{OBJECTIVE_TEXT[analysis.objective]}.")
+    in_full = verbose or len(analysis.cells) == 1 or are_told(setup)
+    if in_full:
+        show_cells(analysis, out, requests=are_told(setup))
+        for pair in setup.get("left_out", ()):
+            out.print()
+            out.print(shown(f"{pair['scheduler']} was not run on {pair['disk']}: {pair['why']}."))
+        show_advice(analysis, out)
+        _show_method(analysis, setup, out)
+    if not in_full or len(analysis.cells) > 1:
+        show_answer(analysis, setup, out)
+    if not in_full:
+        _show_notes(analysis, out)
+        out.print("All figures: --verbose, or the report.")
     if stopping := setup.get("stopping"):
         out.print(f"Stopped: {stopping['text']}.")
     # A path is there to be copied: never folded.
     out.print(f"Report: {page}", soft_wrap=True)
+
+
+def _show_method(analysis: Analysis, setup: Mapping[str, Any], out: Console) -> None:
+    repeats = setup["repeats"]
+    out.print()
+    out.print(f"Medians of {repeats} repeat{'s' * (repeats > 1)}; ranked by {analysis.objective}:")
+    out.print(f"{OBJECTIVE_TEXT[analysis.objective]}.")
+
+
+def _show_notes(analysis: Analysis, out: Console) -> None:
+    from rich.text import Text
+
+    if analysis.notes:
+        out.print()
+    for note in analysis.notes:
+        out.print(Text(shown(f"Note: {note}")))
 
 
 def show_rig(setup: Mapping[str, Any], out: Console) -> None:
@@ -86,10 +107,7 @@ def show_cells(analysis: Analysis, out: Console, *, requests: bool) -> None:
     if any(row.has_few(requests=requests) for cell in analysis.cells for row in cell.rows):
         out.print()
         out.print(few_text())
-    if analysis.notes:
-        out.print()
-    for note in analysis.notes:
-        out.print(Text(shown(f"Note: {note}")))
+    _show_notes(analysis, out)
 
 
 def _requests(cell: Cell) -> Any:

@@ -14,7 +14,11 @@ if TYPE_CHECKING:
     from blklab.domain.experiment import Disk
 
 DISKS = ("desktop-5900rpm", "950pro-256gb")
-WORKLOADS = ("seqread", "seqwrite", "randread", "randwrite")
+COMPETING = ("startup-vs-copy", "readers-vs-writer", "database-vs-backup")
+"""Several processes want the disk: here the scheduler decides."""
+ALONE = ("seqread", "seqwrite", "randread", "randwrite")
+"""One process has the disk to itself: here there is little to decide."""
+WORKLOADS = COMPETING + ALONE
 LINUX = ("none", "mq-deadline", "kyber", "bfq")
 """What a kernel has since its single-queue block layer went, with 5.0."""
 _GONE = ("cfq",)

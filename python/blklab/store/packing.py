@@ -7,6 +7,7 @@ four times as long for another fifth.
 from __future__ import annotations
 
 import json
+import math
 import zlib
 from typing import Any, TypeVar
 
@@ -63,7 +64,7 @@ def pack_json(value: Any) -> bytes:
 def unpack_json(kept: Any) -> Any:
     """The document. DamagedError if it is none."""
     try:
-        return json.loads(unpack(kept))
+        return json.loads(unpack(kept), parse_float=_finite, parse_constant=_no_number)
     except (ValueError, RecursionError) as error:
         raise DamagedError(str(error)) from error
 
@@ -80,3 +81,14 @@ def column(where: str, kept: Any, kind: type[_Kind], unknown: Any = None) -> _Ki
 def text(value: str) -> str:
     """For a column of text: what is not Unicode, as in names of files, is written out."""
     return value.encode("utf-8", "backslashreplace").decode().replace("\x00", "\\x00")
+
+
+def _finite(digits: str) -> float:
+    value = float(digits)
+    if math.isinf(value):
+        raise ValueError(f"{digits[:40]} is larger than a number can be")
+    return value
+
+
+def _no_number(name: str) -> float:
+    raise ValueError(f"{name} is no number")

@@ -4,7 +4,9 @@
 //! single-queue layer, and from `blk-mq.c` of 7.3; the facts stand in
 //! `docs/internals/blk-mq-facts.md`.
 
+use super::BIO_SECTORS;
 use crate::host::Host;
+use crate::request::Op;
 use crate::scheduler::{Generation, Info};
 
 /// What one generation of the block layer does.
@@ -78,4 +80,11 @@ pub struct Manner {
 impl Manner {
     /// Under a plug, for the first time.
     pub const PLUGGED: Manner = Manner { plugged: true, again: None };
+
+    /// Of an I/O on a device, one of few that are handed over at once, for the first time.
+    #[inline]
+    pub const fn on_a_device(op: Op, sectors: u32) -> Manner {
+        let is_bare = sectors <= BIO_SECTORS && !matches!(op, Op::Discard);
+        Manner { plugged: !is_bare, again: None }
+    }
 }

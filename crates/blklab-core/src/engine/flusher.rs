@@ -1,7 +1,10 @@
 //! The kernel's flusher thread (`wb_workfn`): writes dirty pages back, asynchronously.
 
-use super::world::{Asleep, PageWork, Submitter, World};
-use crate::request::{IoPrio, ProcessId};
+use super::page_io::{Asleep, PageWork, Submitter};
+use super::world::World;
+use crate::pagecache::PageCache;
+use crate::request::{Actor, IoPrio};
+use crate::units::Nanos;
 
 /// Ranges looked for at a time.
 const RANGES_AT_ONCE: usize = 64;
@@ -9,7 +12,37 @@ const RANGES_AT_ONCE: usize = 64;
 /// Pages in one range, at most: what one bio holds.
 const RANGE_PAGES: u32 = 256;
 
-/// The flusher of the one disk there is.
+/// Whether the flusher waits for the page cache to have a reason to write.
+#[derive(Debug)]
+pub struct FlusherTimer {
+    waits: bool,
+}
+
+impl Default for FlusherTimer {
+    fn default() -> Self {
+        FlusherTimer { waits: true }
+    }
+}
+
+impl FlusherTimer {
+    /// When the page cache wants the flusher to run next, unless it is at work already.
+    #[inline]
+    pub fn due(&self, cache: &PageCache) -> Nanos {
+        if self.waits { cache.flusher_due() } else { Nanos::NEVER }
+    }
+
+    /// The flusher is woken.
+    pub fn begin(&mut self) {
+        self.waits = false;
+    }
+
+    /// The flusher has nothing to write.
+    pub fn sleep(&mut self) {
+        self.waits = true;
+    }
+}
+
+/// The flusher. One serves all devices, where the kernel has one for each.
 #[derive(Debug, Default)]
 pub struct Flusher {
     pages: PageWork,
@@ -18,21 +51,14 @@ pub struct Flusher {
 impl Flusher {
     /// Run until there is nothing to write back or no request to be had.
     pub fn run(&mut self, world: &mut World) {
-        world.begin(ProcessId::KERNEL);
-        let who = Submitter {
-            process: ProcessId::KERNEL,
-            prio: IoPrio::default(),
-            cpu: 0,
-            hw_queue: 0,
-            waits: false,
-        };
+        let who = Submitter { actor: Actor::Flusher, prio: IoPrio::default(), cpu: 0, waits: false };
         // One plug for all that it writes (`wb_writeback`).
         loop {
             match self.pages.hand_over_next(world, who) {
                 Err(Asleep) => return,
                 Ok(true) if world.others_run() => {
                     world.unplug();
-                    return world.wake(ProcessId::KERNEL, world.now);
+                    return world.wake(Actor::Flusher, world.now());
                 }
                 Ok(true) => {}
                 Ok(false) if self.find_more(world) => {}
@@ -49,7 +75,7 @@ impl Flusher {
     fn find_more(&mut self, world: &mut World) -> bool {
         self.pages.begin(true);
         while self.pages.ranges.len() < RANGES_AT_ONCE {
-            let Some(range) = world.cache.next_writeback(world.now, RANGE_PAGES) else { break };
+            let Some(range) = world.cache.next_writeback(world.now(), RANGE_PAGES) else { break };
             self.pages.ranges.push(range);
         }
         !self.pages.ranges.is_empty()

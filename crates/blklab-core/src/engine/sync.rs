@@ -3,8 +3,11 @@
 //! Follows `file_write_and_wait_range()` and `blkdev_issue_flush()`. Metadata are not
 //! modelled: no journal is written, and fsync equals fdatasync.
 
-use super::world::{Asleep, Owner, PageWork, Submitter, Wait, World};
+use super::owner::Owner;
+use super::page_io::{Asleep, PageWork, Submitter, Wait};
+use super::world::World;
 use crate::block::{Manner, Submitted};
+use crate::device::Device;
 use crate::pagecache::{FileId, SyncCursor, SyncStep};
 use crate::request::{Bio, Op};
 use crate::units::{Nanos, Sector};
@@ -22,9 +25,9 @@ enum Phase {
     Idle,
     /// Working on file number `n` of those to be synced.
     File(usize),
-    /// The flush is with the block layer.
-    Flushing,
-    /// The flush has ended.
+    /// So many flushes are with block layers.
+    Flushing(u16),
+    /// All have ended.
     Flushed,
 }
 
@@ -64,17 +67,18 @@ impl Syncing {
         self.phase != Phase::Idle
     }
 
-    /// The disk has ended the flush.
-    pub fn flush_ended(&mut self) {
-        debug_assert_eq!(self.phase, Phase::Flushing);
-        self.phase = Phase::Flushed;
+    /// A disk has ended a flush; true if it was the last that this one waits for.
+    pub fn flush_ended(&mut self) -> bool {
+        let Phase::Flushing(left) = self.phase else { unreachable!("a flush ends once") };
+        self.phase = if left == 1 { Phase::Flushed } else { Phase::Flushing(left - 1) };
+        self.phase == Phase::Flushed
     }
 
     /// Go on with making `files` durable; `buffered`: they may have dirty pages.
     pub fn run(&mut self, files: &[u32], buffered: bool, who: Submitter, world: &mut World) -> SyncProgress {
         while let Phase::File(index) = self.phase {
             if !buffered || index == files.len() {
-                return self.flush(who, world);
+                return self.flush(files, who, world);
             }
             let file = FileId(files[index]);
             let cursor = self.cursor.get_or_insert_with(|| world.cache.sync_start(file));
@@ -91,27 +95,23 @@ impl Syncing {
         SyncProgress::Asleep
     }
 
-    fn flush(&mut self, who: Submitter, world: &mut World) -> SyncProgress {
-        if !world.block.has_volatile_write_cache() {
+    /// Flush each device that has one of `files` and a volatile write cache.
+    fn flush(&mut self, files: &[u32], who: Submitter, world: &mut World) -> SyncProgress {
+        let now = world.now();
+        let World { devices, layout, .. } = world;
+        let mut flushes = 0;
+        for (id, device) in devices.iter_mut() {
+            let has_one = files.iter().any(|&file| layout.file(FileId(file)).device == id);
+            if has_one && device.block.has_volatile_write_cache() {
+                flush(device, &who, now);
+                flushes += 1;
+            }
+        }
+        if flushes == 0 {
             self.phase = Phase::Idle;
             return SyncProgress::Done;
         }
-        let flush = Bio {
-            op: Op::Flush,
-            sector: Sector(0),
-            sectors: 0,
-            sync: true,
-            fua: false,
-            idle: false,
-            process: who.process,
-            prio: who.prio,
-            cpu: who.cpu,
-            hw_queue: who.hw_queue,
-            owner: Owner::Flush(who.process).pack(),
-        };
-        self.phase = Phase::Flushing;
-        let taken = world.block.submit(world.now, &flush, Manner::PLUGGED, &mut world.disk);
-        debug_assert_eq!(taken, Submitted::Taken, "a flush needs no request of its own");
+        self.phase = Phase::Flushing(flushes);
         SyncProgress::Asleep
     }
 
@@ -149,6 +149,25 @@ impl Syncing {
     }
 }
 
+/// Hand a flush to the block layer.
+fn flush(device: &mut Device, who: &Submitter, now: Nanos) {
+    let flush = Bio {
+        op: Op::Flush,
+        sector: Sector(0),
+        sectors: 0,
+        sync: true,
+        fua: false,
+        idle: false,
+        process: who.process(),
+        prio: who.prio,
+        cpu: who.cpu,
+        hw_queue: device.hw_queue(who.cpu),
+        owner: Owner::Flush(who.process()).pack(),
+    };
+    let taken = device.submit(now, &flush, Manner::PLUGGED);
+    debug_assert_eq!(taken, Submitted::Taken, "a flush needs no request of its own");
+}
+
 /// Everything that `cursor` finds goes to the disk, and what it says is waited for.
 fn write_pages(
     cursor: &mut SyncCursor,
@@ -163,11 +182,11 @@ fn write_pages(
         }
         pages.begin(true);
         while pages.ranges.len() < RANGES_AT_ONCE {
-            match world.cache.sync_next(cursor, RANGE_PAGES, world.now) {
+            match world.cache.sync_next(cursor, RANGE_PAGES, world.now()) {
                 SyncStep::Write(range) => pages.ranges.push(range),
                 _ if !pages.ranges.is_empty() => break,
                 SyncStep::Wait(page) if world.cache.is_writeback(file, page) => {
-                    world.sleep_until(who.process, Wait::Pages(file));
+                    world.sleep_until(who.actor, Wait::Pages(file));
                     return SyncProgress::Asleep;
                 }
                 SyncStep::Wait(_) => {}

@@ -92,7 +92,7 @@ fn cgroup(path: &str, parent: Option<CgroupId>) -> CgroupPlan {
 }
 
 /// A name as it is written, without the slashes that mean nothing; `None` if it is no name.
-pub(super) fn path(name: &str) -> Option<String> {
+pub(crate) fn path(name: &str) -> Option<String> {
     let parts: Vec<_> = name.split('/').filter(|part| !part.is_empty()).collect();
     let path = parts.join("/");
     let good = !parts.is_empty() && !parts.iter().any(|part| matches!(*part, "." | ".."));
@@ -101,8 +101,8 @@ pub(super) fn path(name: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use crate::formats::fio::jobfile::{self, Bare};
     use crate::units::Bytes;
-    use crate::workload::jobfile::{self, Bare};
     use crate::workload::plan::{self, Plan};
 
     fn plan(text: &str) -> Result<Plan, String> {

@@ -6,8 +6,7 @@
 //! its job starts later.
 
 use super::error::{JobError, Problem};
-use super::jobfile::JobFile;
-use super::spec::JobSpec;
+use super::spec::{JobFile, JobSpec};
 use crate::units::Bytes;
 
 /// What the page cache keeps at least (the least value of `memory_kb`).

@@ -14,12 +14,11 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::cgroups::{CgroupPlan, Cgroups};
 use super::error::{JobError, Problem};
-use super::jobfile::JobFile;
 use super::random;
-use super::spec::{BlockSizes, Direction, Extent, FileSet, JobSpec};
+use super::spec::{BlockSizes, Direction, ExitWhat, Extent, FileSet, JobFile, JobSpec};
 use crate::request::ProcessId;
 use crate::scheduler::CgroupId;
-use crate::units::{Bytes, Nanos, Sector};
+use crate::units::{Bytes, Nanos};
 
 /// Processes in one job file, at most: fio's `REAL_MAX_JOBS`.
 pub const PROCESSES_MAX: u64 = 4096;
@@ -75,6 +74,13 @@ pub struct Start {
     pub wait_for: Option<Range<u32>>,
 }
 
+impl Start {
+    /// All that has to happen first has happened; `ended`: whether a process has ended.
+    pub fn is_met(&self, ended: impl Fn(u32) -> bool) -> bool {
+        (0..self.barrier).all(&ended) && self.wait_for.clone().is_none_or(|mut range| range.all(&ended))
+    }
+}
+
 /// One process: a clone of a job.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProcessSpec {
@@ -96,6 +102,18 @@ pub struct ProcessSpec {
     pub io_bytes: Option<u64>,
 }
 
+impl ProcessSpec {
+    /// The end of this process ends `other` (`exitall`, `exit_what`), which has `started` or not.
+    pub fn ends(&self, other: &ProcessSpec, started: bool) -> bool {
+        match self.job.timing.exit {
+            None => false,
+            Some(ExitWhat::Group) => other.job.group == self.job.group,
+            Some(ExitWhat::Stonewall) => started,
+            Some(ExitWhat::All) => true,
+        }
+    }
+}
+
 /// Everything that runs, and on what.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
@@ -106,9 +124,6 @@ pub struct Plan {
     /// Cgroups, each behind the one around it; the first is the root.
     pub cgroups: Vec<CgroupPlan>,
 }
-
-/// Files begin at multiples of this many sectors (1 MiB), as partitions do.
-const FILE_ALIGN_SECTORS: u64 = 2048;
 
 impl Plan {
     /// When all processes have ended their runtimes at the latest, draining apart; `None` if
@@ -144,23 +159,6 @@ impl Plan {
                 },
             );
         Bytes(ends.max().unwrap_or(all.0).min(all.0))
-    }
-
-    /// Where files begin on a disk of `capacity`: one behind the other from its start, each in
-    /// one piece, in the order in which the job file names them. A device is the whole disk.
-    pub fn starts(&self, capacity: Sector) -> Vec<Sector> {
-        let mut next = 0_u64;
-        let start = |file: &FilePlan| match file.kind {
-            FileKind::Device => Sector(0),
-            FileKind::Regular => {
-                let sectors = file.size.sectors().next_multiple_of(FILE_ALIGN_SECTORS);
-                // The plan has checked that they fit; alignment may cost the last one its place.
-                let start = next.min(capacity.0.saturating_sub(file.size.sectors()));
-                next += sectors;
-                Sector(start)
-            }
-        };
-        self.files.iter().map(start).collect()
     }
 }
 

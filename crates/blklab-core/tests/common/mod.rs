@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 
 use blklab_core::disk::DiskModel;
-use blklab_core::engine::{self, RunError, Setup, Watch};
+use blklab_core::engine::{RunError, Watch};
+use blklab_core::formats::fio::jobfile::{self, Bare};
 use blklab_core::host::Host;
 use blklab_core::pagecache::MemoryConfig;
 use blklab_core::recorder::Window;
 use blklab_core::result::RunResult;
 use blklab_core::scheduler::spec::SchedulerSpec;
-use blklab_core::workload::jobfile::{self, Bare};
+use blklab_core::simulation::{self, Setup};
 use blklab_core::workload::plan;
 
 const MACHINE: Bare = Bare { memory_mib: 8192, cpus: 4 };
@@ -56,13 +57,13 @@ impl<'a> Experiment<'a> {
     }
 
     pub fn run(&self) -> RunResult {
-        self.run_by(|setup| engine::run(setup, &Watch::default()))
+        self.run_by(|setup| simulation::run(setup, &Watch::default()))
     }
 
     /// The same, with every request and decision of `window`.
     #[allow(dead_code)] // Not every test file that includes this asks.
     pub fn run_and_keep(&self, window: Window) -> RunResult {
-        self.run_by(|setup| engine::run_and_keep(setup, window, &Watch::default()))
+        self.run_by(|setup| simulation::run_and_keep(setup, window, &Watch::default()))
     }
 
     fn run_by(&self, run: impl Fn(Setup<'_>) -> Result<RunResult, RunError>) -> RunResult {

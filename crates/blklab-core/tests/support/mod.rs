@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use blklab_core::formats::fio::jobfile::{self, ParseOptions, Resolver};
 use blklab_core::units::Bytes;
 use blklab_core::workload::error::JobError;
-use blklab_core::workload::jobfile::{self, JobFile, ParseOptions, Resolver};
 use blklab_core::workload::plan::{self, Plan};
+use blklab_core::workload::spec::JobFile;
 
 /// A machine with these files and variables.
 #[derive(Default)]

@@ -9,14 +9,15 @@ mod watch;
 use std::fs;
 use std::path::Path;
 
-use blklab_core::events::Owners;
-use blklab_core::fio::job_file::{self, Place};
-use blklab_core::fio::output;
+use blklab_core::formats::fio::jobfile::{self, Bare};
+use blklab_core::formats::fio::output;
+use blklab_core::formats::fio::writer::{self, Place};
+use blklab_core::formats::tracefs::Owners;
 use blklab_core::recorder::{TraceRecorder, Window};
 use blklab_core::result::{DiskCounters, RunResult};
 use blklab_core::units::{Nanos, Sector};
-use blklab_core::workload::jobfile::{self, Bare, JobFile};
 use blklab_core::workload::plan::{self, Plan};
+use blklab_core::workload::spec::JobFile;
 use blklab_disk::queue::Report;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -95,7 +96,7 @@ impl Job {
             Driver::Fio => {
                 let devices = partitions::make(device, &plan, capacity)?;
                 let places: Vec<_> = devices.into_iter().map(Place::whole).collect();
-                let text = job_file::write(&plan, &places, None, config.seed)?;
+                let text = writer::job_file(&plan, &places, None, config.seed)?;
                 let path = directory.join("fio.job");
                 fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))?;
             }

@@ -3,8 +3,9 @@
 use std::path::Path;
 use std::process::Command;
 
+use blklab_core::device::{DeviceId, Layout, PlacedFile};
 use blklab_core::units::Sector;
-use blklab_core::workload::plan::{FileKind, FilePlan, Plan};
+use blklab_core::workload::plan::{FileKind, Plan};
 
 /// Partitions that a disk may have in Linux (`DISK_MAX_PARTS`).
 const PARTITIONS_MAX: usize = 256;
@@ -25,12 +26,13 @@ pub fn make(device: &Path, plan: &Plan, capacity: Sector) -> Result<Vec<String>,
     let device = device.display().to_string();
     let mut number = 0;
     let mut paths = Vec::with_capacity(plan.files.len());
-    for (file, start) in plan.files.iter().zip(plan.starts(capacity)) {
+    let layout = Layout::in_a_row(&plan.files, DeviceId(0), capacity);
+    for (file, placed) in plan.files.iter().zip(layout.files()) {
         match file.kind {
             FileKind::Device => paths.push(device.clone()),
             FileKind::Regular => {
                 number += 1;
-                add(&device, number, start, file)?;
+                add(&device, number, placed)?;
                 paths.push(format!("{device}p{number}"));
             }
         }
@@ -38,8 +40,8 @@ pub fn make(device: &Path, plan: &Plan, capacity: Sector) -> Result<Vec<String>,
     Ok(paths)
 }
 
-fn add(device: &str, number: u32, start: Sector, file: &FilePlan) -> Result<(), String> {
-    let (start, sectors) = (start.0, file.size.sectors());
+fn add(device: &str, number: u32, file: &PlacedFile) -> Result<(), String> {
+    let (start, sectors) = (file.start.0, file.size.sectors());
     let words = [number.to_string(), start.to_string(), sectors.to_string()];
     let output = Command::new("addpart")
         .arg(device)

@@ -1,7 +1,7 @@
 //! Records of blktrace: `struct blk_io_trace` of `include/uapi/linux/blktrace_api.h`, version 7,
 //! which every kernel writes that is asked by `BLKTRACESETUP`.
 
-use blklab_core::events::{Act, Event};
+use blklab_core::formats::tracefs::{Act, Event};
 use blklab_core::request::Op;
 
 /// `BLK_IO_TRACE_MAGIC`, with the version in the last byte.

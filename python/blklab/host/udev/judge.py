@@ -137,6 +137,8 @@ def _program(program: Path, roots: Roots) -> Path:
     """Where udev finds it."""
     if not program.is_absolute():
         return roots.usr / "lib/udev" / program
+    # Two slashes at the start are a root of their own to Python, not to Linux.
+    program = Path("/", *program.parts[1:])
     if program.is_relative_to("/usr"):
         return roots.usr / program.relative_to("/usr")
     if program.is_relative_to("/etc"):

@@ -1,7 +1,7 @@
 """Each request of a disk while a run is measured: how long it waited, how long the disk had it.
 
 From the kernel's block events. A thread takes the pages of each CPU's buffer as they fill; what
-they say is read by the compiled core (`crates/blklab-core/src/events/`).
+they say is read by the compiled core (`crates/blklab-core/src/formats/tracefs/`).
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ use self::seek::SeekCurve;
 use super::keys::Values;
 use super::model::{Conflict, conflict};
 use super::{Begins, Command, Completion, Disk, DiskLimits, Op, Tag};
-use crate::timeline::Timeline;
+use crate::event_queue::EventQueue;
 use crate::units::{Nanos, SECTOR_BYTES, Sector};
 
 /// A head that is this little late still catches the sector: it is rounding, not motion.
@@ -198,7 +198,7 @@ pub struct Hdd {
     link_free: u64,
     controller_free: u64,
     transits: Slab<Transit>,
-    ends: Timeline,
+    ends: EventQueue,
     orders: u64,
     busy_ns: u64,
     begins: Begins,
@@ -228,7 +228,7 @@ impl Hdd {
             link_free: 0,
             controller_free: 0,
             transits: Slab::with_capacity(limits.queue_depth as usize),
-            ends: Timeline::default(),
+            ends: EventQueue::default(),
             orders: 1,
             busy_ns: 0,
             begins: Begins::default(),

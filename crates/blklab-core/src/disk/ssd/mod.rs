@@ -33,7 +33,7 @@ use self::credits::Credits;
 use self::die::Die;
 use self::mapping::{Mapping, NONE, Stream};
 use super::{Begins, Command, Completion, Disk, DiskLimits, Op, Tag};
-use crate::timeline::Timeline;
+use crate::event_queue::EventQueue;
 use crate::units::{Nanos, Sector};
 
 /// Sequential streams that the controller follows at once (estimate: no maker tells).
@@ -41,7 +41,7 @@ const STREAMS: usize = 8;
 /// Stripes that were read ahead and are remembered.
 const AHEAD: usize = 128;
 
-/// What the end of a transfer means, as it stands in the timeline: with this bit, a write's
+/// What the end of a transfer means, as it stands in the event queue: with this bit, a write's
 /// data are in the buffer, and the rest is its place in [`Ssd::arriving`]; without it,
 /// nothing is left but to end the command of this tag.
 const ARRIVES: u32 = 1 << 31;
@@ -101,7 +101,7 @@ pub struct Ssd {
     ahead: Box<[(u64, u64); AHEAD]>,
     /// Writes whose data are on their way to the buffer.
     arriving: Slab<Waiting>,
-    ends: Timeline,
+    ends: EventQueue,
     pump_at: u64,
     now: u64,
     begins: Begins,
@@ -134,7 +134,7 @@ impl Ssd {
             forget: 0,
             ahead: Box::new([(u64::MAX, 0); AHEAD]),
             arriving: Slab::with_capacity(out.min(1_024)),
-            ends: Timeline::default(),
+            ends: EventQueue::default(),
             pump_at: u64::MAX,
             now: 0,
             begins: Begins::default(),

@@ -7,6 +7,7 @@
 mod access;
 mod direction;
 mod files;
+mod job_file;
 mod pace;
 mod run;
 
@@ -15,6 +16,7 @@ use crate::units::{Bytes, Nanos};
 pub use access::{Access, BlockSizes, Distribution, Rw, Sequencer, Zone};
 pub use direction::{Direction, PerDirection};
 pub use files::{Extent, FileService, FileSet};
+pub use job_file::{Idle, JobFile};
 pub use pace::{Engine, Queueing, Rate, RateLimit, RateProcess, Think, ThinkAfter};
 pub use run::{Durability, ExitWhat, Membership, Priorities, SyncMode, Timing};
 

@@ -51,7 +51,7 @@ pub struct Membership {
     pub weight: Option<u16>,
 }
 
-/// `exit_what`: whom `exitall` takes along.
+/// `exit_what`: the processes that `exitall` ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ExitWhat {
     /// The job's own group.

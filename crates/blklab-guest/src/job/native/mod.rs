@@ -1,10 +1,9 @@
 //! A lean driver: the I/O that the simulator generates for a job file and a seed, as real
 //! system calls.
 //!
-//! [`Pattern`](blklab_core::workload::pattern::Pattern) and
-//! [`RateLimiter`](blklab_core::workload::rate::RateLimiter) are the simulator's own, so each
-//! process asks for the same I/Os in the same order, and what it measures goes into the same
-//! tally. A simulated process is a thread here: it has an I/O context and a priority of its
+//! What a process does next says the simulator's own
+//! [`Issuer`](blklab_core::source::fio::issuer::Issuer), so each process asks for the same I/Os in
+//! the same order, with the same pauses, and what it measures goes into the same tally. A simulated process is a thread here: it has an I/O context and a priority of its
 //! own, which is what schedulers tell processes apart by.
 //!
 //! Under virtual time what a run takes is system calls. So a process makes one per I/O, which
@@ -27,12 +26,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex};
 use std::thread;
 
-use blklab_core::engine::tally::Tally;
+use blklab_core::device::{DeviceId, Layout, PlacedFile};
 use blklab_core::recorder::SeriesRecorder;
 use blklab_core::result::{JobResult, RunResult};
+use blklab_core::source::fio::tally::Tally;
 use blklab_core::units::{Nanos, Sector};
 use blklab_core::workload::plan::{Plan, ProcessSpec};
-use blklab_core::workload::spec::ExitWhat;
 use blklab_disk::queue::clock;
 
 pub use files::Place;
@@ -64,13 +63,8 @@ enum State {
 impl Run<'_> {
     /// Wait until the process may start.
     fn wait_to_start(&self, spec: &ProcessSpec) {
-        let ended = |states: &[State], mut range: std::ops::Range<u32>| {
-            range.all(|id| states[id as usize] == State::Ended)
-        };
         let start = &spec.start;
-        let may = |states: &[State]| {
-            ended(states, 0..start.barrier) && start.wait_for.clone().is_none_or(|range| ended(states, range))
-        };
+        let may = |states: &[State]| start.is_met(|id| states[id as usize] == State::Ended);
         let states = self.states.lock().expect("nobody panics with it");
         let mut states = self.changed.wait_while(states, |states| !may(states)).expect("nor here");
         states[spec.id.0 as usize] = State::Started;
@@ -84,13 +78,7 @@ impl Run<'_> {
         states[spec.id.0 as usize] = State::Ended;
         for other in &self.plan.processes {
             let index = other.id.0 as usize;
-            let told = match spec.job.timing.exit {
-                None => false,
-                Some(ExitWhat::Group) => other.job.group == spec.job.group,
-                Some(ExitWhat::Stonewall) => states[index] != State::Waiting,
-                Some(ExitWhat::All) => true,
-            };
-            if told {
+            if spec.ends(other, states[index] != State::Waiting) {
                 self.told_to_end[index].store(true, Ordering::Relaxed);
             }
         }
@@ -120,8 +108,8 @@ pub fn places(plan: &Plan, device: &Path, capacity: Sector) -> Result<Vec<Place>
         let paths = partitions::make(device, plan, capacity)?;
         return Ok(paths.into_iter().map(|path| Place { path: path.into(), start: 0 }).collect());
     }
-    let place = |start: Sector| Place { path: device.to_owned(), start: start.to_bytes().0 };
-    Ok(plan.starts(capacity).into_iter().map(place).collect())
+    let place = |file: &PlacedFile| Place { path: device.to_owned(), start: file.start.to_bytes().0 };
+    Ok(Layout::in_a_row(&plan.files, DeviceId(0), capacity).files().iter().map(place).collect())
 }
 
 /// Run the plan's processes on its files from `epoch` of the clock on.

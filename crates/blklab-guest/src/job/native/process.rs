@@ -1,17 +1,14 @@
-//! One process: fio's loop, as the simulator's process has it, with real I/O.
+//! One process: fio's loop with real I/O. An [`Issuer`] says what to do next.
 
 use std::io;
 use std::num::NonZeroU64;
 use std::os::fd::AsRawFd;
 use std::sync::atomic::Ordering;
 
-use blklab_core::engine::tally::IoTimes;
-use blklab_core::workload::pattern::{IoUnit, Pattern};
-use blklab_core::workload::random::{self, Stream};
-use blklab_core::workload::rate::RateLimiter;
-use blklab_core::workload::spec::{Direction, Engine, ThinkAfter};
-use rand_core::SeedableRng;
-use rand_xoshiro::Xoshiro256PlusPlus;
+use blklab_core::source::fio::issuer::{Issuer, Step, Then};
+use blklab_core::source::fio::tally::IoTimes;
+use blklab_core::workload::pattern::IoUnit;
+use blklab_core::workload::spec::{Direction, Engine};
 use rustix::io::{pread, pwrite};
 
 use super::files::Files;
@@ -44,21 +41,12 @@ pub struct Process<'a> {
     run: &'a Run<'a>,
     files: Files,
     queue: Queue,
-    pattern: Pattern,
-    rate: Option<RateLimiter>,
-    rng: Xoshiro256PlusPlus,
+    issuer: Issuer,
     slots: Vec<Option<Slot>>,
     free: Vec<u32>,
     /// Begun, not handed over.
     prepared: Vec<u32>,
-    tally: Tally,
     now: Nanos,
-    started: Nanos,
-    think_end: Nanos,
-    since_think: u32,
-    unsynced: u32,
-    wrote: bool,
-    counting: bool,
     sleeps: u64,
 }
 
@@ -73,27 +61,19 @@ impl<'a> Process<'a> {
         rustix::thread::set_current_timer_slack(NonZeroU64::new(1))?;
         let depth = job.queueing.depth();
         let largest = Direction::ALL.map(|d| job.access.block_sizes[d].max()).into_iter().max().unwrap_or(0);
-        let seed = job.access.randseed.unwrap_or(run.seed);
         let now = clock() - run.epoch;
+        let mut issuer = Issuer::new(spec, run.seed);
+        issuer.start(now);
         Ok(Process {
             spec,
             run,
             files: Files::open(spec, run.places)?,
             queue: Queue::new(job.queueing.engine, depth, largest as usize)?,
-            pattern: Pattern::new(spec, seed),
-            rate: RateLimiter::new(spec, seed),
-            rng: Xoshiro256PlusPlus::seed_from_u64(random::stream_seed(seed, spec.id, Stream::Priority)),
+            issuer,
             slots: vec![None; depth as usize],
             free: (0..depth).rev().collect(),
             prepared: Vec::with_capacity(depth as usize),
-            tally: Tally::new(job.reporting.bw_average, job.reporting.iops_average),
             now,
-            started: now,
-            think_end: now,
-            since_think: 0,
-            unsynced: 0,
-            wrote: false,
-            counting: false,
             sleeps: 0,
         })
     }
@@ -103,16 +83,15 @@ impl<'a> Process<'a> {
         loop {
             let more = self.pass()?;
             self.drain()?;
-            let durability = self.spec.job.durability;
-            if self.wrote && (durability.end_fsync || durability.fsync_on_close) {
+            if self.issuer.owes_sync() {
                 self.files.sync()?;
                 self.look();
-                self.wrote = false;
+                self.issuer.synced_at_end();
             }
-            if !more || !self.pattern.begin_pass() {
+            if !more || !self.issuer.begin_pass() {
                 return Ok(self.result());
             }
-            if self.drops_pages() {
+            if self.issuer.drops_pages() {
                 self.files.drop_pages(None)?;
                 self.look();
             }
@@ -121,69 +100,47 @@ impl<'a> Process<'a> {
 
     /// One pass over the workload; false when the process is to end.
     fn pass(&mut self) -> io::Result<bool> {
-        let job = &self.spec.job;
-        let count_from = self.started + job.timing.ramp_time;
-        let end_by = job.timing.runtime.map_or(Nanos::NEVER, |runtime| count_from.saturating_add(runtime));
-        let mut put_off = None;
         loop {
-            if !self.counting && self.now >= count_from {
-                self.counting = true;
-                self.tally.restart(self.now);
+            if self.run.told_to_end[self.spec.id.0 as usize].load(Ordering::Relaxed) {
+                self.issuer.tell_to_end();
             }
-            let told = self.run.told_to_end[self.spec.id.0 as usize].load(Ordering::Relaxed);
-            if self.now >= end_by || told {
-                return Ok(false);
-            }
-            if job.think.time > Nanos::ZERO && self.think_is_due() {
-                self.drain()?;
-                self.think(end_by);
-                continue;
-            }
-            if self.sync_is_due() {
-                self.sync()?;
-                continue;
-            }
-            let Some(unit) = put_off.take().or_else(|| self.pattern.next()) else { return Ok(true) };
-            if unit.wrapped && self.drops_pages() {
-                put_off = Some(IoUnit { wrapped: false, ..unit });
-                self.drain()?;
-                self.files.drop_pages(Some(unit.file))?;
-                self.look();
-                continue;
-            }
-            if let Some(rate) = &mut self.rate {
-                let due = self.started.saturating_add(rate.due(unit.direction));
-                if due > self.now {
-                    put_off = Some(unit);
+            match self.issuer.next(self.now) {
+                Step::Begin(unit) => self.begin(unit)?,
+                Step::Sync => self.sync()?,
+                Step::Drain(Then::Finish) => return Ok(false),
+                Step::Drain(Then::EndPass) => return Ok(true),
+                Step::Drain(Then::Think) => {
                     self.drain()?;
-                    self.sleep_until(due.min(end_by));
-                    continue;
+                    // What of the pause is to be spent on the CPU is slept as well.
+                    let until = self.issuer.think(self.now, self.now);
+                    self.sleep_until(until);
                 }
-                rate.issued(unit.direction, unit.len);
+                Step::Drain(Then::Pace(until)) => {
+                    self.drain()?;
+                    self.sleep_until(until);
+                }
+                Step::Drain(Then::Drop(file)) => {
+                    self.drain()?;
+                    self.files.drop_pages(Some(file))?;
+                    self.look();
+                }
             }
-            self.begin(unit)?;
         }
     }
 
     fn begin(&mut self, unit: IoUnit) -> io::Result<()> {
         let job = &self.spec.job;
-        if unit.direction == Direction::Write {
-            self.wrote = true;
-            self.unsynced += 1;
-        }
-        self.since_think += u32::from(job.think.after == ThinkAfter::Issue);
+        self.issuer.begun(unit.direction);
         let slot = self.free.pop().expect("the queue is reaped when it is full");
         self.slots[slot as usize] = Some(Slot { unit, start: self.now, issued: self.now });
-        self.tally.depth(self.depth());
+        self.issuer.tally.depth(self.depth());
         if !job.queueing.engine.is_queued() {
             return self.block_on(slot, unit);
         }
         let (file, start) = self.files.get(unit.file);
         let (at, write) = (start + unit.offset, unit.direction == Direction::Write);
-        let percent = job.priorities.raised_percent[unit.direction];
-        let raised = percent > 0 && random::chance(&mut self.rng, percent);
-        let prio = if raised { job.priorities.raised[unit.direction] } else { job.priorities.base };
-        let (fd, bytes, prio) = (file.as_raw_fd(), unit.len, sys::priority(prio));
+        let prio = sys::priority(self.issuer.priority(unit.direction));
+        let (fd, bytes) = (file.as_raw_fd(), unit.len);
         self.queue.prepare(Request { slot, fd, write, at, bytes, prio });
         self.prepared.push(slot);
         if self.free.is_empty() {
@@ -206,8 +163,8 @@ impl<'a> Process<'a> {
             Direction::Trim => sys::discard(file, at, len.into()).map(|()| len)?,
         };
         self.look();
-        self.tally.submit_levels[1] += 1;
-        self.tally.complete_levels[1] += 1;
+        self.issuer.tally.submit_levels[1] += 1;
+        self.issuer.tally.complete_levels[1] += 1;
         self.reaped(slot, done)
     }
 
@@ -217,7 +174,7 @@ impl<'a> Process<'a> {
             return Ok(());
         }
         self.queue.submit(least)?;
-        self.tally.submit_levels[Tally::batch_level(self.prepared.len() as u32)] += 1;
+        self.issuer.tally.submit_levels[Tally::batch_level(self.prepared.len() as u32)] += 1;
         if self.spec.job.queueing.engine == Engine::Libaio {
             // It may have slept for want of a tag; for fio they are issued when it returns.
             self.look();
@@ -238,7 +195,7 @@ impl<'a> Process<'a> {
             let Some((slot, bytes)) = self.queue.take() else { break };
             self.reaped(slot, bytes?)?;
         }
-        self.tally.complete_levels[Tally::batch_level(count)] += 1;
+        self.issuer.tally.complete_levels[Tally::batch_level(count)] += 1;
         Ok(())
     }
 
@@ -270,20 +227,12 @@ impl<'a> Process<'a> {
             return Err(io::Error::other(what));
         }
         self.free.push(slot);
-        let job = &self.spec.job;
         let bytes = u64::from(unit.len);
-        let times = IoTimes { start, issued, reaped: self.now };
-        self.tally.io(unit.direction as usize, bytes, times, job.queueing.engine.is_queued());
+        self.issuer.reaped(&unit, IoTimes { start, issued, reaped: self.now });
         let write = unit.direction != Direction::Read;
         let clat = self.now.saturating_sub(issued);
         self.run.series.lock().expect("nobody panics with it").completed(self.now, write, bytes, clat);
-        self.since_think += u32::from(job.think.after == ThinkAfter::Complete);
         Ok(())
-    }
-
-    /// fio drops its files' pages when it begins them anew.
-    fn drops_pages(&self) -> bool {
-        self.spec.job.invalidate && !self.spec.job.queueing.direct
     }
 
     /// I/Os begun and not reaped.
@@ -303,65 +252,16 @@ impl<'a> Process<'a> {
         self.look();
     }
 
-    fn think_is_due(&self) -> bool {
-        let think = &self.spec.job.think;
-        (think.blocks > 0 && self.since_think >= think.blocks)
-            || (think.io_time > Nanos::ZERO && self.now.saturating_sub(self.think_end) >= think.io_time)
-    }
-
-    /// Pause. What of it is to be spent on the CPU is slept as well.
-    fn think(&mut self, end_by: Nanos) {
-        let begun = self.now;
-        self.since_think = 0;
-        self.think_end = (begun + self.spec.job.think.time).min(end_by.max(begun));
-        if let Some(rate) = &mut self.rate {
-            for direction in Direction::ALL {
-                rate.paused(direction, self.think_end - begun);
-            }
-        }
-        self.sleep_until(self.think_end);
-    }
-
-    fn sync_is_due(&self) -> bool {
-        let durability = &self.spec.job.durability;
-        let due = |every| every > 0 && self.unsynced >= every;
-        due(durability.fsync_every) || due(durability.fdatasync_every)
-    }
-
     fn sync(&mut self) -> io::Result<()> {
         self.submit(0)?;
         let begun = self.now;
         self.files.sync()?;
         self.look();
-        self.tally.sync(self.now.saturating_sub(begun));
-        self.unsynced = 0;
+        self.issuer.synced(self.now.saturating_sub(begun));
         Ok(())
     }
 
     fn result(&mut self) -> JobResult {
-        let job = &self.spec.job;
-        let [read, write, trim] = self.tally.directions(self.now);
-        let (sync_lat, sync_hist) = self.tally.syncs();
-        JobResult {
-            name: job.name.clone(),
-            group: job.group,
-            group_reporting: job.reporting.group_reporting,
-            options: job.given.clone(),
-            percentiles: job.reporting.percentiles.clone(),
-            start_ns: self.started.0,
-            end_ns: self.now.0,
-            user_ns: 0,
-            system_ns: 0,
-            context_switches: self.sleeps,
-            read,
-            write,
-            trim,
-            sync_lat,
-            sync_hist,
-            depth_levels: self.tally.depth_levels,
-            submit_levels: self.tally.submit_levels,
-            complete_levels: self.tally.complete_levels,
-            latency_levels: self.tally.latency_levels(),
-        }
+        JobResult { context_switches: self.sleeps, ..self.issuer.result(self.now) }
     }
 }

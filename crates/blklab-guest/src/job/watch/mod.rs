@@ -3,7 +3,7 @@
 
 mod joined;
 
-use blklab_core::events::{Owners, Watch, Watched};
+use blklab_core::formats::tracefs::{Owners, Watch, Watched};
 use blklab_core::recorder::TraceRecorder;
 use blklab_core::units::Nanos;
 
@@ -43,7 +43,7 @@ impl Sink for Follower {
 
 #[cfg(test)]
 mod tests {
-    use blklab_core::events::Depth;
+    use blklab_core::formats::tracefs::Depth;
     use blklab_core::units::Sector;
 
     use super::*;

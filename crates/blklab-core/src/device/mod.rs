@@ -1,0 +1,249 @@
+//! The devices of the simulated machine: a list of disks, each behind its own block layer, and the
+//! [`Layout`] of files on them.
+//!
+//! A device is addressed by its [`DeviceId`]. The engine asks all devices when something happens
+//! next and lets it happen; nothing else joins them, so that a machine may have any number.
+
+mod layout;
+mod waiters;
+
+use crate::block::{BioStream, Block, Manner, Submitted};
+use crate::disk::{AnyDisk, Completion, Disk};
+use crate::host::Lock;
+use crate::request::{Actor, Bio};
+use crate::units::Nanos;
+
+pub use layout::{Layout, Location, PlacedFile};
+use waiters::{Place, RequestWaiters};
+
+/// A device's place in [`Devices`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DeviceId(pub u16);
+
+/// A disk behind its block layer.
+pub struct Device {
+    /// The queue: plug, scheduler, tags.
+    pub block: Block,
+    /// The disk.
+    pub disk: AnyDisk,
+    /// The scheduler's lock.
+    pub lock: Lock,
+    waiters: RequestWaiters,
+    /// When the disk's next event is due, as of the latest [`Devices::next_event_to_happen`].
+    disk_due: Nanos,
+    /// Reused between calls.
+    completions: Vec<Completion>,
+}
+
+impl Device {
+    /// An idle device.
+    pub fn new(block: Block, disk: AnyDisk, lock: Lock) -> Device {
+        Device {
+            waiters: RequestWaiters::new(&block),
+            block,
+            disk,
+            lock,
+            disk_due: Nanos::NEVER,
+            completions: Vec::new(),
+        }
+    }
+
+    /// The hardware queue of a CPU.
+    #[inline]
+    pub fn hw_queue(&self, cpu: u16) -> u16 {
+        match self.block.limits().hw_queues {
+            1 => 0,
+            queues if cpu < queues => cpu,
+            queues => cpu % queues,
+        }
+    }
+
+    /// See [`Block::submit`].
+    #[inline]
+    pub fn submit(&mut self, now: Nanos, bio: &Bio, manner: Manner) -> Submitted {
+        self.block.submit(now, bio, manner, &mut self.disk)
+    }
+
+    /// Into how many bios an I/O of that length is cut.
+    #[inline]
+    pub fn bios_of(&self, sectors: u32) -> u32 {
+        BioStream::parts(sectors, self.block.limits().max_sectors)
+    }
+
+    /// Hand over an I/O that one bio holds, if there is a request for it. Otherwise what is to be
+    /// handed over by [`Device::hand_over`]: most I/Os need none of that.
+    #[inline]
+    pub fn begin(&mut self, now: Nanos, whole: Bio, manner: Manner) -> Option<BioStream> {
+        let max_sectors = self.block.limits().max_sectors;
+        let is_one = BioStream::parts(whole.sectors, max_sectors) == 1;
+        let again = match is_one.then(|| self.submit(now, &whole, manner)) {
+            Some(Submitted::Taken) => return None,
+            Some(Submitted::NoRequest(most)) => Some(most),
+            None => None,
+        };
+        Some(BioStream::new(whole, max_sectors).of(Manner { again, ..manner }))
+    }
+
+    /// Hand plugged requests to the scheduler, and to the disk what the scheduler dispatches.
+    #[inline]
+    pub fn unplug(&mut self, now: Nanos) {
+        self.block.unplug(now, &mut self.disk);
+    }
+
+    /// What is due at `now` happens. The owners of bios that have ended are appended to `owners`.
+    #[inline]
+    fn happen(&mut self, now: Nanos, owners: &mut Vec<u64>) {
+        if self.disk_due <= now {
+            self.disk.advance(now, &mut self.completions);
+            for completion in self.completions.drain(..) {
+                self.block.complete(Completion { at: now, ..completion }, owners);
+            }
+            self.block.run(now, &mut self.disk);
+        }
+        if self.block.next_timer() <= now {
+            self.block.timer(now);
+            self.block.run(now, &mut self.disk);
+        }
+    }
+
+    /// Hand over what is left of `stream`; false if `actor` sleeps, to try again when woken.
+    #[inline]
+    pub fn hand_over(&mut self, now: Nanos, stream: &mut BioStream, actor: Actor) -> bool {
+        let hw_queue = stream.next().hw_queue;
+        let in_vain = stream.was_just_refused() && self.block.refuses_again();
+        let place = stream.awake().then(|| self.waiters.place(hw_queue));
+        let rest = stream.rest();
+        if !in_vain && stream.submit(now, &mut self.block, &mut self.disk) == Submitted::Taken {
+            return true;
+        }
+        self.hand_over_or_sleep(now, stream, actor, place.filter(|_| stream.rest() == rest))
+    }
+
+    /// A plug is flushed and the queue run before its owner sleeps (`blk_mq_get_tag`).
+    #[cold]
+    fn hand_over_or_sleep(
+        &mut self,
+        now: Nanos,
+        stream: &mut BioStream,
+        actor: Actor,
+        mut place: Option<Place>,
+    ) -> bool {
+        loop {
+            let rest = stream.rest();
+            let here = place.take().unwrap_or_else(|| self.waiters.place(stream.next().hw_queue));
+            let in_vain = self.block.refuses_again();
+            self.unplug(now);
+            if !in_vain && stream.submit(now, &mut self.block, &mut self.disk) == Submitted::Taken {
+                return true;
+            }
+            if stream.rest() == rest {
+                stream.sleep();
+                self.waiters.sleep(actor, stream.next(), here, &mut self.block);
+                return false;
+            }
+        }
+    }
+
+    /// Requests may have become free: append to `woken` the sleepers whose turn it is.
+    #[cold]
+    fn wake_waiters(&mut self, woken: &mut Vec<Actor>) {
+        if self.block.is_single_queue() {
+            woken.extend(self.waiters.wake_first(&self.block));
+        } else {
+            self.waiters.wake(&mut self.block, woken);
+        }
+    }
+}
+
+/// All devices of a machine.
+pub struct Devices {
+    all: Vec<Device>,
+}
+
+impl Devices {
+    /// The devices, numbered in this order.
+    ///
+    /// # Panics
+    /// If there is none, or more than a [`DeviceId`] can number.
+    pub fn new(all: Vec<Device>) -> Devices {
+        assert!(!all.is_empty() && u16::try_from(all.len()).is_ok(), "a machine has a device");
+        Devices { all }
+    }
+
+    /// All in order.
+    pub fn iter(&self) -> impl Iterator<Item = &Device> {
+        self.all.iter()
+    }
+
+    /// All in order, to be changed.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = (DeviceId, &mut Device)> {
+        (0..).map(DeviceId).zip(&mut self.all)
+    }
+
+    /// All in order, taken apart.
+    pub fn into_vec(self) -> Vec<Device> {
+        self.all
+    }
+
+    /// When something happens next at any of them.
+    #[inline]
+    pub fn next_event(&self) -> Nanos {
+        let due = |device: &Device| device.disk.next_event().min(device.block.next_timer());
+        self.all.iter().map(due).fold(Nanos::NEVER, Nanos::min)
+    }
+
+    /// The same, before [`Devices::happen`]: each disk is asked once for both.
+    #[inline]
+    pub fn next_event_to_happen(&mut self) -> Nanos {
+        self.all.iter_mut().fold(Nanos::NEVER, |due, device| {
+            device.disk_due = device.disk.next_event();
+            due.min(device.disk_due).min(device.block.next_timer())
+        })
+    }
+
+    /// Whatever is due at `now` happens; call [`Devices::next_event_to_happen`] first. The owners of
+    /// bios that have ended are appended to `owners`.
+    #[inline]
+    pub fn happen(&mut self, now: Nanos, owners: &mut Vec<u64>) {
+        self.all.iter_mut().for_each(|device| device.happen(now, owners));
+    }
+
+    /// A process flushes its plugs.
+    #[inline]
+    pub fn unplug(&mut self, now: Nanos) {
+        self.all.iter_mut().for_each(|device| device.unplug(now));
+    }
+
+    /// The process on the CPU sleeps: next are the workers of the block layers, if they have been
+    /// woken.
+    #[inline]
+    pub fn run_workers(&mut self, now: Nanos) {
+        self.all.iter_mut().for_each(|device| device.block.run_worker(now, &mut device.disk));
+    }
+
+    /// Requests may have become free: append to `woken` the sleepers whose turn it is.
+    #[inline]
+    pub fn wake_waiters(&mut self, woken: &mut Vec<Actor>) {
+        for device in &mut self.all {
+            if !device.waiters.is_empty() {
+                device.wake_waiters(woken);
+            }
+        }
+    }
+}
+
+impl std::ops::Index<DeviceId> for Devices {
+    type Output = Device;
+
+    #[inline]
+    fn index(&self, id: DeviceId) -> &Device {
+        &self.all[usize::from(id.0)]
+    }
+}
+
+impl std::ops::IndexMut<DeviceId> for Devices {
+    #[inline]
+    fn index_mut(&mut self, id: DeviceId) -> &mut Device {
+        &mut self.all[usize::from(id.0)]
+    }
+}

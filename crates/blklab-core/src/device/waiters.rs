@@ -1,0 +1,214 @@
+//! Processes that sleep until there is a request for them.
+//!
+//! With blk-mq that is a tag, and the order of wake-ups follows `lib/sbitmap.c` of Linux 7.3:
+//! eight wait queues, filled in turn and emptied in turn, each first come first served. As the two
+//! turns need not begin at the same queue, a later sleeper may be woken before an earlier one.
+//! Sleepers are woken in batches, once as many requests are free again as a batch holds; no tag is
+//! reserved for them, so that they sleep again if other processes were faster.
+//!
+//! Before blk-mq there was one queue: it wakes the first sleeper that would get a request.
+//! Synchronous I/O has requests apart from asynchronous I/O, and so a list of sleepers apart: a
+//! list whose kind has no free request need not be searched.
+
+use std::collections::VecDeque;
+
+use crate::block::Block;
+use crate::request::{Actor, Bio};
+
+/// Wait queues of the tags of a hardware queue (`SBQ_WAIT_QUEUES`).
+const QUEUES: usize = 8;
+
+/// Most that are woken at a time (`SBQ_WAKE_BATCH`).
+const BATCH_MAX: u32 = 8;
+
+/// A place in the wait queues, to sleep at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place(usize);
+
+/// Sleepers that wait for tags of one hardware queue.
+#[derive(Debug, Default)]
+struct TagQueue {
+    sleepers: [VecDeque<Actor>; QUEUES],
+    asleep: usize,
+    /// The queue of the next sleeper.
+    wait_index: usize,
+    /// The queue to be woken next.
+    wake_index: usize,
+    /// Tags freed and not counted off by a batch.
+    freed: u32,
+}
+
+impl TagQueue {
+    /// Move up to `batch` sleepers to `woken` (`__sbitmap_queue_wake_up`).
+    fn wake(&mut self, batch: u32, woken: &mut Vec<Actor>) {
+        let mut left = batch as usize;
+        for _ in 0..QUEUES {
+            let sleepers = &mut self.sleepers[self.wake_index];
+            self.wake_index = (self.wake_index + 1) % QUEUES;
+            let count = left.min(sleepers.len());
+            woken.extend(sleepers.drain(..count));
+            self.asleep -= count;
+            left -= count;
+            if left == 0 {
+                return;
+            }
+        }
+    }
+}
+
+/// Sleepers that wait for requests of the single queue.
+#[derive(Debug, Default)]
+struct SingleQueue {
+    /// For asynchronous requests and for synchronous ones, each with its turn.
+    sleepers: [VecDeque<(u64, Actor)>; 2],
+    turns: u64,
+}
+
+impl SingleQueue {
+    fn sleep(&mut self, actor: Actor, sync: bool) {
+        self.turns += 1;
+        self.sleepers[usize::from(sync)].push_back((self.turns, actor));
+    }
+
+    /// The first sleeper that would get a request.
+    #[inline]
+    fn wake(&mut self, may_allocate: impl Fn(bool) -> bool) -> Option<Actor> {
+        let first = |sync: bool| {
+            let (turn, _) = self.sleepers[usize::from(sync)].front()?;
+            may_allocate(sync).then_some((*turn, sync))
+        };
+        let (_, sync) = [false, true].into_iter().filter_map(first).min()?;
+        self.sleepers[usize::from(sync)].pop_front().map(|(_, actor)| actor)
+    }
+}
+
+/// All sleepers that wait for a request.
+#[derive(Debug)]
+pub struct RequestWaiters {
+    tags: Vec<TagQueue>,
+    /// Woken at a time.
+    batch: u32,
+    single_queue: Option<SingleQueue>,
+    asleep: usize,
+}
+
+impl RequestWaiters {
+    /// No sleepers at `block`.
+    pub fn new(block: &Block) -> RequestWaiters {
+        let hw_queues = usize::from(block.limits().hw_queues);
+        RequestWaiters {
+            tags: std::iter::repeat_with(TagQueue::default).take(hw_queues).collect(),
+            batch: (block.least_depth() / QUEUES as u32).clamp(1, BATCH_MAX),
+            single_queue: block.is_single_queue().then(SingleQueue::default),
+            asleep: 0,
+        }
+    }
+
+    /// True without sleepers.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.asleep == 0
+    }
+
+    /// A place in the wait queues, taken when no request is found and after each wake-up, whether
+    /// or not the actor then sleeps (`bt_wait_ptr`).
+    pub fn place(&mut self, hw_queue: u16) -> Place {
+        let queue = &mut self.tags[usize::from(hw_queue)];
+        let index = queue.wait_index;
+        queue.wait_index = (index + 1) % QUEUES;
+        Place(index)
+    }
+
+    /// `actor` sleeps at its place for want of a request for `bio`.
+    pub fn sleep(&mut self, actor: Actor, bio: &Bio, place: Place, block: &mut Block) {
+        self.asleep += 1;
+        if let Some(queue) = &mut self.single_queue {
+            return queue.sleep(actor, bio.sync);
+        }
+        let hw_queue = bio.hw_queue;
+        let queue = &mut self.tags[usize::from(hw_queue)];
+        if queue.asleep == 0 {
+            // Requests that became free without sleepers wake nothing later.
+            block.take_freed(hw_queue);
+        }
+        queue.asleep += 1;
+        queue.sleepers[place.0].push_back(actor);
+    }
+
+    /// Requests of `block`, which is a single queue, may have become free: the actor to be woken.
+    #[inline]
+    pub fn wake_first(&mut self, block: &Block) -> Option<Actor> {
+        let woken = self.single_queue.as_mut()?.wake(|sync| block.may_allocate(0, sync));
+        self.asleep -= usize::from(woken.is_some());
+        woken
+    }
+
+    /// Requests of `block`, which has tags, may have become free: append to `woken` the actors to
+    /// be woken.
+    pub fn wake(&mut self, block: &mut Block, woken: &mut Vec<Actor>) {
+        let before = woken.len();
+        for (hw_queue, queue) in self.tags.iter_mut().enumerate().filter(|(_, queue)| queue.asleep > 0) {
+            queue.freed += block.take_freed(hw_queue as u16);
+            while queue.freed >= self.batch {
+                queue.freed -= self.batch;
+                queue.wake(self.batch, woken);
+            }
+        }
+        self.asleep -= woken.len() - before;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::request::ProcessId;
+
+    fn asleep(at: &[(u32, usize)], wake_index: usize) -> TagQueue {
+        let mut queue = TagQueue { wake_index, asleep: at.len(), ..TagQueue::default() };
+        for &(process, place) in at {
+            queue.sleepers[place].push_back(Actor::Process(ProcessId(process)));
+        }
+        queue
+    }
+
+    fn woken(queue: &mut TagQueue, batch: u32) -> Vec<u32> {
+        let mut woken = Vec::new();
+        queue.wake(batch, &mut woken);
+        woken.into_iter().map(|actor| actor.process().0).collect()
+    }
+
+    #[test]
+    fn queues_are_woken_in_turn_from_the_next_one_on() {
+        let mut queue = asleep(&[(1, 0), (2, 1), (3, 5), (4, 1)], 1);
+        assert_eq!(
+            [1, 1, 1, 1, 1].map(|batch| woken(&mut queue, batch)),
+            [vec![2], vec![3], vec![1], vec![4], vec![],]
+        );
+        assert_eq!((queue.wake_index, queue.asleep), (2, 0));
+    }
+
+    #[test]
+    fn the_single_queue_wakes_the_first_sleeper_that_would_get_a_request() {
+        let mut queue = SingleQueue::default();
+        for (process, sync) in [(1, true), (2, false), (3, true), (4, false)] {
+            queue.sleep(Actor::Process(ProcessId(process)), sync);
+        }
+        let mut woken =
+            |free: [bool; 2]| queue.wake(|sync| free[usize::from(sync)]).map(|actor| actor.process().0);
+        assert_eq!(woken([false, false]), None);
+        assert_eq!(woken([true, false]), Some(2));
+        assert_eq!(
+            [woken([true, true]), woken([true, true]), woken([true, true])],
+            [Some(1), Some(3), Some(4)]
+        );
+        assert_eq!(woken([true, true]), None);
+    }
+
+    #[test]
+    fn a_batch_is_taken_from_one_queue_as_far_as_it_goes() {
+        let mut queue = asleep(&[(1, 3), (2, 3), (3, 3), (4, 6), (5, 6)], 0);
+        assert_eq!(woken(&mut queue, 2), [1, 2]);
+        assert_eq!(woken(&mut queue, 2), [4, 5]);
+        assert_eq!(woken(&mut queue, 2), [3]);
+    }
+}

@@ -1,0 +1,165 @@
+//! I/O of the page cache: ranges of pages on their way to the disk or from it, and the actors that
+//! wait for them.
+
+use super::owner::Owner;
+use super::world::World;
+use crate::block::BioStream;
+use crate::device::{Device, DeviceId, Layout};
+use crate::pagecache::{FileId, PageCache, PageRange};
+use crate::request::{Actor, Bio, IoPrio, Op, ProcessId};
+use crate::units::Nanos;
+
+/// What an actor that cannot go on waits for in the page cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// Pages of this file to be read or written back.
+    Pages(FileId),
+    /// Any pages to be read or written back.
+    AnyPages,
+}
+
+/// On whose behalf pages are read or written.
+#[derive(Clone, Copy, Debug)]
+pub struct Submitter {
+    /// What hands the bios over, and sleeps if there is no request for them.
+    pub actor: Actor,
+    /// Its priority.
+    pub prio: IoPrio,
+    /// The CPU it runs on.
+    pub cpu: u16,
+    /// It waits for the writes (`WB_SYNC_ALL`).
+    pub waits: bool,
+}
+
+impl Submitter {
+    /// The process that the bios belong to.
+    #[inline]
+    pub fn process(&self) -> ProcessId {
+        self.actor.process()
+    }
+}
+
+/// The caller sleeps and will be called again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Asleep;
+
+/// A range of pages under way to or from the disk.
+#[derive(Clone, Copy, Debug)]
+struct PageIo {
+    range: PageRange,
+    write: bool,
+    bios_left: u32,
+}
+
+/// All ranges of pages under way, and the actors that wait for some of them to end.
+#[derive(Debug, Default)]
+pub struct PageIos {
+    ios: slab::Slab<PageIo>,
+    waiters: Vec<(Actor, Wait)>,
+}
+
+impl PageIos {
+    /// A range is to be read or written on `device`: the bio that does so, to be cut.
+    fn begin(
+        &mut self,
+        range: PageRange,
+        write: bool,
+        who: &Submitter,
+        layout: &Layout,
+        device: &Device,
+    ) -> BioStream {
+        let (place, sectors) = layout.locate_pages(range);
+        let bios_left = device.bios_of(sectors);
+        let index = self.ios.insert(PageIo { range, write, bios_left }) as u32;
+        let whole = Bio {
+            op: if write { Op::Write } else { Op::Read },
+            sector: place.sector,
+            sectors,
+            sync: !write || who.waits,
+            fua: false,
+            idle: false,
+            process: who.process(),
+            prio: who.prio,
+            cpu: who.cpu,
+            hw_queue: device.hw_queue(who.cpu),
+            owner: Owner::Pages(index).pack(),
+        };
+        BioStream::new(whole, device.block.limits().max_sectors)
+    }
+
+    /// A bio of page I/O `index` has ended. With the last one its pages change state, and actors
+    /// that wait for pages of the file are appended to `woken`.
+    pub fn bio_ended(&mut self, index: u32, cache: &mut PageCache, now: Nanos, woken: &mut Vec<Actor>) {
+        let io = &mut self.ios[index as usize];
+        io.bios_left -= 1;
+        if io.bios_left > 0 {
+            return;
+        }
+        let PageIo { range, write, .. } = self.ios.remove(index as usize);
+        if write {
+            cache.write_done(range, now);
+        } else {
+            cache.read_done(range);
+        }
+        self.waiters.retain(|&(actor, wait)| {
+            let over = wait == Wait::AnyPages || wait == Wait::Pages(range.file);
+            if over {
+                woken.push(actor);
+            }
+            !over
+        });
+    }
+
+    /// `actor` sleeps until what it waits for may have come.
+    pub fn sleep_until(&mut self, actor: Actor, wait: Wait) {
+        self.waiters.push((actor, wait));
+    }
+}
+
+/// Ranges of pages being handed to the block layer; goes on where it had to stop.
+#[derive(Debug, Default)]
+pub struct PageWork {
+    /// Ranges not begun yet, in order. Filled by the page cache.
+    pub ranges: Vec<PageRange>,
+    next: usize,
+    /// What is left of the range begun last.
+    stream: Option<(DeviceId, BioStream)>,
+    write: bool,
+}
+
+impl PageWork {
+    /// Everything to be handed over is a read (`write` false) or a write.
+    pub fn begin(&mut self, write: bool) {
+        debug_assert!(self.stream.is_none() && self.next == self.ranges.len());
+        self.ranges.clear();
+        self.next = 0;
+        self.write = write;
+    }
+
+    /// Hand over what is left, under a plug of its own. `Err`: asleep until there is a request.
+    pub fn hand_over(&mut self, world: &mut World, who: Submitter) -> Result<(), Asleep> {
+        while self.hand_over_next(world, who)? {}
+        world.unplug();
+        world.pass_on_request();
+        Ok(())
+    }
+
+    /// Hand over the next range, under a plug that the caller flushes; false if none is left.
+    pub fn hand_over_next(&mut self, world: &mut World, who: Submitter) -> Result<bool, Asleep> {
+        let (id, mut stream) = match self.stream.take() {
+            Some(begun) => begun,
+            None => {
+                let Some(&range) = self.ranges.get(self.next) else { return Ok(false) };
+                self.next += 1;
+                let id = world.layout.file(range.file).device;
+                let World { page_ios, layout, devices, .. } = world;
+                (id, page_ios.begin(range, self.write, &who, layout, &devices[id]))
+            }
+        };
+        if !world.devices[id].hand_over(world.clock.now(), &mut stream, who.actor) {
+            self.stream = Some((id, stream));
+            return Err(Asleep);
+        }
+        Ok(true)
+    }
+}

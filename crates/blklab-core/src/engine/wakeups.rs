@@ -1,0 +1,128 @@
+//! The run queue: actors that can go on now, and actors that go on at a time.
+
+use std::collections::VecDeque;
+
+use crate::event_queue::EventQueue;
+use crate::request::{Actor, ProcessId};
+use crate::units::Nanos;
+
+/// The flusher among the timers.
+const FLUSHER: u32 = u32::MAX;
+
+/// Actors that are awake or have a timer.
+#[derive(Debug)]
+pub struct Wakeups {
+    ready: VecDeque<Actor>,
+    timers: EventQueue,
+    /// Per process: it is in `ready` or has a timer, and is not woken a second time.
+    scheduled: Vec<bool>,
+    /// The same of the flusher.
+    flusher_scheduled: bool,
+}
+
+impl Wakeups {
+    /// So many processes and the flusher, all asleep.
+    pub fn new(processes: usize) -> Wakeups {
+        Wakeups {
+            ready: VecDeque::with_capacity(processes + 1),
+            timers: EventQueue::default(),
+            scheduled: vec![false; processes],
+            flusher_scheduled: false,
+        }
+    }
+
+    #[inline]
+    fn scheduled(&mut self, actor: Actor) -> &mut bool {
+        match actor {
+            Actor::Process(process) => &mut self.scheduled[process.0 as usize],
+            Actor::Flusher => &mut self.flusher_scheduled,
+        }
+    }
+
+    /// The actor is about to run: it may be woken again.
+    #[inline]
+    pub fn begin(&mut self, actor: Actor) {
+        *self.scheduled(actor) = false;
+    }
+
+    /// Let a sleeping actor go on at `at`; without effect on one that will run anyway.
+    #[inline]
+    pub fn wake(&mut self, actor: Actor, at: Nanos, now: Nanos) {
+        let scheduled = self.scheduled(actor);
+        if *scheduled {
+            return;
+        }
+        *scheduled = true;
+        if at <= now {
+            self.ready.push_back(actor);
+        } else {
+            let payload = match actor {
+                Actor::Process(process) => process.0,
+                Actor::Flusher => FLUSHER,
+            };
+            self.timers.push(at.0, payload);
+        }
+    }
+
+    /// Actors whose timers are due can go on.
+    #[inline]
+    pub fn expire(&mut self, now: Nanos) {
+        while self.timers.next() <= now.0
+            && let Some((_, payload)) = self.timers.pop()
+        {
+            self.ready.push_back(match payload {
+                FLUSHER => Actor::Flusher,
+                process => Actor::Process(ProcessId(process)),
+            });
+        }
+    }
+
+    /// The actor that runs next.
+    #[inline]
+    pub fn next_ready(&mut self) -> Option<Actor> {
+        self.ready.pop_front()
+    }
+
+    /// At least one can go on now.
+    #[inline]
+    pub fn any_ready(&self) -> bool {
+        !self.ready.is_empty()
+    }
+
+    /// When the first timer is due.
+    #[inline]
+    pub fn next_timer(&self) -> Nanos {
+        Nanos(self.timers.next())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FIRST: Actor = Actor::Process(ProcessId(0));
+    const SECOND: Actor = Actor::Process(ProcessId(1));
+
+    fn drain(wakeups: &mut Wakeups) -> Vec<Actor> {
+        std::iter::from_fn(|| wakeups.next_ready()).collect()
+    }
+
+    #[test]
+    fn actors_go_on_in_the_order_of_their_times_and_once_for_each_wake_up() {
+        let mut wakeups = Wakeups::new(2);
+        wakeups.wake(SECOND, Nanos(7), Nanos(5));
+        wakeups.wake(Actor::Flusher, Nanos(6), Nanos(5));
+        wakeups.wake(FIRST, Nanos(5), Nanos(5));
+        for actor in [FIRST, SECOND, Actor::Flusher] {
+            wakeups.wake(actor, Nanos(5), Nanos(5));
+        }
+        assert_eq!((drain(&mut wakeups), wakeups.next_timer()), (vec![FIRST], Nanos(6)));
+        wakeups.expire(Nanos(7));
+        assert_eq!((drain(&mut wakeups), wakeups.next_timer()), (vec![Actor::Flusher, SECOND], Nanos::NEVER));
+        wakeups.wake(SECOND, Nanos(8), Nanos(7));
+        assert_eq!(wakeups.next_timer(), Nanos::NEVER, "it has not begun to run yet");
+        wakeups.begin(SECOND);
+        wakeups.wake(SECOND, Nanos(8), Nanos(7));
+        assert_eq!(wakeups.next_timer(), Nanos(8));
+    }
+}

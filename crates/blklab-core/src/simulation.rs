@@ -1,0 +1,193 @@
+//! A simulation: one job file on one disk under one scheduler, and its result.
+
+use std::sync::atomic::Ordering;
+
+use crate::decisions::Decisions;
+use crate::device::{DeviceId, Layout};
+use crate::disk::{AnyDisk, Disk};
+use crate::engine::{Attached, DeviceMeasured, Engine, Machine, Measured, RunError, Watch};
+use crate::host::Host;
+use crate::recorder::Window;
+use crate::result::RunResult;
+use crate::scheduler::spec::SchedulerSpec;
+use crate::source::fio::{Fio, Jobs};
+use crate::tunable::Settings;
+use crate::workload::plan::Plan;
+
+/// What a simulation is made of.
+pub struct Setup<'a> {
+    /// What runs.
+    pub plan: &'a Plan,
+    /// The disk, as built from its model.
+    pub disk: AnyDisk,
+    /// The scheduler, its tunables and the queue's.
+    pub scheduler: &'a SchedulerSpec,
+    /// The host.
+    pub host: Host,
+    /// Memory and write-back; see [`crate::pagecache::TUNABLES`].
+    pub memory: &'a Settings,
+    /// Decides everything random.
+    pub seed: u64,
+}
+
+impl Setup<'_> {
+    /// The run, not begun.
+    fn engine(self, watch: &Watch) -> Engine<Fio> {
+        let Setup { plan, disk, scheduler, host, memory, seed } = self;
+        watch.end_ns.store(plan.ends_by().map_or(0, |end| end.0), Ordering::Relaxed);
+        let capacity = disk.limits().capacity;
+        let machine = Machine {
+            disks: vec![Attached { disk, scheduler }],
+            host,
+            memory,
+            locked: Fio::locked(plan),
+            tasks: Fio::tasks(plan),
+            processes: Fio::count(plan),
+        };
+        let layout = Layout::in_a_row(&plan.files, DeviceId(0), capacity);
+        let world = machine.build(if host.partitions { layout.as_partitions() } else { layout });
+        let fio = Fio::new(plan, seed, &world);
+        Engine::new(world, fio)
+    }
+}
+
+/// Run it.
+///
+/// # Errors
+/// See [`RunError`].
+pub fn run(setup: Setup<'_>, watch: &Watch) -> Result<RunResult, RunError> {
+    setup.engine(watch).run(watch).map(result)
+}
+
+/// Run it, and keep every request and decision of `window`: `detail` and `decisions` of the
+/// result.
+///
+/// # Errors
+/// See [`RunError`].
+pub fn run_and_keep(setup: Setup<'_>, window: Window, watch: &Watch) -> Result<RunResult, RunError> {
+    let mut engine = setup.engine(watch);
+    engine.keep(window);
+    engine.run(watch).map(result)
+}
+
+fn result(measured: Measured<Jobs>) -> RunResult {
+    let Measured { duration, source: jobs, devices } = measured;
+    let [DeviceMeasured { counters, series, trace, decisions }] =
+        <[_; 1]>::try_from(devices).unwrap_or_else(|_| unreachable!("the setup has one disk"));
+    let (notes, decisions_left_out) = decisions.unzip();
+    let (series, interval) = series.finish();
+    let detail_left_out = trace.left_out();
+    let (mut overview, overview_stride, mut detail) = trace.finish();
+    jobs.attribute(&mut overview);
+    jobs.attribute(&mut detail);
+    RunResult {
+        duration_ns: duration.0,
+        disk: counters,
+        series_interval_ns: interval.0,
+        overview_stride,
+        series,
+        overview,
+        detail,
+        detail_left_out,
+        decisions_left_out,
+        decisions: Decisions::new(&notes.unwrap_or_default(), |process| jobs.owner(process)),
+        jobs: jobs.results,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::device::PlacedFile;
+    use crate::disk::DiskModel;
+    use crate::formats::fio::jobfile::{self, Bare};
+    use crate::pagecache::MemoryConfig;
+    use crate::units::Sector;
+    use crate::workload::plan;
+
+    const MACHINE: Bare = Bare { memory_mib: 8192, cpus: 4 };
+
+    /// Run `job` to its end and look how many of the sectors that it wrote would be lost
+    /// with the power.
+    fn volatile_sectors(job: &str, disk: &str, scheduler: &str) -> usize {
+        let path = format!("{}/../../python/blklab/disks/{disk}.toml", env!("CARGO_MANIFEST_DIR"));
+        let text = std::fs::read_to_string(&path).expect("a shipped disk");
+        let model = DiskModel::parse(&text, &path).expect("a good disk file");
+        let file = jobfile::parse(job, "test.fio", &mut { MACHINE }, Default::default()).expect("a good job");
+        let plan = plan::plan(&file, model.limits().capacity.to_bytes(), 1).expect("it fits");
+        let setup = Setup {
+            plan: &plan,
+            disk: model.build(1),
+            scheduler: &SchedulerSpec::parse(scheduler).expect("a good scheduler"),
+            host: Host::new(&Host::settings()),
+            memory: &MemoryConfig::settings(),
+            seed: 1,
+        };
+        let mut engine = setup.engine(&Watch::default());
+        engine.run_processes(&Watch::default()).expect("it runs to its end");
+        let world = engine.world;
+        let dirty = world.cache.counts();
+        let written = world.layout.files().iter().flat_map(PlacedFile::sectors);
+        let disk = &world.devices[DeviceId(0)].disk;
+        let lost = written.filter(|&sector| !disk.is_durable(Sector(sector), 1)).count();
+        lost + 8 * (dirty.dirty + dirty.writeback) as usize
+    }
+
+    const DISKS: &[&str] = &["wd10ezrx", "su800-128gb", "950pro-256gb", "pm983-960gb", "sas-10k"];
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(48))]
+
+        #[test]
+        fn a_write_that_was_synced_is_on_the_medium(
+            disk in prop::sample::select(DISKS),
+            scheduler in prop::sample::select(vec!["none", "mq-deadline", "kyber", "deadline"]),
+            rw in prop::sample::select(vec!["write", "randwrite", "randrw"]),
+            bs in prop::sample::select(vec!["4k", "64k", "1m"]),
+            engine in prop::sample::select(vec![
+                "psync", "libaio\niodepth=16", "posixaio\niodepth=16\nnrfiles=3",
+            ]),
+            how in prop::sample::select(vec![
+                "end_fsync=1", "fsync_on_close=1", "fsync=1", "fdatasync=1", "sync=1", "sync=dsync",
+                "direct=1\nend_fsync=1", "direct=1\nsync=1", "direct=1\nsync=dsync",
+            ]),
+        ) {
+            let job = format!("[a]\nrw={rw}\nbs={bs}\nsize=8m\nioengine={engine}\n{how}\n");
+            prop_assert_eq!(volatile_sectors(&job, disk, scheduler), 0);
+        }
+    }
+
+    #[test]
+    fn a_write_that_was_not_synced_can_be_lost() {
+        for job in ["[a]\nrw=write\nbs=64k\nsize=8m\n", "[a]\nrw=write\nbs=64k\nsize=8m\ndirect=1\n"] {
+            assert!(volatile_sectors(job, "wd10ezrx", "none") > 0);
+        }
+    }
+
+    #[test]
+    fn a_cancelled_run_ends_without_a_result() {
+        let watch = Watch::default();
+        watch.cancel.store(true, Ordering::Relaxed);
+        let file = jobfile::parse(
+            "[a]\nrw=randread\ndirect=1\nfilename=/dev/disk\nruntime=1000\ntime_based\n",
+            "test.fio",
+            &mut { MACHINE },
+            Default::default(),
+        )
+        .expect("a good job");
+        let path = format!("{}/../../python/blklab/disks/optane-900p.toml", env!("CARGO_MANIFEST_DIR"));
+        let text = std::fs::read_to_string(&path).expect("a shipped disk");
+        let model = DiskModel::parse(&text, &path).expect("a good disk file");
+        let setup = Setup {
+            plan: &plan::plan(&file, model.limits().capacity.to_bytes(), 1).expect("it fits"),
+            disk: model.build(1),
+            scheduler: &SchedulerSpec::parse("none").expect("a good scheduler"),
+            host: Host::FREE,
+            memory: &MemoryConfig::settings(),
+            seed: 1,
+        };
+        assert_eq!(run(setup, &watch).map(|_| ()), Err(RunError::Cancelled));
+    }
+}

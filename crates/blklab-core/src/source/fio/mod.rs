@@ -1,0 +1,190 @@
+//! fio's processes as a source of I/O: closed loop, as a job file describes them.
+//!
+//! [`Process`](process::Process) is one process of fio's. Here stands what joins them: when each
+//! starts (`stonewall`, `wait_for`, `startdelay`), when one ends others (`exitall`), and the threads
+//! of POSIX AIO, which are processes to the engine and to schedulers.
+
+pub mod issuer;
+mod pool;
+mod process;
+pub mod tally;
+
+use std::iter;
+
+use crate::engine::{Ran, Source, World};
+use crate::request::{Actor, ProcessId};
+use crate::result::{DiskTrace, JobResult};
+use crate::scheduler::{Task, Tasks};
+use crate::units::Bytes;
+use crate::workload::plan::{Plan, ProcessSpec};
+use process::Process;
+
+/// The processes of a plan.
+pub struct Fio {
+    /// Those of the plan, then their threads of POSIX AIO.
+    processes: Vec<Process>,
+    /// Per process of the plan.
+    started: Vec<bool>,
+    living: usize,
+    /// Per process, threads included: the process of the plan that it belongs to.
+    owners: Vec<u32>,
+}
+
+/// What fio's processes have measured.
+pub struct Jobs {
+    /// Of each process of the plan.
+    pub results: Vec<JobResult>,
+    owners: Vec<u32>,
+}
+
+impl Jobs {
+    /// The process of the plan that `process`, which may be a thread, belongs to; -1 for the kernel.
+    pub fn owner(&self, process: ProcessId) -> i64 {
+        self.owners.get(process.0 as usize).map_or(-1, |&owner| owner.into())
+    }
+
+    /// In `trace`, what threads did becomes their process's.
+    pub fn attribute(&self, trace: &mut DiskTrace) {
+        for process in trace.process.iter_mut().filter(|process| **process >= 0) {
+            *process = self.owners[*process as usize].into();
+        }
+    }
+}
+
+impl Fio {
+    /// The processes as schedulers see them, the threads of POSIX AIO behind all others.
+    pub fn tasks(plan: &Plan) -> Tasks {
+        let task = |spec: &ProcessSpec| Task { prio: spec.job.priorities.base, cgroup: spec.cgroup };
+        let threads = plan.processes.iter().flat_map(|spec| iter::repeat_n(task(spec), pool::threads(spec)));
+        let cgroups = plan.cgroups.iter().map(|cgroup| cgroup.group.clone()).collect();
+        Tasks::new(plan.processes.iter().map(task).chain(threads).collect(), cgroups)
+    }
+
+    /// How many processes there are, threads included.
+    pub fn count(plan: &Plan) -> usize {
+        plan.processes.len() + plan.processes.iter().map(pool::threads).sum::<usize>()
+    }
+
+    /// Memory that all processes pin together (`lockmem`).
+    pub fn locked(plan: &Plan) -> Bytes {
+        Bytes(plan.processes.iter().fold(0, |sum: u64, one| sum.saturating_add(one.job.lock_memory.0)))
+    }
+
+    /// The processes of `plan` in `world`, whose layout has the plan's files.
+    pub fn new(plan: &Plan, seed: u64, world: &World) -> Fio {
+        let living = plan.processes.len();
+        let mut processes: Vec<_> =
+            plan.processes.iter().map(|spec| Process::new(spec, seed, world)).collect();
+        let mut owners: Vec<_> = (0..living as u32).collect();
+        for (owner, spec) in (0..).zip(&plan.processes) {
+            let first = processes.len() as u32;
+            let ids: Vec<_> = (first..).map(ProcessId).take(pool::threads(spec)).collect();
+            if ids.is_empty() {
+                continue;
+            }
+            let pool = processes[owner as usize].use_threads(ids.clone());
+            for id in ids {
+                processes.push(Process::aio_thread(spec, id, seed, world, pool.clone()));
+                owners.push(owner);
+            }
+        }
+        Fio { processes, started: vec![false; living], living, owners }
+    }
+
+    /// Start the processes whose conditions are met.
+    fn start_processes(&mut self, world: &mut World) {
+        for index in 0..self.started.len() {
+            let start = &self.processes[index].spec().start;
+            if self.started[index] || !start.is_met(|id| self.processes[id as usize].has_ended()) {
+                continue;
+            }
+            let at = start.not_before.max(world.now());
+            self.started[index] = true;
+            let process = &mut self.processes[index];
+            process.start(at);
+            world.wake(Actor::Process(process.id()), at);
+        }
+    }
+
+    /// A process has ended: some may start now, some have to end.
+    fn ended(&mut self, id: ProcessId, world: &mut World) {
+        self.processes[id.0 as usize].exit(world);
+        self.living -= 1;
+        for other in 0..self.started.len() {
+            let [spec, others] = [id.0 as usize, other].map(|index| self.processes[index].spec());
+            if spec.ends(others, self.started[other]) {
+                self.processes[other].tell_to_end();
+            }
+        }
+        self.start_processes(world);
+    }
+}
+
+impl Source for Fio {
+    type Measured = Jobs;
+
+    fn begin(&mut self, world: &mut World) {
+        self.start_processes(world);
+    }
+
+    #[inline]
+    fn run(&mut self, id: ProcessId, world: &mut World) -> Ran {
+        let process = &mut self.processes[id.0 as usize];
+        let ran = process.run(world);
+        if ran == Ran::Asleep && process.has_ended() {
+            self.ended(id, world);
+        }
+        ran
+    }
+
+    #[inline]
+    fn bio_ended(&mut self, process: ProcessId, io: u32, world: &mut World) {
+        self.processes[process.0 as usize].bio_ended(io, world);
+    }
+
+    fn flush_ended(&mut self, process: ProcessId, world: &mut World) {
+        self.processes[process.0 as usize].flush_ended(world);
+    }
+
+    fn has_ended(&self) -> bool {
+        self.living == 0
+    }
+
+    fn finish(mut self) -> Jobs {
+        let (processes, threads) = self.processes.split_at_mut(self.started.len());
+        let mut results: Vec<_> = processes.iter_mut().map(Process::result).collect();
+        for (thread, &owner) in threads.iter().zip(&self.owners[processes.len()..]) {
+            let (system, sleeps) = thread.usage();
+            results[owner as usize].system_ns += system.0;
+            results[owner as usize].context_switches += sleeps;
+        }
+        Jobs { results, owners: self.owners }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::formats::fio::jobfile::{self, Bare};
+    use crate::request::PrioClass;
+    use crate::workload::plan;
+
+    #[test]
+    fn schedulers_know_each_process_and_thread_by_its_cgroup_and_priority() {
+        let job = "[global]\nsize=1m\n[a]\ncgroup=x\ncgroup_weight=300\nprio=2\n[b]\nnumjobs=2\n\
+            [c]\ncgroup=x/y\nioengine=posixaio\nnrfiles=2\nprioclass=3\n";
+        let mut machine = Bare { memory_mib: 8192, cpus: 4 };
+        let file = jobfile::parse(job, "test.fio", &mut machine, Default::default()).expect("a good job");
+        let tasks = Fio::tasks(&plan::plan(&file, Bytes(1 << 30), 1).expect("it fits"));
+        let weights: Vec<_> = tasks.cgroups().iter().map(|group| group.weight).collect();
+        assert_eq!(weights, [100, 300, 100]);
+        let of = |process: u32| {
+            let task = tasks.get(ProcessId(process));
+            (task.cgroup.0, task.prio.class, task.prio.level)
+        };
+        assert_eq!(of(0), (1, PrioClass::BestEffort, 2));
+        assert_eq!([of(1), of(2)], [(0, PrioClass::None, 0); 2]);
+        // The process, and behind all processes its two threads.
+        assert_eq!([of(3), of(4), of(5)], [(2, PrioClass::Idle, 0); 3]);
+    }
+}

@@ -1,0 +1,165 @@
+//! Buffered I/O, and everything that makes data durable or forgets them.
+
+use super::*;
+
+impl Process {
+    /// A flush that it waits for has ended.
+    pub fn flush_ended(&mut self, world: &mut World) {
+        if !self.syncing.flush_ended() {
+            return;
+        }
+        let at = world.cpus.work(self.who.cpu, world.now(), world.host.complete);
+        world.wake(self.who.actor, at);
+    }
+
+    /// A buffered read or write goes on at byte `done`.
+    #[inline]
+    pub(super) fn buffered(&mut self, slot: u32, done: u64, world: &mut World) -> Flow {
+        let unit = self.slots[slot as usize].unit;
+        let (offset, left) = (unit.offset + done, u64::from(unit.len) - done);
+        let file = FileId(unit.file);
+        self.pages.begin(false);
+        let step = if unit.direction == Direction::Read {
+            let region = self.region(unit.file);
+            let ra = &mut self.read_ahead[region as usize];
+            world.cache.read(file, offset, left, ra, &mut self.pages.ranges)
+        } else {
+            let (dirtier, out) = (&mut self.dirtier, &mut self.pages.ranges);
+            let step = world.cache.write(world.now(), file, offset, left, dirtier, out);
+            world.wake_flusher();
+            step
+        };
+        let done = done + step.bytes;
+        let begun = if done == step.bytes { world.host.syscall } else { Nanos::ZERO };
+        let cost = begun + world.host.copying(step.bytes);
+        self.system += cost;
+        let at = world.cpus.work(self.who.cpu, world.now(), cost);
+        if self.pages.ranges.is_empty() && step.wait.is_none() {
+            if world.advance_to(at) {
+                return self.buffered_done(slot, world);
+            }
+            self.state = State::BufferedDone(slot);
+            return Flow::Yield(at);
+        }
+        self.state = State::BufferedPages { slot, done, wait: step.wait };
+        Flow::At(at)
+    }
+
+    /// Hand the pages over, then wait for what the cache said.
+    pub(super) fn buffered_pages(
+        &mut self,
+        slot: u32,
+        done: u64,
+        wait: Option<pagecache::Wait>,
+        world: &mut World,
+    ) -> Flow {
+        if self.pages.hand_over(world, self.who) == Err(Asleep) {
+            return Flow::Sleep;
+        }
+        let file = FileId(self.slots[slot as usize].unit.file);
+        match wait {
+            None => self.go(State::BufferedDone(slot)),
+            Some(pagecache::Wait::Page(page)) if world.cache.is_reading(file, page) => {
+                world.sleep_until(self.who.actor, Wait::Pages(file));
+                Flow::Sleep
+            }
+            Some(pagecache::Wait::Page(_)) => self.go(State::Buffered { slot, done }),
+            Some(pagecache::Wait::Memory) => {
+                world.sleep_until(self.who.actor, Wait::AnyPages);
+                self.state = State::Buffered { slot, done };
+                Flow::Sleep
+            }
+            Some(pagecache::Wait::Pause(pause)) => {
+                self.state = if done == u64::from(self.slots[slot as usize].unit.len) {
+                    State::BufferedDone(slot)
+                } else {
+                    State::Buffered { slot, done }
+                };
+                self.sleeps += 1;
+                Flow::At(world.now() + pause)
+            }
+        }
+    }
+
+    #[inline]
+    pub(super) fn buffered_done(&mut self, slot: u32, world: &mut World) -> Flow {
+        let durable = self.spec.job.durability.mode != SyncMode::None;
+        if durable && self.slots[slot as usize].unit.direction == Direction::Write {
+            self.syncing.begin(world.now());
+            return self.go(State::SyncWrite(slot));
+        }
+        self.blocking_done(slot, world)
+    }
+
+    pub(super) fn sync_write(&mut self, slot: u32, world: &mut World) -> Flow {
+        let unit = self.slots[slot as usize].unit;
+        match self.syncing.run(&[unit.file], !self.spec.job.queueing.direct, self.who, world) {
+            SyncProgress::Asleep => Flow::Sleep,
+            SyncProgress::Done => self.blocking_done(slot, world),
+        }
+    }
+
+    fn sync_files(&mut self, world: &mut World) -> SyncProgress {
+        let files = self.spec.regions.iter().map(|region| region.file).collect::<Vec<_>>();
+        self.syncing.run(&files, !self.spec.job.queueing.direct, self.who, world)
+    }
+
+    pub(super) fn sync(&mut self, world: &mut World) -> Flow {
+        match self.sync_files(world) {
+            SyncProgress::Asleep => Flow::Sleep,
+            SyncProgress::Done => {
+                self.issuer.synced(world.now() - self.syncing.begun());
+                self.go(State::Top)
+            }
+        }
+    }
+
+    pub(super) fn pass_sync(&mut self, last: bool, world: &mut World) -> Flow {
+        if self.issuer.owes_sync() {
+            if !self.syncing.is_running() {
+                self.syncing.begin(world.now());
+            }
+            if self.sync_files(world) == SyncProgress::Asleep {
+                return Flow::Sleep;
+            }
+            self.issuer.synced_at_end();
+        }
+        if !last && self.issuer.begin_pass() {
+            let regions = if self.issuer.drops_pages() { self.spec.regions.len() as u32 } else { 0 };
+            return self.go(State::Invalidate(0, regions));
+        }
+        self.state = State::Ended;
+        self.ended = world.now();
+        Flow::Go
+    }
+
+    /// Which of the process's regions lies in that file.
+    #[inline]
+    pub(super) fn region(&self, file: u32) -> u32 {
+        let regions = &self.spec.regions;
+        // A process's files mostly follow one another.
+        let guess = file.wrapping_sub(regions[0].file) as usize;
+        if regions.get(guess).is_some_and(|region| region.file == file) {
+            return guess as u32;
+        }
+        regions.iter().position(|region| region.file == file).expect("the pattern keeps to the regions")
+            as u32
+    }
+
+    /// `posix_fadvise(POSIX_FADV_DONTNEED)`: dirty pages are handed to the disk, clean
+    /// ones dropped.
+    pub(super) fn invalidate(&mut self, region: u32, end: u32, world: &mut World) -> Flow {
+        if region == end {
+            return self.go(State::Top);
+        }
+        let file = FileId(self.spec.regions[region as usize].file);
+        if !self.syncing.is_running() {
+            self.syncing.begin(world.now());
+        }
+        if self.syncing.write_out(file, self.who, world) == SyncProgress::Asleep {
+            return Flow::Sleep;
+        }
+        world.cache.invalidate(file, 0, u64::MAX);
+        self.go(State::Invalidate(region + 1, end))
+    }
+}

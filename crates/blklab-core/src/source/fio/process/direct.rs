@@ -1,0 +1,160 @@
+//! Direct I/O: from an I/O unit to bios.
+
+use super::*;
+use crate::block::Manner;
+
+/// As many I/Os as a submission may have without being plugged as a whole
+/// (`AIO_PLUG_THRESHOLD`, and the same with io_uring).
+const UNPLUGGED_MAX: usize = 2;
+
+impl Process {
+    /// The CPU work of submitting a direct I/O.
+    #[inline]
+    pub(super) fn submit_cost(&mut self, slot: u32, world: &mut World) -> Flow {
+        self.state = State::Prepared(slot);
+        let cost = world.host.submit;
+        self.system += cost;
+        let now = world.now();
+        let device = world.layout.file(FileId(self.slots[slot as usize].unit.file)).device;
+        let World { cpus, devices, .. } = world;
+        Flow::At(cpus.submit(self.who.cpu, now, cost, &mut devices[device].lock))
+    }
+
+    /// Direct I/O to a range of which pages are cached: dirty ones go to the disk first,
+    /// and what is written or trimmed is dropped (`kiocb_invalidate_pages`).
+    pub(super) fn uncache(&mut self, slot: u32, world: &mut World) -> Flow {
+        let IoUnit { direction, file, offset, len, .. } = self.slots[slot as usize].unit;
+        let (file, len) = (FileId(file), u64::from(len));
+        if self.syncing.write_range(file, offset, len, self.who, world) == SyncProgress::Asleep {
+            return Flow::Sleep;
+        }
+        if direction != Direction::Read {
+            world.cache.invalidate(file, offset, len);
+        }
+        self.submit_cost(slot, world)
+    }
+
+    #[inline]
+    pub(super) fn prepared(&mut self, slot: u32, world: &mut World) -> Flow {
+        self.issuer.tally.depth(self.depth());
+        let batch = self.spec.job.queueing.batch_submit;
+        if batch <= 1 {
+            return match self.hand_over(slot, world) {
+                Ok(()) => self.committed(world),
+                Err(asleep) => {
+                    self.prepared.push_back(slot);
+                    self.state = State::Commit;
+                    asleep
+                }
+            };
+        }
+        self.prepared.push_back(slot);
+        if self.prepared.len() as u32 >= batch || self.free.is_empty() {
+            self.go(State::Commit)
+        } else {
+            self.go(State::Top)
+        }
+    }
+
+    /// `io_submit()`: all that is prepared becomes bios. A few have a plug each at most.
+    pub(super) fn commit(&mut self, world: &mut World) -> Flow {
+        let few = self.at_once() <= UNPLUGGED_MAX;
+        while let Some(&slot) = self.prepared.front() {
+            if let Err(asleep) = self.hand_over(slot, world) {
+                return asleep;
+            }
+            self.prepared.pop_front();
+            if few {
+                world.unplug();
+            }
+        }
+        self.committed(world)
+    }
+
+    /// All bios of a submission are with the block layer.
+    #[inline]
+    fn committed(&mut self, world: &mut World) -> Flow {
+        world.unplug();
+        world.pass_on_request();
+        self.issuer.tally.submit_levels[Tally::batch_level(self.handed_over)] += 1;
+        self.handed_over = 0;
+        self.queued(world)
+    }
+
+    /// The bios of a slot go to the block layer, or as many as there are requests for.
+    #[inline]
+    fn hand_over(&mut self, slot: u32, world: &mut World) -> Result<(), Flow> {
+        if self.stream.is_none() {
+            let (id, whole) = self.bio(slot, world);
+            let manner = self.manner(&self.slots[slot as usize].unit, world);
+            let now = world.now();
+            let left = world.devices[id].begin(now, whole, manner);
+            self.stream = left.map(|stream| (id, stream));
+        }
+        if self.stream.is_some() {
+            self.hand_over_stream(world)?;
+        }
+        self.in_flight += 1;
+        self.handed_over += 1;
+        if self.spec.job.queueing.engine.is_queued() {
+            self.slots[slot as usize].issued = world.now();
+        }
+        Ok(())
+    }
+
+    #[inline(never)]
+    fn hand_over_stream(&mut self, world: &mut World) -> Result<(), Flow> {
+        let now = world.now();
+        if let Some((id, stream)) = &mut self.stream
+            && !world.devices[*id].hand_over(now, stream, self.who.actor)
+        {
+            return Err(Flow::Sleep);
+        }
+        self.stream = None;
+        Ok(())
+    }
+
+    /// A direct I/O as one bio, to be cut, and the device that it goes to.
+    #[inline]
+    fn bio(&mut self, slot: u32, world: &World) -> (DeviceId, Bio) {
+        let job = &self.spec.job;
+        let io = &mut self.slots[slot as usize];
+        let unit = io.unit;
+        let place = world.layout.locate(FileId(unit.file), unit.offset);
+        let device = &world.devices[place.device];
+        let sectors = Bytes(u64::from(unit.len)).sectors() as u32;
+        io.bios_left = device.bios_of(sectors);
+        let prio = self.issuer.priority(unit.direction);
+        let bio = Bio {
+            op: unit.direction.op(),
+            sector: place.sector,
+            sectors,
+            sync: true,
+            fua: unit.direction == Direction::Write && job.durability.mode != SyncMode::None,
+            idle: true,
+            process: self.spec.id,
+            prio,
+            cpu: self.who.cpu,
+            hw_queue: device.hw_queue(self.who.cpu),
+            owner: Owner::Process(self.spec.id, slot).pack(),
+        };
+        (place.device, bio)
+    }
+
+    /// I/Os of the submission under way.
+    #[inline]
+    fn at_once(&self) -> usize {
+        self.handed_over as usize + self.prepared.len()
+    }
+
+    /// An I/O on a device that fits one bio goes past the plug, unless it is one of many.
+    #[inline]
+    fn manner(&self, unit: &IoUnit, world: &World) -> Manner {
+        let sectors = Bytes(u64::from(unit.len)).sectors() as u32;
+        let few = self.at_once() <= UNPLUGGED_MAX;
+        match world.layout.file(FileId(unit.file)).is_device && few {
+            true => Manner::on_a_device(unit.direction.op(), sectors),
+            false => Manner::PLUGGED,
+        }
+    }
+}

@@ -1,0 +1,333 @@
+//! One fio process: the loop of `do_io()` in fio's backend, as a state machine around an
+//! [`Issuer`], which says what to do next.
+//!
+//! A process runs until it has to wait: for its own CPU work, for a pause, for a free
+//! request, for pages or for completions. Everything that takes CPU time moves its clock
+//! on first and has its effect at the end of that time.
+
+mod buffered;
+mod direct;
+mod reap;
+mod thread;
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use super::issuer::{Issuer, Step, Then};
+use super::pool::{AioRequest, Pool};
+use super::tally::{IoTimes, Tally};
+use crate::block::BioStream;
+use crate::device::DeviceId;
+use crate::engine::{Asleep, Owner, PageWork, Ran, Submitter, SyncProgress, Syncing, Wait, World};
+use crate::pagecache::{self, Advice, Dirtier, FileId, ReadAhead};
+use crate::request::{Actor, Bio, ProcessId};
+use crate::result::JobResult;
+use crate::units::{Bytes, Nanos};
+use crate::workload::machine;
+use crate::workload::pattern::IoUnit;
+use crate::workload::plan::ProcessSpec;
+use crate::workload::spec::{AdviceHint, Direction, SyncMode};
+
+/// An I/O unit that fio has begun to work on (`struct io_u`).
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    unit: IoUnit,
+    start: Nanos,
+    issued: Nanos,
+    /// Bios not ended.
+    bios_left: u32,
+}
+
+/// What follows when everything under way has been reaped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    /// fsync of what threads have written (`aio_fsync`, behind what was asked for before).
+    Sync,
+    /// What the issuer has said.
+    Step(Then),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Emptying the page cache before anything else.
+    DropCaches,
+    /// Decide what to do next.
+    Top,
+    /// Making the page cache and the disk agree on this slot's range.
+    Uncache(u32),
+    /// The CPU work of submitting this slot is done.
+    Prepared(u32),
+    /// Handing over what is prepared.
+    Commit,
+    /// All slots are in use: wait for completions.
+    Reap,
+    /// Reap everything, then go on with this.
+    Drain(Next),
+    /// A buffered I/O, so many bytes of which are done.
+    Buffered {
+        slot: u32,
+        done: u64,
+    },
+    /// The buffered I/O's pages are being handed over; then this is to be waited for.
+    BufferedPages {
+        slot: u32,
+        done: u64,
+        wait: Option<pagecache::Wait>,
+    },
+    /// The buffered I/O is done; O_SYNC may follow.
+    BufferedDone(u32),
+    /// Making a write of this slot durable.
+    SyncWrite(u32),
+    /// fsync, then `Top`.
+    Sync,
+    /// Dropping the cached pages of these regions' files.
+    Invalidate(u32, u32),
+    /// fsync of every file at the end of a pass; `last`: no other may follow.
+    PassSync {
+        last: bool,
+    },
+    Ended,
+}
+
+/// How a step of the state machine ended.
+enum Flow {
+    /// Go on in the new state.
+    Go,
+    /// Go on at that time.
+    At(Nanos),
+    /// The same, where [`World::advance_to`] has said no.
+    Yield(Nanos),
+    /// Something else wakes the process.
+    Sleep,
+}
+
+/// What a process is there for.
+#[derive(Clone, Copy, Debug)]
+enum Role {
+    /// It issues the I/Os of its job.
+    Issuer,
+    /// It is a thread of POSIX AIO and does what another process asks for: this, once it had a first
+    /// request.
+    Thread(Option<AioRequest>),
+}
+
+/// A fio process at work.
+pub struct Process {
+    spec: ProcessSpec,
+    who: Submitter,
+    state: State,
+    issuer: Issuer,
+    /// One per region of the specification.
+    read_ahead: Vec<ReadAhead>,
+    dirtier: Dirtier,
+    pages: PageWork,
+    syncing: Syncing,
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    /// Begun, not handed over.
+    prepared: VecDeque<u32>,
+    /// What is left of the first of those, and its device.
+    stream: Option<(DeviceId, BioStream)>,
+    /// Slots handed over by the commit under way.
+    handed_over: u32,
+    in_flight: u32,
+    /// Done, not reaped.
+    done: VecDeque<u32>,
+    /// Completions that the sleeping process waits for; 0 if it waits for something else.
+    wake_at_done: usize,
+    ended: Nanos,
+    system: Nanos,
+    user: Nanos,
+    sleeps: u64,
+    /// The threads of POSIX AIO that it leaves its I/O to, or that it is one of.
+    pool: Option<Rc<RefCell<Pool>>>,
+    role: Role,
+}
+
+impl Process {
+    /// A process that has not started.
+    pub fn new(spec: &ProcessSpec, seed: u64, world: &World) -> Process {
+        let job = &spec.job;
+        let depth = job.queueing.depth();
+        let cpu = machine::cpu_of(job, spec.id.0, spec.clone, world.host.cpus);
+        let actor = Actor::Process(spec.id);
+        let who = Submitter { actor, prio: job.priorities.base, cpu, waits: true };
+        // fio tells the kernel what to expect (`fadvise_hint`).
+        let advice = match job.advice {
+            AdviceHint::Off => Advice::Normal,
+            AdviceHint::AsRw if job.access.rw.is_random() => Advice::Random,
+            AdviceHint::Random => Advice::Random,
+            AdviceHint::AsRw | AdviceHint::Sequential => Advice::Sequential,
+        };
+        let unit = IoUnit { direction: Direction::Read, wrapped: false, file: 0, offset: 0, len: 0 };
+        let slot = Slot { unit, start: Nanos::ZERO, issued: Nanos::ZERO, bios_left: 0 };
+        Process {
+            who,
+            state: if job.drop_caches { State::DropCaches } else { State::Top },
+            issuer: Issuer::new(spec, seed),
+            read_ahead: spec.regions.iter().map(|_| world.cache.open(advice)).collect(),
+            dirtier: world.cache.dirtier(),
+            pages: PageWork::default(),
+            syncing: Syncing::default(),
+            slots: vec![slot; depth as usize],
+            free: (0..depth).rev().collect(),
+            prepared: VecDeque::with_capacity(depth as usize),
+            stream: None,
+            handed_over: 0,
+            in_flight: 0,
+            done: VecDeque::with_capacity(depth as usize),
+            wake_at_done: 0,
+            ended: Nanos::ZERO,
+            system: Nanos::ZERO,
+            user: Nanos::ZERO,
+            sleeps: 0,
+            spec: spec.clone(),
+            pool: None,
+            role: Role::Issuer,
+        }
+    }
+
+    /// Its number.
+    pub fn id(&self) -> ProcessId {
+        self.spec.id
+    }
+
+    /// What it was asked to do.
+    pub fn spec(&self) -> &ProcessSpec {
+        &self.spec
+    }
+
+    /// It has ended.
+    pub fn has_ended(&self) -> bool {
+        self.state == State::Ended
+    }
+
+    /// Begin at `now`.
+    pub fn start(&mut self, now: Nanos) {
+        self.issuer.start(now);
+    }
+
+    /// End at the next opportunity (`exitall`).
+    pub fn tell_to_end(&mut self) {
+        self.issuer.tell_to_end();
+    }
+
+    /// Run until it has to wait or has ended.
+    #[inline]
+    pub fn run(&mut self, world: &mut World) -> Ran {
+        loop {
+            let flow = match self.state {
+                State::DropCaches => {
+                    // sync(1) before it would make no difference: either no process has written
+                    // yet, or dirty pages stay, as they do in the kernel.
+                    world.cache.drop_caches();
+                    self.go(State::Top)
+                }
+                State::Top => self.top(world),
+                State::Uncache(slot) => self.uncache(slot, world),
+                State::Prepared(slot) => self.prepared(slot, world),
+                State::Commit => self.commit(world),
+                State::Reap => self.reap(world),
+                State::Drain(next) => self.drain(next, world),
+                State::Buffered { slot, done } => self.buffered(slot, done, world),
+                State::BufferedPages { slot, done, wait } => self.buffered_pages(slot, done, wait, world),
+                State::BufferedDone(slot) => self.buffered_done(slot, world),
+                State::SyncWrite(slot) => self.sync_write(slot, world),
+                State::Sync => self.sync(world),
+                State::Invalidate(region, end) => self.invalidate(region, end, world),
+                State::PassSync { last } => self.pass_sync(last, world),
+                State::Ended => return Ran::Asleep,
+            };
+            match flow {
+                Flow::Go => {}
+                Flow::At(at) => {
+                    if !world.advance_to(at) {
+                        return Ran::Until(at);
+                    }
+                }
+                Flow::Yield(at) => return Ran::Until(at),
+                Flow::Sleep => {
+                    self.sleeps += 1;
+                    return Ran::Asleep;
+                }
+            }
+        }
+    }
+
+    /// I/Os begun and not reaped (fio's `cur_depth`).
+    fn depth(&self) -> u32 {
+        self.slots.len() as u32 - self.free.len() as u32
+    }
+
+    #[inline]
+    fn top(&mut self, world: &mut World) -> Flow {
+        if self.is_thread() {
+            return self.serve(world);
+        }
+        let now = world.now();
+        match self.issuer.next(now) {
+            Step::Begin(unit) => self.begin_io(unit, world),
+            Step::Drain(then) => self.go(State::Drain(Next::Step(then))),
+            Step::Sync if self.has_threads() => self.go(State::Drain(Next::Sync)),
+            Step::Sync if !self.prepared.is_empty() => self.go(State::Commit),
+            Step::Sync => {
+                self.syncing.begin(now);
+                self.go(State::Sync)
+            }
+        }
+    }
+
+    #[inline]
+    fn begin_io(&mut self, unit: IoUnit, world: &mut World) -> Flow {
+        let slot = self.free.pop().expect("Top is left for Reap when no slot is free");
+        self.slots[slot as usize] = Slot { unit, start: world.now(), issued: world.now(), bios_left: 0 };
+        let job = &self.spec.job;
+        self.issuer.begun(unit.direction);
+        if self.has_threads() {
+            return self.hand_to_thread(slot, world);
+        }
+        if !job.queueing.direct && unit.direction != Direction::Trim {
+            return self.buffered(slot, 0, world);
+        }
+        if world.cache.is_cached(FileId(unit.file), unit.offset, u64::from(unit.len)) {
+            self.syncing.begin(world.now());
+            return self.go(State::Uncache(slot));
+        }
+        self.submit_cost(slot, world)
+    }
+
+    fn go(&mut self, state: State) -> Flow {
+        self.state = state;
+        Flow::Go
+    }
+
+    /// Where the loop goes on once an I/O has been queued.
+    #[inline]
+    fn queued(&mut self, world: &mut World) -> Flow {
+        if self.free.is_empty() {
+            self.state = State::Reap;
+            return self.reap(world);
+        }
+        self.go(State::Top)
+    }
+
+    fn think(&mut self, world: &mut World) -> Flow {
+        let think = self.spec.job.think;
+        let spin = think.spin.min(think.time);
+        let spun = world.cpus.work(self.who.cpu, world.now(), spin);
+        self.user += spin;
+        self.state = State::Top;
+        Flow::At(self.issuer.think(world.now(), spun))
+    }
+
+    /// What it measured.
+    pub fn result(&mut self) -> JobResult {
+        JobResult {
+            user_ns: self.user.0,
+            system_ns: self.system.0,
+            context_switches: self.sleeps,
+            ..self.issuer.result(self.ended)
+        }
+    }
+}

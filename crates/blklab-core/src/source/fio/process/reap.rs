@@ -1,0 +1,126 @@
+//! Completions: waiting for them, reaping them, waiting for all.
+
+use super::*;
+
+impl Process {
+    /// A bio of direct I/O has ended: CPU work, and the process woken if that was what it
+    /// waited for.
+    #[inline]
+    pub fn bio_ended(&mut self, slot: u32, world: &mut World) {
+        let io = &mut self.slots[slot as usize];
+        io.bios_left -= 1;
+        if io.bios_left > 0 {
+            return;
+        }
+        self.in_flight -= 1;
+        self.done.push_back(slot);
+        let cost = world.host.complete;
+        let at = world.cpus.work(self.who.cpu, world.now(), cost);
+        self.system += cost;
+        if self.wake_at_done > 0 && self.done.len() >= self.wake_at_done {
+            self.wake_at_done = 0;
+            world.wake(self.who.actor, at);
+        }
+    }
+
+    /// Wait until `least` I/Os are done; true when they are.
+    #[inline(always)]
+    fn await_done(&mut self, least: usize) -> bool {
+        if self.has_threads()
+            && let Some(pool) = &self.pool
+        {
+            pool.borrow_mut().collect(&mut self.done, least);
+        }
+        self.wake_at_done = if self.done.len() >= least { 0 } else { least };
+        self.wake_at_done == 0
+    }
+
+    #[inline]
+    pub(super) fn reap(&mut self, world: &mut World) -> Flow {
+        let queueing = self.spec.job.queueing;
+        if !self.prepared.is_empty() {
+            return self.go(State::Commit);
+        }
+        let least = queueing.batch_complete_min.clamp(1, self.depth());
+        if !self.await_done(least as usize) {
+            return Flow::Sleep;
+        }
+        self.reap_done(queueing.batch_complete_max.max(least), world.now(), world);
+        let low = queueing.low.min(self.slots.len() as u32 - 1);
+        if self.depth() > low {
+            return Flow::Go;
+        }
+        self.state = State::Top;
+        self.top(world)
+    }
+
+    #[inline]
+    fn reap_done(&mut self, most: u32, now: Nanos, world: &mut World) {
+        let count = (self.done.len() as u32).min(most);
+        for _ in 0..count {
+            let Some(slot) = self.done.pop_front() else { break };
+            self.reaped(slot, now, world);
+        }
+        self.issuer.tally.complete_levels[Tally::batch_level(count)] += 1;
+    }
+
+    #[inline]
+    fn reaped(&mut self, slot: u32, now: Nanos, world: &mut World) {
+        let Slot { unit, start, issued, .. } = self.slots[slot as usize];
+        self.free.push(slot);
+        if self.is_thread() {
+            return self.served(world);
+        }
+        self.issuer.reaped(&unit, IoTimes { start, issued, reaped: now });
+        let write = unit.direction != Direction::Read;
+        let device = world.layout.file(FileId(unit.file)).device;
+        let series = &mut world.devices[device].block.series;
+        series.completed(now, write, unit.len.into(), now.saturating_sub(issued));
+    }
+
+    pub(super) fn drain(&mut self, next: Next, world: &mut World) -> Flow {
+        if !self.prepared.is_empty() {
+            // Commit ends in Top or Reap, both of which find their way back here.
+            return self.go(State::Commit);
+        }
+        while self.depth() > 0 {
+            if !self.await_done(1) {
+                return Flow::Sleep;
+            }
+            self.reap_done(u32::MAX, world.now(), world);
+        }
+        match next {
+            Next::Sync => {
+                self.syncing.begin(world.now());
+                self.go(State::Sync)
+            }
+            Next::Step(Then::Finish) => self.go(State::PassSync { last: true }),
+            Next::Step(Then::EndPass) => self.go(State::PassSync { last: false }),
+            Next::Step(Then::Think) => self.think(world),
+            Next::Step(Then::Pace(until)) => {
+                self.state = State::Top;
+                Flow::At(until)
+            }
+            Next::Step(Then::Drop(file)) => {
+                let region = self.region(file);
+                self.go(State::Invalidate(region, region + 1))
+            }
+        }
+    }
+
+    /// An I/O that blocked its caller is done: reaped at once by a blocking engine, or to
+    /// be reaped like any other by a queued one.
+    #[inline]
+    pub(super) fn blocking_done(&mut self, slot: u32, world: &mut World) -> Flow {
+        self.issuer.tally.depth(self.depth());
+        self.issuer.tally.submit_levels[1] += 1;
+        if self.spec.job.queueing.engine.is_queued() {
+            self.slots[slot as usize].issued = world.now();
+            self.done.push_back(slot);
+            return self.go(if self.free.is_empty() { State::Reap } else { State::Top });
+        }
+        self.issuer.tally.complete_levels[1] += 1;
+        self.reaped(slot, world.now(), world);
+        self.go(State::Top)
+    }
+}

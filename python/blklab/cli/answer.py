@@ -1,0 +1,104 @@
+"""The answer of a comparison on one screen: who is ahead where, by how much, and where nothing is
+to be won."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from blklab.base.text import shown
+from blklab.base.units import duration_text, number_text
+from blklab.cli.console import table
+from blklab.domain.latencies import PERCENTILES
+from blklab.experiment.analyse import OPERATION_TEXT, RANKED_BY, Analysis, Cell, Row
+from blklab.experiment.samples import needed
+from blklab.experiment.statistics import Answer
+from blklab.experiment.words import factor, sentence, short
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_DISKS_IN_A_ROW = 2
+"""So many columns of answers have room in 80."""
+_WORTH_TELLING = 1.1
+"""A difference between the best and the worst that is smaller is left to the tables."""
+
+
+def show_answer(analysis: Analysis, setup: Mapping[str, Any], out: Console) -> None:
+    """Print it."""
+    from rich.text import Text
+
+    disks = list(analysis.recommendations)
+    for first in range(0, len(disks), _DISKS_IN_A_ROW):
+        out.print()
+        out.print(_table(analysis, disks[first : first + _DISKS_IN_A_ROW]))
+    for line in _largest(analysis.cells):
+        out.print(shown(line))
+    out.print()
+    for disk, verdicts in analysis.recommendations.items():
+        verdict = verdicts[analysis.objective]
+        line = f"{disk}, all loads: {sentence(verdict, analysis.objective)}"
+        out.print(Text(shown(line), "green" if verdict.winner else ""))
+    repeats = setup["repeats"]
+    out.print(f"Ranked by {analysis.objective}; medians of {repeats} repeat{'s' * (repeats > 1)}.")
+
+
+def _table(analysis: Analysis, disks: Sequence[str]) -> Any:
+    rows = table("ahead under", *map(shown, disks))
+    cells = {(cell.disk, cell.workload): cell for cell in analysis.cells}
+    for load in dict.fromkeys(cell.workload for cell in analysis.cells):
+        here = [cells.get((disk, load)) for disk in disks]
+        rows.add_row(
+            shown(load),
+            *("-" if cell is None else _ahead(cell.verdicts[analysis.objective]) for cell in here),
+        )
+    every = (analysis.recommendations[disk][analysis.objective] for disk in disks)
+    if len({cell.workload for cell in analysis.cells}) > 1:
+        rows.add_row("all of them", *map(_ahead, every))
+    return rows
+
+
+def _ahead(verdict: Answer) -> str:
+    """``bfq, by 2.3 times``; ``kyber or none``; ``no difference``."""
+    name = shown(short(verdict))
+    if verdict.winner is None:
+        return name
+    gaps = verdict.behind.values()
+    return f"{name}, by {factor(min(gap.estimate for gap in gaps))}" if gaps else name
+
+
+def _largest(cells: Sequence[Cell]) -> Iterator[str]:
+    """Where the choice changes most: latency, and throughput."""
+
+    def latency_ns(row: Row) -> float:
+        known = row.samples >= needed(RANKED_BY)
+        return row.percentiles_ns[PERCENTILES.index(RANKED_BY)] if known else math.nan
+
+    if found := _widest(cells, latency_ns):
+        cell, low, high = found
+        yield (
+            f"Largest difference in p{RANKED_BY:g} of {OPERATION_TEXT[cell.operation]}: "
+            f"{cell.workload} on {cell.disk}, {duration_text(latency_ns(low))} under "
+            f"{low.scheduler}, {duration_text(latency_ns(high))} under {high.scheduler}."
+        )
+    if found := _widest(cells, lambda row: row.rate.estimate):
+        cell, low, high = found
+        yield (
+            f"Largest difference in throughput: {cell.workload} on {cell.disk}, "
+            f"{number_text(high.rate.estimate)} {cell.unit} under {high.scheduler}, "
+            f"{number_text(low.rate.estimate)} under {low.scheduler}."
+        )
+
+
+def _widest(cells: Sequence[Cell], figure: Callable[[Row], float]) -> tuple[Cell, Row, Row] | None:
+    """The cell whose rows are furthest apart, with the least and the largest; None if nowhere by
+    as much as is worth telling."""
+    best, most = None, _WORTH_TELLING
+    for cell in cells:
+        rows = [row for row in cell.rows if figure(row) > 0.0]
+        if len(rows) > 1:
+            low, high = min(rows, key=figure), max(rows, key=figure)
+            if figure(high) / figure(low) > most:
+                best, most = (cell, low, high), figure(high) / figure(low)
+    return best

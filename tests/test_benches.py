@@ -1,0 +1,72 @@
+"""Benchmarks fail where something got slower, and only there."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import against
+import figures
+
+DATA = Path(__file__).parents[1] / "docs/data"
+
+
+def figure(values: tuple[float, ...], goal: float | None, *, more: bool = True) -> figures.Figure:
+    return figures.Figure("a rate", "I/O/s", goal, more, values)
+
+
+@pytest.mark.parametrize(
+    ("values", "goal", "more", "code"),
+    [
+        ((5.1, 5.2, 9.0), 5.0, True, 0),
+        ((4.6, 4.6, 4.6), 5.0, True, 0),
+        ((4.4, 4.4, 9.0), 5.0, True, 1),
+        ((109.0,), 100.0, False, 0),
+        ((111.0,), 100.0, False, 1),
+        ((0.0,), None, True, 0),
+    ],
+)
+def test_a_goal_that_is_missed_by_more_than_the_slack_is_an_error(
+    values: tuple[float, ...],
+    goal: float | None,
+    more: bool,
+    code: int,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    found = figure(values, goal, more=more)
+    assert figures.exit_code([figure((1.0,), None), found]) == code
+    assert capsys.readouterr().err.count("lost: ") == code
+
+
+def ratio(*values: float, least: float = 1 - against.LOSS, limit: float = 1.0) -> against.Ratio:
+    return against.Ratio("bfq", values, least, limit)
+
+
+@pytest.mark.parametrize(
+    ("found", "lost"),
+    [
+        (ratio(1.0, 0.99, 1.01, 1.0, 0.98, 1.0, 1.02, 1.0, 1.0), False),
+        # Slower, but by less than what counts.
+        (ratio(*[0.98] * 9), False),
+        (ratio(*[0.95] * 9), True),
+        # It may as well be faster: not sure.
+        (ratio(0.7, 0.9, 0.95, 0.95, 0.95, 1.01, 1.1, 1.1, 1.2), False),
+        (ratio(*[0.4] * 9, least=0.5, limit=0.5), True),
+    ],
+)
+def test_a_ratio_that_is_surely_too_small_has_lost(
+    found: against.Ratio, lost: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert against.verdict([ratio(1.0), found]) == lost
+    assert ("LOST" in capsys.readouterr().out) == lost
+
+
+def test_no_verdict_is_kept_with_figures(tmp_path: Path) -> None:
+    file = tmp_path / "figures.json"
+    figures.keep(file, 3, {}, [figure((4.0,), 5.0)], {})
+    [row] = json.loads(file.read_text())["figures"]
+    assert set(row) == {"what", "unit", "goal", "more_is_better", "values", "median"}
+    for name in ("bench", "kernel-rig", "live-rig"):
+        assert '"met"' not in (DATA / f"{name}.json").read_text()

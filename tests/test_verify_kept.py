@@ -1,0 +1,72 @@
+"""The table of `blklab verify` in the documentation is of today's simulator."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from blklab.domain import specs
+from blklab.domain.experiment import Experiment
+from blklab.rigs.sim import SimRig
+from blklab.verify import matrix
+from blklab.verify.measure import figures
+from blklab.verify.run import HOST, Planned, plan
+from blklab.verify.verdict import BAR, SHARE, WORST
+
+KEPT = Path(__file__).parents[1] / "docs/data/verify.json"
+
+
+@pytest.fixture(scope="module")
+def kept() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(KEPT.read_text())
+    return found
+
+
+def key(cell: dict[str, Any]) -> tuple[str, str, str]:
+    return cell["place"], cell["load"], cell["scheduler"]
+
+
+def planned() -> dict[tuple[str, str, str], Planned]:
+    every = plan(matrix.PLACES, (), matrix.LOADS)
+    return {(cell.place.name, cell.load.name, cell.scheduler): cell for cell in every}
+
+
+def test_it_has_every_cell_of_the_matrix(kept: dict[str, Any]) -> None:
+    assert {key(cell) for cell in kept["cells"]} == planned().keys()
+
+
+def test_its_verdict_follows_from_its_figures(kept: dict[str, Any]) -> None:
+    def off(cell: dict[str, Any], what: str) -> float:
+        ours, real = cell["sim"][what], cell["kernel"][what]
+        return abs(ours - real) / real if real else float(ours != real)
+
+    meeting = [
+        cell for cell in kept["cells"] if all(off(cell, what) <= most for what, most in BAR.items())
+    ]
+    worst = max(off(cell, what) for cell in kept["cells"] for what in BAR)
+    assert kept["met"] == len(meeting)
+    assert kept["worst"] == pytest.approx(worst, abs=1e-6)
+    assert kept["good"] == (len(meeting) >= SHARE * len(kept["cells"]) and worst <= WORST)
+
+
+def test_the_simulator_still_says_what_the_table_has_of_it(kept: dict[str, Any]) -> None:
+    of_matrix = planned()
+    for cell in kept["cells"]:
+        one = of_matrix[key(cell)]
+        run = SimRig().run(
+            Experiment(
+                one.load.entry(one.place.seconds),
+                specs.disk(one.place.disk),
+                one.scheduler,
+                kept["seed"],
+                specs.host([HOST]),
+            )
+        )
+        found = vars(figures(run))
+        # With a page cache the percentiles are the disk's, of as many commands as Linux had.
+        same = found if cell["driver"] == "native" else ("ios", "bytes_per_s")
+        for what in same:
+            assert found[what] == cell["sim"][what], f"{key(cell)}: {what}"
