@@ -38,6 +38,7 @@ pub struct Experiment<'a> {
 }
 
 impl<'a> Experiment<'a> {
+    #[allow(dead_code)] // Not every test file that includes this asks.
     pub fn new(job: &'a str, disk: &'a str, scheduler: &'a str) -> Experiment<'a> {
         Experiment {
             job,
@@ -56,6 +57,7 @@ impl<'a> Experiment<'a> {
         self
     }
 
+    #[allow(dead_code)] // Not every test file that includes this asks.
     pub fn run(&self) -> RunResult {
         self.run_by(|setup| simulation::run(setup, &Watch::default()))
     }
