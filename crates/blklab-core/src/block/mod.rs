@@ -47,7 +47,7 @@ use crate::scheduler::journal::{Journal, Note};
 use crate::scheduler::{AnyScheduler, Generation, InsertAt, QueueLimits, Tasks};
 use crate::units::Nanos;
 
-pub use limits::{QUEUE_TUNABLES, queue_limits};
+pub use limits::queue_limits;
 pub use rules::Manner;
 use rules::Rules;
 pub use stream::{BIO_SECTORS, BioStream};

@@ -29,11 +29,11 @@
 //! processes that share files and differ in priority.
 
 use super::journal::{Decision, Journal};
-use super::lanes::Lanes;
-use super::lists::{Links, List};
+use super::shared::lanes::Lanes;
 use super::{
     Generation, Info, InsertAt, Merge, Queue, QueueLimits, Scheduler, Settings, Tasks, Tunable, Unit,
 };
+use crate::containers::lists::{Links, List};
 use crate::request::{Bio, Op, ProcessId, RequestId};
 use crate::units::{Nanos, Sector};
 

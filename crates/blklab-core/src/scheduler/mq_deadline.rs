@@ -33,11 +33,11 @@ use super::deadline::{
     FIFO_BATCH, FRONT_MERGES, READ_EXPIRE, WRITE_EXPIRE, WRITES_STARVED, direction, note_batch, span,
 };
 use super::journal::{Decision, Journal};
-use super::lanes::Lanes;
-use super::lists::{Links, List};
+use super::shared::lanes::Lanes;
 use super::{
     Generation, Info, InsertAt, Merge, Queue, QueueLimits, Scheduler, Settings, Tasks, Tunable, Unit,
 };
+use crate::containers::lists::{Links, List};
 use crate::request::{Bio, Op, PrioClass, ProcessId, RequestId};
 use crate::units::{Nanos, Sector};
 

@@ -14,7 +14,7 @@
 
 use std::collections::VecDeque;
 
-use super::merge::find_in_list;
+use super::shared::merge::find_in_list;
 use super::{Generation, Info, InsertAt, Merge, Queue, QueueLimits, Scheduler, Settings, Tasks};
 use crate::request::{Bio, RequestId};
 use crate::units::Sector;

@@ -11,9 +11,9 @@
 //! Left out: nothing of noop itself. That a request is put back is not seen in a model
 //! without errors, but works: it goes before all others.
 
-use super::lists::{Links, List};
-use super::merge::MergeIndex;
+use super::shared::merge::MergeIndex;
 use super::{Generation, Info, InsertAt, Merge, Queue, QueueLimits, Scheduler, Settings, Tasks};
+use crate::containers::lists::{Links, List};
 use crate::request::{Bio, RequestId};
 use crate::units::Sector;
 

@@ -3,7 +3,7 @@
 use super::Bfq;
 use super::queue::QueueId;
 use crate::request::RequestId;
-use crate::scheduler::nearest::Candidate;
+use crate::scheduler::shared::nearest::Candidate;
 use crate::units::Sector;
 
 impl Bfq {

@@ -1,4 +1,4 @@
-//! The queues as entities of B-WF2Q+ ([`wf2q`](crate::scheduler::wf2q)).
+//! The queues as entities of B-WF2Q+ ([`wf2q`](crate::scheduler::shared::wf2q)).
 
 use super::Bfq;
 use super::queue::QueueId;

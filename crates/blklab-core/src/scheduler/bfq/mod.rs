@@ -4,7 +4,7 @@
 //!
 //! Each process has a queue, and one queue at a time has the disk: until it has used up its
 //! *budget*, a number of sectors, or its time, or has nothing more to ask for. Who comes next, and
-//! with what share of the sectors, is decided by B-WF2Q+ ([`wf2q`](super::wf2q)) from the
+//! with what share of the sectors, is decided by B-WF2Q+ ([`wf2q`](super::shared::wf2q)) from the
 //! weights of processes (by I/O priority) and cgroups. Shares are of sectors and not of time, so
 //! that a process gets its share whatever the others do to the disk's throughput; but who seeks
 //! or dawdles is charged for the time that it holds the disk (`budget.rs`).
@@ -62,10 +62,10 @@ mod tunables;
 mod wakers;
 
 use super::journal::Journal;
-use super::lists::{Links, List};
-use super::merge::MergeIndex;
-use super::wf2q::Wf2q;
+use super::shared::merge::MergeIndex;
+use super::shared::wf2q::Wf2q;
 use super::{Generation, Info, InsertAt, Merge, Queue, QueueLimits, Scheduler, Settings, Tasks};
+use crate::containers::lists::{Links, List};
 use crate::request::{Bio, Op, ProcessId, RequestId};
 use crate::units::{Nanos, Sector};
 use burst::Burst;

@@ -7,7 +7,7 @@
 use super::Bfq;
 use super::queue::QueueId;
 use super::seek::is_close;
-use crate::scheduler::sorted::Sorted;
+use crate::containers::sorted::Sorted;
 use crate::units::Sector;
 
 /// A queue's reads are not compared with others' any more when it has done I/O for so long:

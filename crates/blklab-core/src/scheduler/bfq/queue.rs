@@ -3,13 +3,13 @@
 
 use super::clock::Clock;
 use super::seek::SeekHistory;
+use crate::containers::lists::List;
+use crate::containers::sorted::Sorted;
 use crate::request::RequestId;
-use crate::scheduler::lists::List;
-use crate::scheduler::sorted::Sorted;
 use crate::units::Sector;
 
 /// A queue's place in the table, and in the hierarchy of groups; reused after it is gone.
-pub(super) use crate::scheduler::wf2q::LeafId as QueueId;
+pub(super) use crate::scheduler::shared::wf2q::LeafId as QueueId;
 
 /// A process's place in the table of those that BFQ knows (`bfq_io_cq`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use super::queue::{BfqQueue, Learnt, QueueId, Raising, TaskIndex};
 use super::slots::Stage;
 use crate::request::{IoPrio, PrioClass, ProcessId, RequestId};
 use crate::scheduler::journal::{Decision, EndReason};
-use crate::scheduler::wf2q::{Class, weight_of_level};
+use crate::scheduler::shared::wf2q::{Class, weight_of_level};
 use crate::scheduler::{CgroupId, Queue};
 
 /// A process without a priority has the one that goes with nice 0.

@@ -7,7 +7,7 @@
 //! CFQ of that time gave each process slices of the disk's *time*. On a hard disk that is not
 //! what the processes get out of it: the outer tracks are twice as fast as the inner ones, and
 //! who has to seek more in its slice reads less. BFQ gives each process a *budget* of
-//! sectors instead, and B-WF2Q+ ([`wf2q`](super::wf2q)) decides who is served for its budget
+//! sectors instead, and B-WF2Q+ ([`wf2q`](super::shared::wf2q)) decides who is served for its budget
 //! next, so that each gets its weight's share of the sectors, wherever they lie, and is never
 //! late by more than about one budget of the others. A process has the disk to itself
 //! until:
@@ -67,10 +67,10 @@ mod tunables;
 mod tests;
 
 use super::journal::{Decision, Journal};
-use super::lists::{Links, List};
-use super::merge::MergeIndex;
-use super::wf2q::{LeafId, Wf2q};
+use super::shared::merge::MergeIndex;
+use super::shared::wf2q::{LeafId, Wf2q};
 use super::{Generation, Info, InsertAt, Merge, Queue, QueueLimits, Scheduler, Settings, Tasks};
+use crate::containers::lists::{Links, List};
 use crate::request::{Bio, ProcessId, RequestId};
 use crate::ticks::Ticks;
 use crate::units::{Nanos, Sector};

@@ -5,8 +5,8 @@ use super::state::{ASYNC_QUEUES, Priority, ProcessQueue, Slot, State, Task};
 use crate::request::{Op, ProcessId, RequestId, RequestSlab};
 use crate::scheduler::Queue;
 use crate::scheduler::journal::IdleEnd;
-use crate::scheduler::nearest::Candidate;
-use crate::scheduler::wf2q::LeafId;
+use crate::scheduler::shared::nearest::Candidate;
+use crate::scheduler::shared::wf2q::LeafId;
 use crate::units::Sector;
 
 /// Somebody waits for it.
@@ -143,7 +143,7 @@ impl Bfq2008 {
         let never = self.tuned.slice_idle == 0 || self.hw_tag.is_queueing() && seen.seeks.is_seeky();
         let longer = seen.thinking.is_longer(self.tuned.slice_idle);
         let queue = &mut self.queues[q.index()];
-        if queue.sync && queue.class != crate::scheduler::wf2q::Class::Idle {
+        if queue.sync && queue.class != crate::scheduler::shared::wf2q::Class::Idle {
             queue.idles = !never && longer.map_or(queue.idles, |longer| !longer);
         }
     }

@@ -62,10 +62,10 @@ mod tunables;
 mod tests;
 
 use super::journal::{Decision, Journal, Workload};
-use super::lists::{Links, List};
-use super::merge::MergeIndex;
-use super::ordered::{Members, Set};
+use super::shared::merge::MergeIndex;
 use super::{CgroupId, Generation, Info, InsertAt, Merge, Queue, QueueLimits, Scheduler, Settings, Tasks};
+use crate::containers::lists::{Links, List};
+use crate::containers::ordered::{Members, Set};
 use crate::request::{Bio, PrioClass, ProcessId, RequestId};
 use crate::units::{Nanos, Sector};
 use slab::Slab;

@@ -3,7 +3,7 @@
 use super::Cfq;
 use super::state::{QueueId, Slot, State};
 use crate::request::RequestId;
-use crate::scheduler::nearest::Candidate;
+use crate::scheduler::shared::nearest::Candidate;
 use crate::units::Sector;
 
 impl Cfq {

@@ -1,9 +1,9 @@
 //! What CFQ keeps of requests, processes, their queues and groups.
 
-use super::super::lists::List;
-use super::super::ordered::Set;
-use super::super::sorted::Sorted;
 use super::super::{Cgroup, Task};
+use crate::containers::lists::List;
+use crate::containers::ordered::Set;
+use crate::containers::sorted::Sorted;
 use crate::request::{PrioClass, ProcessId, RequestId};
 use crate::units::Sector;
 

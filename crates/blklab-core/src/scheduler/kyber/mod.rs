@@ -34,11 +34,11 @@ mod tokens;
 use std::collections::VecDeque;
 
 use super::journal::{Decision, Journal};
-use super::lists::{Links, List};
-use super::merge::find_in_list;
+use super::shared::merge::find_in_list;
 use super::{
     Generation, Info, InsertAt, Merge, Queue, QueueLimits, Scheduler, Settings, Tasks, Tunable, Unit,
 };
+use crate::containers::lists::{Links, List};
 use crate::request::{Bio, Op, ProcessId, RequestId};
 use crate::units::{Nanos, Sector};
 use latency::{Judge, MEASURED};

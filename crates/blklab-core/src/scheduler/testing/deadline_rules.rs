@@ -1,10 +1,10 @@
 //! What deadline and mq-deadline do, and what each of their tunables changes.
 
-use super::journal::Decision;
-use super::testing::{Rig, Submitted, bio, bio_of, limits};
-use super::{Merge, QueueLimits};
+use super::{Rig, Submitted, bio, bio_of, limits};
 use crate::request::Op::{Discard, Read, Write};
 use crate::request::{Bio, PrioClass, ProcessId};
+use crate::scheduler::journal::Decision;
+use crate::scheduler::{Merge, QueueLimits};
 use crate::units::{Nanos, Sector};
 
 const BOTH: [&str; 2] = ["deadline", "mq-deadline"];

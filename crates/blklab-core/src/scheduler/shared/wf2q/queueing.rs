@@ -125,14 +125,13 @@ impl Wf2q {
         }
     }
 
-    /// Take over a new weight, and a new class if that may change now: a leaf in a tree
-    /// must stay in that tree (`__bfq_entity_update_weight_prio`).
-    pub(super) fn take_over_changes(&mut self, id: u32, class_too: bool) {
+    /// Take over a new weight (`__bfq_entity_update_weight_prio`).
+    pub(super) fn take_over_changes(&mut self, id: u32) {
         let index = id as usize;
         if !self.entities[index].prio_changed {
             return;
         }
-        let (old_class, old_weight) = (self.class_of(id), self.entities[index].weight);
+        let old_weight = self.entities[index].weight;
         let old_tree = self.tree_of(id);
         old_tree.wsum = old_tree.wsum.wrapping_sub(u64::from(old_weight));
         let entity = &mut self.entities[index];
@@ -140,16 +139,7 @@ impl Wf2q {
             entity.new_weight = entity.new_weight.clamp(WEIGHTS.0, WEIGHTS.1);
             entity.orig_weight = entity.new_weight;
         }
-        if class_too && entity.class != entity.new_class {
-            if entity.busy {
-                self.busy[usize::from(entity.class)] -= 1;
-                self.busy[usize::from(entity.new_class)] += 1;
-            }
-            entity.class = entity.new_class;
-        }
-        if entity.class == entity.new_class {
-            entity.prio_changed = false;
-        }
+        entity.prio_changed = false;
         let weight = entity.orig_weight * entity.coefficient;
         let (leaf, coefficient) = (entity.is_leaf(), entity.coefficient);
         if weight != old_weight && leaf {
@@ -159,18 +149,13 @@ impl Wf2q {
         if weight != old_weight && leaf && coefficient == 1 {
             self.count_weight_of(id);
         }
-        let moved = self.class_of(id) != old_class;
         let tree = self.tree_of(id);
         tree.wsum = tree.wsum.wrapping_add(u64::from(weight));
-        let vtime = tree.vtime;
-        if moved {
-            self.nodes[id].start = vtime;
-        }
     }
 
     /// With its start time set: finish time from the budget, and into the active tree.
     fn enqueue(&mut self, id: u32, backshifted: bool) {
-        self.take_over_changes(id, true);
+        self.take_over_changes(id);
         self.set_finish(id, self.entities[id as usize].budget);
         if backshifted {
             let vtime = self.tree_of(id).vtime;

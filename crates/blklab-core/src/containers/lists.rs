@@ -9,7 +9,7 @@ const NIL: u32 = u32::MAX;
 
 /// The ends of one list. A request is in at most one list of a [`Links`] table.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct List {
+pub(crate) struct List {
     head: u32,
     tail: u32,
 }
@@ -36,7 +36,7 @@ struct Link {
 
 /// The links of all requests, by id.
 #[derive(Debug, Default)]
-pub(super) struct Links(Vec<Link>);
+pub(crate) struct Links(Vec<Link>);
 
 impl Links {
     pub fn with_capacity(requests: usize) -> Links {

@@ -10,8 +10,9 @@
 //! take one range per command (SATA behind most bridges); NVMe takes up to 256 ranges that
 //! need not adjoin, and then merges far more of them.
 
-use super::{Merge, Queue, can_join, mergeable, same_kind};
+use super::merge_conditions::{can_join, mergeable, same_kind};
 use crate::request::{Bio, RequestId};
+use crate::scheduler::{Merge, Queue};
 use crate::units::Sector;
 
 /// "No request" in a chain.
@@ -36,7 +37,7 @@ const VACANT: Slot = Slot { end: Sector(0), previous: NIL, next: NIL, hashed: fa
 
 /// Waiting requests by the sector at which they end, and the one-hit cache.
 #[derive(Debug)]
-pub(super) struct MergeIndex {
+pub(in crate::scheduler) struct MergeIndex {
     /// First request of each chain; as many as a power of two.
     chains: Vec<u32>,
     shift: u32,
@@ -240,7 +241,7 @@ impl MergeIndex {
 
 /// A merge with one of the latest requests of a list, for schedulers without an index.
 /// The first that adjoins decides: if it cannot take the bio, no other is tried.
-pub(super) fn find_in_list(
+pub(in crate::scheduler) fn find_in_list(
     queue: &Queue<'_>,
     bio: &Bio,
     newest_first: impl Iterator<Item = RequestId>,

@@ -15,6 +15,42 @@ const ROUNDING: f64 = 1.0;
 /// No budget here is larger.
 const LARGEST: f64 = 2000.0;
 
+impl Class {
+    const ALL: [Class; CLASSES] = [Class::RealTime, Class::BestEffort, Class::Idle];
+}
+
+impl Wf2q {
+    /// The class in force.
+    fn class(&self, leaf: LeafId) -> Class {
+        Class::ALL[usize::from(self.entities[leaf.index()].class)]
+    }
+
+    /// Virtual start time, in `sectors << 22` over weight.
+    fn start(&self, leaf: LeafId) -> u64 {
+        self.nodes[leaf.0].start
+    }
+
+    /// Virtual finish time.
+    fn finish(&self, leaf: LeafId) -> u64 {
+        self.nodes[leaf.0].finish
+    }
+
+    /// Virtual time of a group's class.
+    fn vtime(&self, group: CgroupId, class: Class) -> u64 {
+        self.groups[usize::from(group.0)].trees[class as usize].vtime
+    }
+
+    /// Sum of the weights in a group's class: active, idle and in service.
+    fn wsum(&self, group: CgroupId, class: Class) -> u64 {
+        self.groups[usize::from(group.0)].trees[class as usize].wsum
+    }
+
+    /// Busy queues per class (`busy_queues`).
+    fn busy(&self) -> [u32; CLASSES] {
+        self.busy
+    }
+}
+
 /// Queues that are given turns, and what they have got.
 struct Run {
     wf2q: Wf2q,

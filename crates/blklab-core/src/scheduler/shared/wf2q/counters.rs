@@ -1,8 +1,8 @@
-//! What a scheduler asks and sets besides: priorities, budgets, counts.
+//! What a scheduler asks and sets besides: weights, budgets, counts.
 
-use super::entity::{CLASSES, Entity, Place};
+use super::entity::Entity;
 use super::tree::NIL;
-use super::{Class, LeafId, Wf2q};
+use super::{LeafId, Wf2q};
 use crate::scheduler::tasks::CgroupId;
 
 impl Wf2q {
@@ -12,14 +12,6 @@ impl Wf2q {
 
     fn leaf_mut(&mut self, leaf: LeafId) -> &mut Entity {
         &mut self.entities[leaf.index()]
-    }
-
-    /// A new class and weight from the queue's next activation on.
-    pub fn set_prio(&mut self, leaf: LeafId, class: Class, weight: u32) {
-        let entity = self.leaf_mut(leaf);
-        entity.new_class = class as u8;
-        entity.new_weight = weight;
-        entity.prio_changed = true;
     }
 
     /// A new weight from the queue's next activation on.
@@ -40,15 +32,15 @@ impl Wf2q {
         }
     }
 
-    /// Look at weight and class anew at the next activation (`prio_changed`).
+    /// Look at the weight anew at the next activation (`prio_changed`).
     pub fn mark_changed(&mut self, leaf: LeafId) {
         self.leaf_mut(leaf).prio_changed = true;
     }
 
-    /// Take over a marked change of weight at once, wherever the queue is; a change of class
-    /// still waits (`__bfq_entity_update_weight_prio`).
+    /// Take over a marked change of weight at once, wherever the queue is
+    /// (`__bfq_entity_update_weight_prio`).
     pub fn update_weight(&mut self, leaf: LeafId) {
-        self.take_over_changes(leaf.0, false);
+        self.take_over_changes(leaf.0);
     }
 
     /// Sectors granted for a turn.
@@ -95,16 +87,6 @@ impl Wf2q {
         self.leaf(leaf).new_weight
     }
 
-    /// See [`Wf2q::set_coefficient`].
-    pub fn coefficient(&self, leaf: LeafId) -> u32 {
-        self.leaf(leaf).coefficient
-    }
-
-    /// The class in force.
-    pub fn class(&self, leaf: LeafId) -> Class {
-        Class::ALL[usize::from(self.leaf(leaf).class)]
-    }
-
     /// The group that the queue is in.
     pub fn group(&self, leaf: LeafId) -> CgroupId {
         CgroupId(self.leaf(leaf).group as u16)
@@ -116,44 +98,9 @@ impl Wf2q {
         (entity != NIL).then(|| self.entities[entity as usize].weight)
     }
 
-    /// Virtual start time, in `sectors << 22` over weight.
-    pub fn start(&self, leaf: LeafId) -> u64 {
-        self.nodes[leaf.0].start
-    }
-
-    /// Virtual finish time.
-    pub fn finish(&self, leaf: LeafId) -> u64 {
-        self.nodes[leaf.0].finish
-    }
-
-    /// Virtual time of a group's class.
-    pub fn vtime(&self, group: CgroupId, class: Class) -> u64 {
-        self.groups[usize::from(group.0)].trees[class as usize].vtime
-    }
-
-    /// Sum of the weights in a group's class: active, idle and in service.
-    pub fn wsum(&self, group: CgroupId, class: Class) -> u64 {
-        self.groups[usize::from(group.0)].trees[class as usize].wsum
-    }
-
-    /// In an active or idle tree, or in service (`on_st_or_in_serv`).
-    pub fn is_scheduled(&self, leaf: LeafId) -> bool {
-        self.leaf(leaf).counts
-    }
-
-    /// In an active tree: has requests and is not in service.
-    pub fn is_active(&self, leaf: LeafId) -> bool {
-        self.leaf(leaf).place == Place::Active
-    }
-
     /// Between [`Wf2q::add_busy`] and [`Wf2q::remove_busy`].
     pub fn is_busy(&self, leaf: LeafId) -> bool {
         self.leaf(leaf).busy
-    }
-
-    /// Busy queues per class (`busy_queues`).
-    pub fn busy(&self) -> [u32; CLASSES] {
-        self.busy
     }
 
     /// Busy queues (`bfq_tot_busy_queues`).
@@ -268,17 +215,6 @@ impl Wf2q {
         let group = &mut self.groups[entity.group as usize];
         group.pending -= 1;
         self.groups_pending -= u32::from(group.pending == 0);
-    }
-
-    /// Groups, the root among them, with queues that have requests
-    /// (`num_groups_with_pending_reqs`).
-    pub fn groups_pending(&self) -> u32 {
-        self.groups_pending
-    }
-
-    /// Entities in the active trees of a group other than the root (`active_entities`).
-    pub fn active_entities(&self, group: CgroupId) -> u32 {
-        self.groups[usize::from(group.0)].active
     }
 
     /// A request of the queue exists from here on (`bfqq_request_allocated`).

@@ -3,9 +3,9 @@
 
 use proptest::prelude::*;
 
-use super::testing::{Rig, bio, limits};
-use super::{AnyScheduler, QueueLimits, Scheduler, registry};
+use super::{Rig, bio, limits};
 use crate::request::{Bio, IoPrio, Op, PrioClass, ProcessId, Request, RequestId};
+use crate::scheduler::{AnyScheduler, QueueLimits, Scheduler, registry};
 use crate::units::{Nanos, Sector};
 
 /// One thing that happens.

@@ -1,16 +1,20 @@
 //! A mock block layer and driver that drives any scheduler through its trait and keeps
 //! its own books: which request waits, which bios it holds, what the disk has.
 
+mod deadline_rules;
+mod merge_rules;
+mod properties;
+
 use std::collections::BTreeMap;
 
-use super::journal::Decision;
-use super::{AnyScheduler, InsertAt, Merge, Queue, QueueLimits, Tasks, registry};
 use crate::request::{Bio, BioChain, IoPrio, Op, PrioClass, ProcessId, Request, RequestId, RequestSlab};
+use crate::scheduler::journal::Decision;
+use crate::scheduler::{AnyScheduler, InsertAt, Merge, Queue, QueueLimits, Tasks, registry};
 use crate::ticks::Ticks;
 use crate::units::{Nanos, Sector};
 
 /// Two hardware queues of two CPUs each; small requests, so that some grow too large.
-pub(super) fn limits() -> QueueLimits {
+pub(in crate::scheduler) fn limits() -> QueueLimits {
     QueueLimits {
         rotational: false,
         queue_depth: 32,
@@ -23,7 +27,7 @@ pub(super) fn limits() -> QueueLimits {
 }
 
 /// A synchronous bio of eight sectors on CPU 0.
-pub(super) fn bio(op: Op, sector: u64) -> Bio {
+pub(in crate::scheduler) fn bio(op: Op, sector: u64) -> Bio {
     Bio {
         op,
         sector: Sector(sector),
@@ -40,13 +44,13 @@ pub(super) fn bio(op: Op, sector: u64) -> Bio {
 }
 
 /// The same with a priority class.
-pub(super) fn bio_of(class: PrioClass, op: Op, sector: u64) -> Bio {
+pub(in crate::scheduler) fn bio_of(class: PrioClass, op: Op, sector: u64) -> Bio {
     Bio { prio: IoPrio { class, level: 4 }, ..bio(op, sector) }
 }
 
 /// What became of a bio.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Submitted {
+pub(in crate::scheduler) enum Submitted {
     /// It grew a waiting request.
     Merged(Merge),
     /// It became a request, which was appended to a waiting one.
@@ -56,7 +60,7 @@ pub(super) enum Submitted {
 }
 
 /// The mock.
-pub(super) struct Rig {
+pub(in crate::scheduler) struct Rig {
     pub scheduler: AnyScheduler,
     pub requests: RequestSlab,
     pub limits: QueueLimits,
@@ -118,7 +122,7 @@ impl Rig {
     pub fn submit(&mut self, bio: Bio) -> Submitted {
         self.bios.0 += 1;
         if let Some(merge) = self.scheduler.find_merge(&queue!(self), &bio) {
-            assert!(super::can_merge(&queue!(self), &bio, merge), "offered {merge:?} for {bio:?}");
+            assert!(crate::scheduler::can_merge(&queue!(self), &bio, merge), "offered {merge:?} for {bio:?}");
             let (Merge::Back(id) | Merge::Front(id)) = merge;
             self.waiting.get_mut(&id).expect("offered a request that waits").push(bio);
             let request = &mut self.requests[id];
@@ -178,14 +182,13 @@ impl Rig {
     }
 
     fn join(&mut self, kept: RequestId, gone: RequestId) {
-        assert!(super::can_join(&queue!(self), kept, gone), "{kept:?} and {gone:?} do not fit");
+        assert!(crate::scheduler::can_join(&queue!(self), kept, gone), "{kept:?} and {gone:?} do not fit");
         self.scheduler.requests_merged(&queue!(self), kept, gone);
         let bios = self.waiting.remove(&gone).expect("waits, or is about to");
         self.waiting.get_mut(&kept).expect("waits").extend(bios);
         let gone = self.requests.remove(gone);
         let kept = &mut self.requests[kept];
         kept.sectors += gone.sectors;
-        kept.inserted = kept.inserted.min(gone.inserted);
         kept.inserted = kept.inserted.min(gone.inserted);
     }
 

@@ -79,10 +79,6 @@ impl From<PrioClass> for Class {
     }
 }
 
-impl Class {
-    const ALL: [Class; CLASSES] = [Class::RealTime, Class::BestEffort, Class::Idle];
-}
-
 /// The weight of an I/O priority level, 0 to 7 (`bfq_ioprio_to_weight`): 80 to 10.
 pub const fn weight_of_level(level: u8) -> u32 {
     (8 - level as u32) * 10
@@ -307,11 +303,6 @@ impl Wf2q {
         Some(LeafId(self.in_service))
     }
 
-    /// The queue in service.
-    pub fn in_service(&self) -> Option<LeafId> {
-        (self.in_service != NIL).then_some(LeafId(self.in_service))
-    }
-
     /// The turn is over; the queue in service has been requeued or deactivated
     /// (`__bfq_bfqd_reset_in_service`).
     pub fn end_service(&mut self) {
@@ -344,19 +335,5 @@ impl Wf2q {
             self.forget_idle(group, class);
             id = self.parent_of(id);
         }
-    }
-
-    /// Charge the queue in service for the time that it took, as if it had been served at
-    /// the rate of a full `max_budget` within `timeout` (`bfq_bfqq_charge_time`). The
-    /// sectors charged beyond what was served.
-    pub fn charge_time(&mut self, leaf: LeafId, max_budget: i32, time: Nanos, timeout: Nanos) -> u32 {
-        let (time_ms, timeout_ms) = (time.0 / 1_000_000, (timeout.0 / 1_000_000).max(1));
-        let entity = &mut self.entities[leaf.index()];
-        let for_time = (max_budget as u64 * time_ms.min(timeout_ms) / timeout_ms) as i32;
-        let total = for_time.max(entity.service);
-        entity.budget = entity.budget.max(total);
-        let more = (total - entity.service).max(0) as u32;
-        self.served(leaf, more);
-        more
     }
 }

@@ -10,7 +10,7 @@ const NIL: u32 = u32::MAX;
 
 /// A set. Whoever is in one set of a table is in no other of it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Set {
+pub(crate) struct Set {
     root: u32,
 }
 
@@ -31,7 +31,7 @@ struct Node<K> {
 
 /// The members of all sets of a kind, by number.
 #[derive(Clone, Debug)]
-pub(super) struct Members<K> {
+pub(crate) struct Members<K> {
     nodes: Vec<Node<K>>,
     turn: u64,
 }

@@ -5,7 +5,7 @@ use crate::units::Sector;
 
 /// What the rule looks at.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Candidate {
+pub(in crate::scheduler) struct Candidate {
     /// Somebody waits for it.
     pub sync: bool,
     pub sector: Sector,
@@ -13,7 +13,7 @@ pub(super) struct Candidate {
 
 /// The tunables of the rule.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct BackSeek {
+pub(in crate::scheduler) struct BackSeek {
     /// How far below the head a request may lie and still compete, in sectors.
     pub max: u64,
     /// A distance downwards counts so many times.

@@ -5,11 +5,11 @@
 //! request is in its lane's sorted list, in its lane's FIFO and in the merge index, and
 //! leaves all three at once.
 
-use super::lists::{Links, List};
 use super::merge::MergeIndex;
-use super::sorted::Sorted;
-use super::{Merge, Queue};
+use crate::containers::lists::{Links, List};
+use crate::containers::sorted::Sorted;
 use crate::request::{Bio, RequestId};
+use crate::scheduler::{Merge, Queue};
 use crate::units::{Nanos, Sector};
 
 /// "In no lane."
@@ -32,7 +32,7 @@ struct Slot {
 
 /// `N` lanes and the merge index over all of them.
 #[derive(Debug)]
-pub(super) struct Lanes<const N: usize> {
+pub(in crate::scheduler) struct Lanes<const N: usize> {
     lanes: [Lane; N],
     slots: Vec<Slot>,
     links: Links,
@@ -127,7 +127,7 @@ impl<const N: usize> Lanes<N> {
         self.lanes[usize::from(lane)].sorted.above(sector, id)
     }
 
-    /// See [`Scheduler::find_merge`](super::Scheduler::find_merge); the bio belongs to `lane`.
+    /// See [`Scheduler::find_merge`](crate::scheduler::Scheduler::find_merge); the bio belongs to `lane`.
     #[inline]
     pub fn find_merge(
         &mut self,
@@ -141,7 +141,7 @@ impl<const N: usize> Lanes<N> {
         self.merges.find(queue, bio, || front_merges.then(|| sorted.starting_at(end)).flatten())
     }
 
-    /// See [`Scheduler::bio_merged`](super::Scheduler::bio_merged).
+    /// See [`Scheduler::bio_merged`](crate::scheduler::Scheduler::bio_merged).
     pub fn bio_merged(&mut self, queue: &Queue<'_>, merge: Merge) {
         match merge {
             Merge::Back(id) => self.merges.grown(id, queue.requests[id].end()),
@@ -156,7 +156,7 @@ impl<const N: usize> Lanes<N> {
         }
     }
 
-    /// See [`Scheduler::neighbour`](super::Scheduler::neighbour).
+    /// See [`Scheduler::neighbour`](crate::scheduler::Scheduler::neighbour).
     pub fn neighbour(&self, queue: &Queue<'_>, id: RequestId, after: bool) -> Option<RequestId> {
         let Slot { sector, lane, .. } = self.slots[id.index()];
         let sorted = &self.lanes[usize::from(lane)].sorted;
@@ -164,12 +164,12 @@ impl<const N: usize> Lanes<N> {
         self.merges.joins(queue, id, other, after).then_some(other)
     }
 
-    /// See [`Scheduler::find_join`](super::Scheduler::find_join).
+    /// See [`Scheduler::find_join`](crate::scheduler::Scheduler::find_join).
     pub fn find_join(&self, queue: &Queue<'_>, id: RequestId) -> Option<RequestId> {
         self.merges.find_join(queue, id)
     }
 
-    /// See [`Scheduler::requests_merged`](super::Scheduler::requests_merged). If `gone`
+    /// See [`Scheduler::requests_merged`](crate::scheduler::Scheduler::requests_merged). If `gone`
     /// waited here and would have expired first, `kept` takes its deadline and its place.
     pub fn requests_merged(&mut self, queue: &Queue<'_>, kept: RequestId, gone: RequestId) {
         if self.contains(gone) {

@@ -77,7 +77,7 @@ impl<T: Copy + PartialEq> Piece<T> {
 
 /// Things by sector; those of equal sector in order of arrival (`elv_rb_add`).
 #[derive(Clone, Debug)]
-pub(super) struct Sorted<T = RequestId> {
+pub(crate) struct Sorted<T = RequestId> {
     /// The lowest entries: all of them as long as `pieces` is 0.
     first: Piece<T>,
     /// So many pieces behind it, none of which is empty, and behind them empty ones.

@@ -1,9 +1,9 @@
 //! How bios and requests are merged, by scheduler.
 
-use super::testing::{Rig, Submitted, bio, bio_of};
-use super::{Merge, registry};
+use super::{Rig, Submitted, bio, bio_of};
 use crate::request::Op::{Read, Write};
 use crate::request::{Bio, PrioClass};
+use crate::scheduler::{Merge, registry};
 use crate::units::Sector;
 
 const ELEVATORS: [&str; 6] = ["noop", "deadline", "mq-deadline", "cfq", "bfq", "bfq-2008"];

@@ -52,8 +52,7 @@ pub(super) struct Entity {
     pub coefficient: u32,
     /// The class as an index: real time, best effort, idle.
     pub class: u8,
-    pub new_class: u8,
-    /// New weight or class to be taken over at the next chance.
+    /// A new weight is to be taken over at the next chance.
     pub prio_changed: bool,
     /// Has requests, or is in service and waits for one.
     pub busy: bool,
@@ -83,7 +82,6 @@ impl Entity {
             new_weight: weight,
             coefficient: 1,
             class,
-            new_class: class,
             prio_changed: false,
             busy: false,
             pending: false,
