@@ -49,15 +49,6 @@ pub struct Queue<'a> {
     pub tasks: &'a Tasks,
 }
 
-/// Where a new request goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum InsertAt {
-    /// Where the scheduler wants it.
-    Sorted,
-    /// To be dispatched before everything else (requeue, `BLK_MQ_INSERT_AT_HEAD`).
-    Head,
-}
-
 /// How a bio fits a waiting request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Merge {
@@ -105,7 +96,7 @@ pub trait Scheduler: Sized {
     }
 
     /// A request enters.
-    fn insert(&mut self, queue: &Queue<'_>, id: RequestId, at: InsertAt);
+    fn insert(&mut self, queue: &Queue<'_>, id: RequestId);
 
     /// The next request for hardware queue `hw_queue`, or none: because nothing waits,
     /// or because the scheduler holds back (it then says until when in `next_timer`, or

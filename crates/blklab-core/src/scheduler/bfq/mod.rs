@@ -64,8 +64,8 @@ mod wakers;
 use super::journal::Journal;
 use super::shared::merge::MergeIndex;
 use super::shared::wf2q::Wf2q;
-use super::{Generation, Info, InsertAt, Merge, Queue, QueueLimits, Scheduler, Settings, Tasks};
-use crate::containers::lists::{Links, List};
+use super::{Generation, Info, Merge, Queue, QueueLimits, Scheduler, Settings, Tasks};
+use crate::containers::lists::Links;
 use crate::request::{Bio, Op, ProcessId, RequestId};
 use crate::units::{Nanos, Sector};
 use burst::Burst;
@@ -102,9 +102,6 @@ pub struct Bfq {
     slots: Slots,
     links: Links,
     merges: MergeIndex,
-    /// Inserted at the head: goes before all others.
-    head: List,
-    at_head: usize,
     /// Requests in queues, and with the disk.
     waiting_sorted: u32,
     in_driver: u32,
@@ -201,8 +198,6 @@ impl Scheduler for Bfq {
             slots: Slots::with_capacity(requests),
             links: Links::with_capacity(requests),
             merges: MergeIndex::with_capacity(requests),
-            head: List::EMPTY,
-            at_head: 0,
             waiting_sorted: 0,
             in_driver: 0,
             hw_queues: limits.hw_queues,
@@ -299,24 +294,11 @@ impl Scheduler for Bfq {
     }
 
     #[inline]
-    fn insert(&mut self, queue: &Queue<'_>, id: RequestId, at: InsertAt) {
+    fn insert(&mut self, queue: &Queue<'_>, id: RequestId) {
         self.happens(queue.now);
-        if self.slots.stage(id) == Stage::Started {
-            // It comes back from the driver.
-            self.finish(id);
-        }
         self.assign(queue, id);
-        match at {
-            InsertAt::Head => {
-                self.slots[id].stage = Stage::AtHead;
-                self.links.push_front(&mut self.head, id);
-                self.at_head += 1;
-            }
-            InsertAt::Sorted => {
-                self.insert_sorted(id);
-                self.merges.insert(queue, id);
-            }
-        }
+        self.insert_sorted(id);
+        self.merges.insert(queue, id);
         self.reap();
     }
 
@@ -379,7 +361,7 @@ impl Scheduler for Bfq {
 
     #[inline]
     fn waiting(&self) -> usize {
-        self.waiting_sorted as usize + self.at_head
+        self.waiting_sorted as usize
     }
 
     fn process_exited(&mut self, queue: &Queue<'_>, process: ProcessId) {

@@ -11,13 +11,6 @@ use crate::units::{Nanos, Sector};
 impl Bfq {
     /// The next request for the disk (`__bfq_dispatch_request`).
     pub(super) fn next_request(&mut self) -> Option<RequestId> {
-        if let Some(id) = self.links.pop_front(&mut self.head) {
-            self.at_head -= 1;
-            let q = self.slots[id].queue;
-            self.queues[q.index()].dispatched += 1;
-            self.hand_over(id);
-            return Some(id);
-        }
         if self.total_busy() == 0 || self.tuning.strict_guarantees && self.in_driver > 0 {
             return None;
         }

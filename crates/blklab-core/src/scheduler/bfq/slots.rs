@@ -13,8 +13,6 @@ pub(super) enum Stage {
     Assigned,
     /// Sorted into its queue.
     Waits,
-    /// In the dispatch list, before all queues.
-    AtHead,
     /// With the disk.
     Started,
 }

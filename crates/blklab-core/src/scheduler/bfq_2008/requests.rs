@@ -32,15 +32,8 @@ impl Bfq2008 {
             self.tasks.resize(task + 1, Task::new(self.tick));
         }
         let q = self.queue_for(queue, task, sync);
-        let slot = Slot {
-            state: State::Attached,
-            sync,
-            barrier: false,
-            queue: q,
-            task,
-            sector: request.sector,
-            since: self.tick,
-        };
+        let slot =
+            Slot { state: State::Attached, sync, queue: q, task, sector: request.sector, since: self.tick };
         if id.index() >= self.slots.len() {
             self.slots.resize(id.index() + 1, Slot { state: State::Absent, ..slot });
         }
@@ -175,7 +168,7 @@ impl Bfq2008 {
         let goes_behind = |place: &RequestId| {
             let other = &requests[*place];
             let kind = |op: Op| (op.is_write(), op == Op::Discard);
-            if kind(op) != kind(other.op) || self.slots[place.index()].barrier {
+            if kind(op) != kind(other.op) {
                 return true;
             }
             // First what lies above the boundary, then what lies below.

@@ -33,8 +33,6 @@ pub(super) enum State {
 pub(super) struct Slot {
     pub state: State,
     pub sync: bool,
-    /// Came back from the disk: nothing is sorted before it.
-    pub barrier: bool,
     pub queue: LeafId,
     pub task: usize,
     /// As sorted in.

@@ -63,8 +63,8 @@ mod tests;
 
 use super::journal::{Decision, Journal, Workload};
 use super::shared::merge::MergeIndex;
-use super::{CgroupId, Generation, Info, InsertAt, Merge, Queue, QueueLimits, Scheduler, Settings, Tasks};
-use crate::containers::lists::{Links, List};
+use super::{CgroupId, Generation, Info, Merge, Queue, QueueLimits, Scheduler, Settings, Tasks};
+use crate::containers::lists::Links;
 use crate::containers::ordered::{Members, Set};
 use crate::request::{Bio, PrioClass, ProcessId, RequestId};
 use crate::units::{Nanos, Sector};
@@ -86,8 +86,6 @@ pub struct Cfq {
     slots: Vec<Slot>,
     links: Links,
     merges: MergeIndex,
-    /// Put back at the head: goes before all others and is no longer sorted or merged.
-    head: List,
     waiting: usize,
 
     queues: Slab<ProcessQueue>,
@@ -200,7 +198,6 @@ impl Scheduler for Cfq {
             slots: Vec::with_capacity(requests),
             links: Links::with_capacity(requests),
             merges: MergeIndex::with_capacity(requests),
-            head: List::EMPTY,
             waiting: 0,
             queues: Slab::new(),
             contexts: Vec::new(),
@@ -294,18 +291,10 @@ impl Scheduler for Cfq {
     }
 
     #[inline]
-    fn insert(&mut self, queue: &Queue<'_>, id: RequestId, at: InsertAt) {
+    fn insert(&mut self, queue: &Queue<'_>, id: RequestId) {
         self.at(queue);
         self.attach(queue, id);
         self.waiting += 1;
-        if at == InsertAt::Head {
-            // Back from the disk (`cfq_deactivate_request`).
-            if self.slots[id.index()].state == State::Driver {
-                self.in_driver -= 1;
-            }
-            self.links.push_front(&mut self.head, id);
-            return;
-        }
         let request = &queue.requests[id];
         let Slot { sync, queue: q, .. } = self.slots[id.index()];
         self.slots[id.index()].expires =
@@ -319,20 +308,12 @@ impl Scheduler for Cfq {
     #[inline]
     fn dispatch(&mut self, queue: &Queue<'_>, _: u16) -> Option<RequestId> {
         self.at(queue);
-        let id = match self.links.pop_front(&mut self.head) {
-            Some(id) => id,
-            None => {
-                let id = self.take_next(queue.requests)?;
-                self.slots[id.index()].state = State::Driver;
-                id
-            }
-        };
+        let id = self.take_next(queue.requests)?;
+        self.slots[id.index()].state = State::Driver;
         self.waiting -= 1;
-        if self.slots[id.index()].state == State::Driver {
-            // `cfq_activate_request`
-            self.in_driver += 1;
-            self.last_position = queue.requests[id].end().0;
-        }
+        // `cfq_activate_request`
+        self.in_driver += 1;
+        self.last_position = queue.requests[id].end().0;
         Some(id)
     }
 

@@ -143,18 +143,6 @@ fn front_merges_0_saves_the_search_but_not_the_cached_request() {
 }
 
 #[test]
-fn a_request_put_at_the_head_goes_before_all_others() {
-    for name in BOTH {
-        let mut rig = Rig::new(name, &[]);
-        rig.submit(bio(Read, 100));
-        rig.dispatch(0);
-        rig.submit(bio_of(PrioClass::RealTime, Read, 50));
-        rig.requeue(0);
-        assert_eq!(serve(&mut rig, 2), [100, 50], "{name}");
-    }
-}
-
-#[test]
 fn a_joined_request_keeps_the_earlier_deadline_and_place() {
     for name in BOTH {
         let mut rig = Rig::new(name, &[("fifo_batch", 1), ("read_expire", 100)]);

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use crate::request::{Bio, BioChain, IoPrio, Op, PrioClass, ProcessId, Request, RequestId, RequestSlab};
 use crate::scheduler::journal::Decision;
-use crate::scheduler::{AnyScheduler, InsertAt, Merge, Queue, QueueLimits, Tasks, registry};
+use crate::scheduler::{AnyScheduler, Merge, Queue, QueueLimits, Tasks, registry};
 use crate::ticks::Ticks;
 use crate::units::{Nanos, Sector};
 
@@ -176,7 +176,7 @@ impl Rig {
             self.check();
             return Submitted::Joined(kept);
         }
-        self.scheduler.insert(&queue!(self), id, InsertAt::Sorted);
+        self.scheduler.insert(&queue!(self), id);
         self.check();
         Submitted::Waits(id)
     }
@@ -229,14 +229,6 @@ impl Rig {
         while !self.in_flight.is_empty() {
             self.complete(0);
         }
-    }
-
-    /// The driver gives the `index`-th request back; it goes to the head.
-    pub fn requeue(&mut self, index: usize) {
-        let (id, bios) = self.in_flight.remove(index);
-        self.waiting.insert(id, bios);
-        self.scheduler.insert(&queue!(self), id, InsertAt::Head);
-        self.check();
     }
 
     /// Time goes on, timers fire when they are due. True if one said that there is more to

@@ -14,7 +14,6 @@ enum Step {
     Submit(Bio),
     Dispatch(u16),
     Complete(prop::sample::Index),
-    Requeue(prop::sample::Index),
     Wait(Nanos),
 }
 
@@ -49,7 +48,6 @@ fn any_step() -> impl Strategy<Value = Step> {
         8 => any_bio().prop_map(Step::Submit),
         5 => (0u16..2).prop_map(Step::Dispatch),
         4 => any::<prop::sample::Index>().prop_map(Step::Complete),
-        1 => any::<prop::sample::Index>().prop_map(Step::Requeue),
         1 => (0u64..1_000_000_000).prop_map(|ns| Step::Wait(Nanos(ns))),
     ]
 }
@@ -64,13 +62,10 @@ fn take(rig: &mut Rig, step: &Step) -> Option<RequestId> {
         Step::Complete(index) if !rig.in_flight.is_empty() => {
             rig.complete(index.index(rig.in_flight.len()));
         }
-        Step::Requeue(index) if !rig.in_flight.is_empty() => {
-            rig.requeue(index.index(rig.in_flight.len()));
-        }
         Step::Wait(span) => {
             rig.advance(*span);
         }
-        Step::Complete(_) | Step::Requeue(_) => {}
+        Step::Complete(_) => {}
     }
     None
 }
@@ -262,7 +257,7 @@ proptest! {
         steps in prop::collection::vec(any_step(), 1..300), aging_ms in 0u64..2000
     ) {
         let mut rig = Rig::new("mq-deadline", &[("prio_aging_expire", aging_ms as i64)]);
-        for step in steps.iter().filter(|step| !matches!(step, Step::Requeue(_))) {
+        for step in &steps {
             let levels = rig.waiting.keys().chain(rig.in_flight.iter().map(|(id, _)| id));
             let highest = levels.map(|&id| level(&rig.requests[id])).min();
             if let Some(id) = take(&mut rig, step) {
@@ -304,19 +299,5 @@ fn every_default_is_within_its_bounds_and_every_table_builds_its_scheduler() {
         }
         let limits = QueueLimits { hw_queues: 1, cpus: 1, ..limits() };
         assert_eq!(Rig::with_limits(info.name, &[], limits).scheduler.waiting(), 0);
-    }
-}
-
-#[test]
-fn of_two_requests_put_back_the_later_goes_first_and_both_before_a_new_one() {
-    for info in registry::ALL {
-        let mut rig = Rig::new(info.name, &[]);
-        rig.submit(bio(Op::Read, 100));
-        rig.submit(bio(Op::Read, 200));
-        assert_eq!(rig.dispatch_all(), [100, 200]);
-        rig.submit(bio(Op::Read, 50));
-        rig.requeue(0);
-        rig.requeue(0);
-        assert_eq!(rig.dispatch_all(), [200, 100, 50], "{}", info.name);
     }
 }

@@ -133,9 +133,9 @@ impl Wf2q {
         }
     }
 
-    /// As in the patch of 2008: the idle class is served only while nobody else has anything,
-    /// however long that is, and every choice is searched for anew.
-    pub fn as_in_2008(self) -> Wf2q {
+    /// The rules of the patch of 2008: the idle class is served only while no other queue has
+    /// requests, however long that is, and every choice is searched for anew.
+    pub fn with_rules_of_2008(self) -> Wf2q {
         Wf2q { idle_class_timeout: None, always_searches: true, ..self }
     }
 

@@ -70,7 +70,7 @@ impl Run {
     fn new(first_version: bool, cgroups: &[Cgroup], queues: &[(u16, Class, u32)]) -> Run {
         let mut wf2q = Wf2q::new(Ticks::per_second(1000));
         if first_version {
-            wf2q = wf2q.as_in_2008();
+            wf2q = wf2q.with_rules_of_2008();
         }
         wf2q.know_groups(cgroups);
         let mut run = Run { wf2q, queues: Vec::new(), now: Nanos::ZERO, first_version };
