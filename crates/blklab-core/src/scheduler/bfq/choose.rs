@@ -1,7 +1,7 @@
 //! Which of a queue's requests goes next: the nearest to the head, upwards rather than down.
 
 use super::Bfq;
-use super::queue::QueueId;
+use super::parts::QueueId;
 use crate::request::RequestId;
 use crate::scheduler::shared::nearest::Candidate;
 use crate::units::Sector;

@@ -1,6 +1,7 @@
 //! What BFQ keeps of each request, by id.
 
-use super::queue::{QueueId, TaskIndex};
+use super::parts::QueueId;
+use super::queue::TaskIndex;
 use crate::request::{Request, RequestId};
 use crate::units::Sector;
 

@@ -1,16 +1,21 @@
 //! The kernel's two clocks: nanoseconds and ticks.
 
-use super::queue::Jiffies;
 use crate::ticks::Ticks;
 use crate::units::Nanos;
 
 /// When the run begins the machine has been up for a minute: times that were never set, which
 /// the kernel leaves at zero, are long ago.
-pub(super) const BOOTED: Nanos = Nanos::from_secs(60);
+pub(in crate::scheduler::bfq) const BOOTED: Nanos = Nanos::from_secs(60);
+
+/// Ticks, counted from [`BOOTED`] before the run.
+pub(in crate::scheduler::bfq) type Jiffies = i64;
+
+/// `bfq_smallest_from_now`: so long ago that every span since is over.
+pub(in crate::scheduler::bfq) const LONG_AGO: Jiffies = i64::MIN / 4;
 
 /// The time at this moment, in both.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Clock {
+pub(in crate::scheduler::bfq) struct Clock {
     ticks: Ticks,
     /// Nanoseconds.
     pub now: u64,
@@ -39,6 +44,11 @@ impl Clock {
             self.jiffies = self.ticks.at(Nanos(self.now)) as Jiffies;
             self.next_tick = (self.jiffies as u64 + 1) * (1_000_000_000 / self.ticks.hz());
         }
+    }
+
+    /// A span in ticks (`msecs_to_jiffies`).
+    pub fn span(&self, span: Nanos) -> Jiffies {
+        self.ticks.span(span) as Jiffies
     }
 
     /// No tick has come until `now`.

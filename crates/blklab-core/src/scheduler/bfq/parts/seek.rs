@@ -5,29 +5,34 @@ use crate::units::Sector;
 /// `BFQQ_SEEK_THR`: a request further than that from the last one's end is a seek.
 const SEEK_SECTORS: u64 = 8 * 100;
 /// `BFQQ_SECT_THR_NONROT`: on flash large requests cost no seek, wherever they are.
-pub(super) const LARGE_SECTORS: u32 = 2 * 32;
+pub(in crate::scheduler::bfq) const LARGE_SECTORS: u32 = 2 * 32;
 /// `BFQQ_CLOSE_THR`: requests so near to each other may come from cooperating processes.
 const CLOSE_SECTORS: u64 = 8 * 1024;
 
 /// `queue/rotational`.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct DiskKind {
+pub(in crate::scheduler::bfq) struct DiskKind {
     pub rotational: bool,
 }
 
 /// Whether a request costs a seek from `last`; from sector 0, which means "not known", none does.
-pub(super) fn is_seeky(disk: DiskKind, last: Sector, sector: Sector, sectors: u32) -> bool {
+pub(in crate::scheduler::bfq) fn is_seeky(
+    disk: DiskKind,
+    last: Sector,
+    sector: Sector,
+    sectors: u32,
+) -> bool {
     last.0 != 0 && sector.0.abs_diff(last.0) > SEEK_SECTORS && (disk.rotational || sectors < LARGE_SECTORS)
 }
 
 /// `bfq_rq_close_to_sector`.
-pub(super) fn is_close(a: Sector, b: Sector) -> bool {
+pub(in crate::scheduler::bfq) fn is_close(a: Sector, b: Sector) -> bool {
     a.0.abs_diff(b.0) <= CLOSE_SECTORS
 }
 
 /// The last 32 requests of a queue, a bit each: 1 is a seek.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct SeekHistory(u32);
+pub(in crate::scheduler::bfq) struct SeekHistory(u32);
 
 impl SeekHistory {
     /// Of a new queue.

@@ -3,9 +3,7 @@
 //! Asynchronous requests and writes would else take all of them, and reads would wait for a
 //! request before BFQ ever sees them; so would a process that has more than its weight's share.
 
-use super::Bfq;
-use super::tasks::task_index;
-use crate::request::{Op, ProcessId};
+use crate::request::Op;
 use crate::scheduler::QueueLimits;
 
 /// A SATA adapter's, whatever its disk takes.
@@ -15,7 +13,7 @@ const DEFAULT_REQUESTS: u32 = 128;
 
 /// Most requests for writes and asynchronous requests.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Depths {
+pub(in crate::scheduler::bfq) struct Depths {
     nr_requests: u32,
     /// While no raised queue is busy, and while one is: async, sync.
     limits: [[u32; 2]; 2],
@@ -41,17 +39,48 @@ impl Depths {
         let limits = [[depth * 2 / 3, depth], [depth >> 2, depth >> 1]];
         Depths { nr_requests, limits: limits.map(|pair| pair.map(|limit| limit.max(1))) }
     }
+
+    /// How many requests may be in use for another of this kind. `raised`: a queue with raised
+    /// weight is busy.
+    #[inline]
+    pub fn limit(&self, op: Op, sync: bool, raised: bool) -> u32 {
+        if sync && !op.is_write() {
+            self.nr_requests
+        } else {
+            self.limits[usize::from(raised)][usize::from(sync)]
+        }
+    }
 }
 
-impl Bfq {
-    /// `bfq_limit_depth`.
-    pub(super) fn limit_for(&self, process: ProcessId, op: Op, sync: bool) -> u32 {
-        let limit = if sync && !op.is_write() {
-            self.depths.nr_requests
-        } else {
-            self.depths.limits[usize::from(self.wf2q.raised_busy() > 0)][usize::from(sync)]
-        };
-        let own = self.tasks.get(task_index(process).index()).and_then(|task| task.queues[usize::from(sync)]);
-        if own.is_some_and(|q| self.wf2q.is_over_limit(q, limit)) { 1 } else { limit }
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scheduler::testing::limits;
+
+    /// Limits of reads, synchronous writes and asynchronous writes.
+    fn limits_of(queue: &QueueLimits, raised: bool) -> [u32; 3] {
+        let depths = Depths::new(queue);
+        [(Op::Read, true), (Op::Write, true), (Op::Write, false)]
+            .map(|(op, sync)| depths.limit(op, sync, raised))
+    }
+
+    #[test]
+    fn reads_get_all_requests_and_writes_fewer_while_a_raised_queue_is_busy() {
+        // Two hardware queues: nr_requests is twice the tags, and the depth is the tags.
+        assert_eq!(limits_of(&limits(), false), [64, 32, 21]);
+        assert_eq!(limits_of(&limits(), true), [64, 16, 8]);
+    }
+
+    #[test]
+    fn a_changed_number_of_requests_brings_three_quarters_of_it() {
+        let changed = QueueLimits { nr_requests: 100, ..limits() };
+        assert_eq!(limits_of(&changed, false), [100, 75, 50]);
+        assert_eq!(limits_of(&changed, true), [100, 37, 18]);
+    }
+
+    #[test]
+    fn at_least_one_request_is_allowed() {
+        let few = QueueLimits { nr_requests: 1, ..limits() };
+        assert_eq!(limits_of(&few, true), [1, 1, 1]);
     }
 }

@@ -10,7 +10,7 @@ use super::seek::{DiskKind, is_seeky};
 use crate::units::Sector;
 
 /// Rates are in sectors per microsecond with so many bits behind the point.
-pub(super) const RATE_SHIFT: u32 = 16;
+pub(in crate::scheduler::bfq) const RATE_SHIFT: u32 = 16;
 const MIN_SAMPLES: u32 = 32;
 const MIN_INTERVAL_NS: u64 = 300_000_000;
 const REF_INTERVAL_NS: u64 = 1_000_000_000;
@@ -22,11 +22,11 @@ const MIN_THINK_NS: u64 = 2_000_000;
 const MAX_RATE: u32 = 20 << RATE_SHIFT;
 
 /// The peak rates of the kernel's reference disks, rotational and not.
-pub(super) const REF_RATE: [u32; 2] = [14_000, 33_000];
+pub(in crate::scheduler::bfq) const REF_RATE: [u32; 2] = [14_000, 33_000];
 
 /// The estimate and the observation that goes on.
 #[derive(Clone, Debug)]
-pub(super) struct PeakRate {
+pub(in crate::scheduler::bfq) struct PeakRate {
     rate: u32,
     samples: u32,
     sequential: u32,
@@ -41,7 +41,7 @@ pub(super) struct PeakRate {
 
 /// A request leaves for the disk.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Dispatch {
+pub(in crate::scheduler::bfq) struct Dispatch {
     pub now: u64,
     pub sector: Sector,
     pub sectors: u32,
