@@ -24,7 +24,7 @@ fn random_reads(bencher: divan::Bencher, name: &str) {
             state ^= state >> 7;
             state ^= state << 17;
             let sector = Sector(state % blocks * 8);
-            Command { tag, op: Op::Read, sector, sectors: 8, fua: false, urgent: false }
+            Command { tag, op: Op::Read, sector, sectors: 8, fua: false }
         };
         let mut done = Vec::with_capacity(32);
         for tag in 0..32 {

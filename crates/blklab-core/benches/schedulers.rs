@@ -5,7 +5,7 @@
 //! shifted in earnest.
 
 use blklab_core::request::{Bio, BioChain, IoPrio, Op, ProcessId, Request, RequestId, RequestSlab};
-use blklab_core::scheduler::{AnyScheduler, InsertAt, Queue, QueueLimits, Tasks, registry};
+use blklab_core::scheduler::{AnyScheduler, Queue, QueueLimits, Tasks, registry};
 use blklab_core::ticks::Ticks;
 use blklab_core::units::{Nanos, Sector};
 use divan::Bencher;
@@ -106,7 +106,7 @@ impl Rig {
             owner: 0,
             rest: BioChain::default(),
         });
-        self.scheduler.insert(&queue!(self), id, InsertAt::Sorted);
+        self.scheduler.insert(&queue!(self), id);
     }
 
     /// The next request, after as much time as the scheduler keeps everything back.

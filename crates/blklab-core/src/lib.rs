@@ -3,6 +3,7 @@
 //! Pure Rust: no I/O, no real clock, no global state.
 
 pub mod block;
+mod containers;
 pub mod decisions;
 pub mod device;
 pub mod disk;

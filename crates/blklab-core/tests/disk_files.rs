@@ -182,10 +182,7 @@ fn host_ordered_ms(model: &DiskModel, elevator: bool) -> f64 {
         last = waiting.remove(next);
         waiting.push(draw());
         let sector = Sector(last);
-        disk.submit(
-            now,
-            Command { tag: Tag(0), op: Op::Read, sector, sectors: 8, fua: false, urgent: false },
-        );
+        disk.submit(now, Command { tag: Tag(0), op: Op::Read, sector, sectors: 8, fua: false });
         while done.is_empty() {
             now = disk.next_event();
             disk.advance(now, &mut done);
@@ -239,7 +236,7 @@ fn per_read_ms(model: &DiskModel) -> f64 {
     let mut read = |tag| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let sector = Sector((state >> 20) % blocks * 8);
-        Command { tag, op: Op::Read, sector, sectors: 8, fua: false, urgent: false }
+        Command { tag, op: Op::Read, sector, sectors: 8, fua: false }
     };
     (0..32).for_each(|tag| disk.submit(Nanos::ZERO, read(Tag(tag))));
     let (mut done, mut ended, mut now) = (Vec::new(), 0u32, Nanos::ZERO);

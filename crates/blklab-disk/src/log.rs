@@ -93,7 +93,7 @@ mod tests {
         let mut log = Log::new(2);
         let command = |sector| {
             let (op, tag) = (Op::Write, Tag(0));
-            Command { tag, op, sector: Sector(sector), sectors: 8, fua: false, urgent: false }
+            Command { tag, op, sector: Sector(sector), sectors: 8, fua: false }
         };
         let rows = [10, 20, 30].map(|at| log.arrived(Nanos(at), &command(at * 100)));
         assert_eq!(rows, [Some(0), Some(1), None]);

@@ -265,7 +265,6 @@ impl<'a> Queues<'a> {
                 sectors: if flush { 0 } else { sectors },
                 fua: slot.op == Op::Write && request.op_flags & uapi::op::FLAG_FUA != 0,
                 // ublk does not say with which priority a request came.
-                urgent: false,
             };
             slot.row = self.report.log.arrived(self.timed.model_time(now), &command);
             self.slots[index as usize] = slot;

@@ -116,7 +116,7 @@ mod tests {
             now = arrival;
             let op = if *write { Op::Write } else { Op::Read };
             let tag = Tag(index as u32);
-            let command = Command { tag, op, sector: Sector(*sector), sectors: 8, fua: false, urgent: false };
+            let command = Command { tag, op, sector: Sector(*sector), sectors: 8, fua: false };
             timed.submit(Nanos(now), command);
         }
         // Background work may go on for ever, so only until all have ended.

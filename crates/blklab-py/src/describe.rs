@@ -1,9 +1,9 @@
 //! The core's tables as JSON.
 
-use blklab_core::block::QUEUE_TUNABLES;
 use blklab_core::disk::{Absent, DiskModel, Key};
 use blklab_core::formats::fio::options::real::{self, Handing};
 use blklab_core::formats::fio::options::{self, Status};
+use blklab_core::scheduler::QUEUE_TUNABLES;
 use blklab_core::scheduler::registry;
 use blklab_core::tunable::Tunable;
 use blklab_core::workload::spec::{Idle, JobFile};

@@ -56,7 +56,7 @@ fn serves(model: &DiskModel) {
     ];
     for (op, sector) in rows {
         let (sector, sectors) = if op == Op::Flush { (0, 0) } else { (sector, sectors) };
-        let command = Command { tag: Tag(0), op, sector: Sector(sector), sectors, fua: false, urgent: false };
+        let command = Command { tag: Tag(0), op, sector: Sector(sector), sectors, fua: false };
         disk.submit(now, command);
         done.clear();
         for step in 0.. {

@@ -1,8 +1,8 @@
 //! Schedulers and settings of the host, as they are typed on a command line.
 
-use blklab_core::block::QUEUE_TUNABLES;
 use blklab_core::host::{self, Host};
 use blklab_core::pagecache::{self, MemoryConfig};
+use blklab_core::scheduler::QUEUE_TUNABLES;
 use blklab_core::scheduler::spec::SchedulerSpec;
 use blklab_core::tunable::{Settings, Tunable};
 

@@ -44,9 +44,3 @@ def number_text(value: float) -> str:
     digits = max(0, 2 - math.floor(math.log10(abs(value))))
     text = f"{value:,.{min(digits, 6)}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
-
-
-def percent_text(ratio: float) -> str:
-    """A ratio as a signed change: 1.034 is ``+3.4 %``."""
-    change = (ratio - 1.0) * 100.0
-    return f"{change:+.1f} %" if abs(change) < _STEP / 10 else f"{change:+.0f} %"

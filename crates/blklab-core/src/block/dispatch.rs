@@ -161,7 +161,6 @@ impl Block {
                 sectors: request.sectors,
                 fua: request.fua && !self.flush_after_fua,
                 // Linux leaves NCQ priorities off (`ncq_prio_enable`).
-                urgent: false,
             },
         );
     }

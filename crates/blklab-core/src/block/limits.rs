@@ -3,7 +3,7 @@
 use crate::disk::DiskLimits;
 use crate::host::Host;
 use crate::scheduler::{Generation, Info, QueueLimits};
-use crate::tunable::{Settings, Tunable, Unit};
+use crate::tunable::Settings;
 
 /// Most requests per hardware queue without being asked (`BLKDEV_DEFAULT_RQ`).
 const DEFAULT_REQUESTS: u32 = 128;
@@ -11,34 +11,6 @@ const DEFAULT_REQUESTS: u32 = 128;
 /// Tags of a SATA host adapter (`AHCI_MAX_CMDS`), whatever the disk behind it takes: with
 /// NCQ off its queue still holds as many requests, and one is with the disk.
 const HOST_ADAPTER_TAGS: u32 = 32;
-
-/// What an administrator can set in `queue/`.
-pub const QUEUE_TUNABLES: &[Tunable] = &[
-    Tunable {
-        name: "nr_requests",
-        unit: Unit::Count,
-        default: 0,
-        min: 0,
-        max: 10_240,
-        help: "requests that may wait or be under way per hardware queue; 0: the kernel's choice",
-    },
-    Tunable {
-        name: "max_sectors_kb",
-        unit: Unit::Kibibytes,
-        default: 1280,
-        min: 4,
-        max: 1 << 21,
-        help: "largest request; the disk's own limit (max_hw_sectors_kb) holds too",
-    },
-    Tunable {
-        name: "read_ahead_kb",
-        unit: Unit::Kibibytes,
-        default: 128,
-        min: 0,
-        max: 1 << 20,
-        help: "largest read-ahead window of buffered reads; 0: no read-ahead",
-    },
-];
 
 /// Limits of a queue under the scheduler `info` on `host`.
 ///

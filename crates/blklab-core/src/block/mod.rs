@@ -44,10 +44,10 @@ use crate::recorder::{SeriesRecorder, TraceRecorder, Window};
 use crate::request::{Bio, BioChain, Op, ProcessId, Request, RequestId, RequestSlab};
 use crate::result::DiskCounters;
 use crate::scheduler::journal::{Journal, Note};
-use crate::scheduler::{AnyScheduler, Generation, InsertAt, QueueLimits, Tasks};
+use crate::scheduler::{AnyScheduler, Generation, QueueLimits, Tasks};
 use crate::units::Nanos;
 
-pub use limits::{QUEUE_TUNABLES, queue_limits};
+pub use limits::queue_limits;
 pub use rules::Manner;
 use rules::Rules;
 pub use stream::{BIO_SECTORS, BioStream};
@@ -416,7 +416,7 @@ impl Block {
     fn insert(&mut self, now: Nanos, id: RequestId, joins: bool) {
         self.mark(self.requests[id].hw_queue);
         if !(joins && self.join_waiting(now, id)) {
-            self.scheduler.insert(&queue!(self, now), id, InsertAt::Sorted);
+            self.scheduler.insert(&queue!(self, now), id);
         }
     }
 
@@ -482,11 +482,6 @@ impl Block {
             self.counters.depth_max = self.counters.depth_max.max(u64::from(depth));
         }
         self.changed = now;
-    }
-
-    /// Requests that are neither waiting nor with the disk have ended.
-    pub fn is_idle(&self) -> bool {
-        self.requests.is_empty() && self.flushes.waiting.is_empty()
     }
 
     /// Keep every request of `window` and what the scheduler decides in it.

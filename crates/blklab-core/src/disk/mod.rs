@@ -42,8 +42,6 @@ pub struct Command {
     pub sectors: u32,
     /// Write only: durable when it completes.
     pub fua: bool,
-    /// NCQ high priority / NVMe urgent: picked before others where the model knows it.
-    pub urgent: bool,
 }
 
 /// A command that the disk has ended.

@@ -84,21 +84,8 @@ impl Harness {
         Harness { disk, now: Nanos::ZERO, tags: 0, out: BTreeMap::new(), done: Vec::new() }
     }
 
-    /// The tag that the next command will have.
-    pub fn next_tag(&self) -> Tag {
-        Tag(self.tags)
-    }
-
     pub fn submit(&mut self, op: Op, sector: u64, sectors: u32, fua: bool) {
-        self.send(Command { tag: Tag(0), op, sector: Sector(sector), sectors, fua, urgent: false });
-    }
-
-    pub fn submit_urgent(&mut self, op: Op, sector: u64, sectors: u32) {
-        self.send(Command { tag: Tag(0), op, sector: Sector(sector), sectors, fua: false, urgent: true });
-    }
-
-    fn send(&mut self, command: Command) {
-        let command = Command { tag: Tag(self.tags), ..command };
+        let command = Command { tag: Tag(self.tags), op, sector: Sector(sector), sectors, fua };
         self.tags += 1;
         self.out.insert(command.tag.0, (self.now, command));
         self.disk.submit(self.now, command);

@@ -331,7 +331,7 @@ impl Rig {
             {
                 let (op, sector, sectors) = next();
                 let sector = Sector(sector);
-                let command = Command { tag: Tag(tag), op, sector, sectors, fua: false, urgent: false };
+                let command = Command { tag: Tag(tag), op, sector, sectors, fua: false };
                 submitted[tag as usize] = self.now;
                 self.disk.submit(self.now, command);
                 sent += 1;

@@ -358,11 +358,6 @@ impl PageCache {
         self.pages.state(file, page).writeback & page_bit(page) != 0
     }
 
-    /// Nothing of the file is dirty or under write-back.
-    pub fn is_clean(&self, file: FileId) -> bool {
-        self.pages.dirty_of(file) == 0 && self.pages.writeback_of(file) == 0
-    }
-
     /// Bytes in the file.
     pub fn size_bytes(&self, file: FileId) -> u64 {
         self.pages.size_bytes(file)

@@ -187,6 +187,7 @@ impl Pages {
         self.files[file.index()].dirty
     }
 
+    #[cfg(test)]
     pub fn writeback_of(&self, file: FileId) -> u64 {
         self.files[file.index()].writeback
     }

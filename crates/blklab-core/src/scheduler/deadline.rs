@@ -29,11 +29,8 @@
 //! processes that share files and differ in priority.
 
 use super::journal::{Decision, Journal};
-use super::lanes::Lanes;
-use super::lists::{Links, List};
-use super::{
-    Generation, Info, InsertAt, Merge, Queue, QueueLimits, Scheduler, Settings, Tasks, Tunable, Unit,
-};
+use super::shared::lanes::Lanes;
+use super::{Generation, Info, Merge, Queue, QueueLimits, Scheduler, Settings, Tasks, Tunable, Unit};
 use crate::request::{Bio, Op, ProcessId, RequestId};
 use crate::units::{Nanos, Sector};
 
@@ -126,10 +123,6 @@ pub struct Deadline {
     fifo_batch: u32,
 
     lanes: Lanes<2>,
-    /// Put back at the head: goes before all others and is no longer sorted or merged.
-    head: List,
-    head_links: Links,
-    at_head: usize,
     /// Where the batch goes on; its direction is the last one served.
     next: Option<RequestId>,
     next_direction: usize,
@@ -198,9 +191,6 @@ impl Scheduler for Deadline {
             front_merges: settings.get("front_merges") == 1,
             fifo_batch: settings.get("fifo_batch") as u32,
             lanes: Lanes::with_capacity(requests),
-            head: List::EMPTY,
-            head_links: Links::default(),
-            at_head: 0,
             next: None,
             next_direction: READ,
             batching: 0,
@@ -234,26 +224,14 @@ impl Scheduler for Deadline {
     }
 
     #[inline]
-    fn insert(&mut self, queue: &Queue<'_>, id: RequestId, at: InsertAt) {
-        match at {
-            InsertAt::Sorted => {
-                let direction = direction(queue.requests[id].op);
-                let expires = queue.now.saturating_add(self.expire[direction]);
-                self.lanes.insert(queue, id, direction, expires);
-            }
-            InsertAt::Head => {
-                self.head_links.push_front(&mut self.head, id);
-                self.at_head += 1;
-            }
-        }
+    fn insert(&mut self, queue: &Queue<'_>, id: RequestId) {
+        let direction = direction(queue.requests[id].op);
+        let expires = queue.now.saturating_add(self.expire[direction]);
+        self.lanes.insert(queue, id, direction, expires);
     }
 
     #[inline]
     fn dispatch(&mut self, queue: &Queue<'_>, _: u16) -> Option<RequestId> {
-        if let Some(id) = self.head_links.pop_front(&mut self.head) {
-            self.at_head -= 1;
-            return Some(id);
-        }
         let id = self.choose(queue)?;
         self.batching += 1;
         self.next = Some(id);
@@ -275,6 +253,6 @@ impl Scheduler for Deadline {
 
     #[inline]
     fn waiting(&self) -> usize {
-        self.lanes.waiting() + self.at_head
+        self.lanes.waiting()
     }
 }

@@ -2,15 +2,12 @@
 //!
 //! Adding a scheduler is one new file (or folder) here and one line in
 //! [`schedulers!`](registry). A scheduler owns which request goes next; the block
-//! layer owns the requests, their tags and the disk.
+//! layer owns the requests, their tags and the disk. [`shared`] has what several schedulers
+//! use, [`containers`](crate::containers) the data structures below them.
 
 mod info;
-mod lanes;
-mod lists;
-mod merge;
-mod nearest;
-mod ordered;
-mod sorted;
+mod limits;
+mod shared;
 mod tasks;
 
 pub mod bfq;
@@ -24,24 +21,18 @@ pub mod none;
 pub mod noop;
 pub mod registry;
 pub mod spec;
-pub mod wf2q;
 
-#[cfg(test)]
-mod deadline_rules;
-#[cfg(test)]
-mod merge_rules;
-#[cfg(test)]
-mod properties;
 #[cfg(test)]
 mod testing;
 
-use crate::request::{Bio, Op, ProcessId, Request, RequestId, RequestSlab};
-use crate::ticks::Ticks;
+use crate::request::{Bio, Op, ProcessId, RequestId, RequestSlab};
 use crate::units::Nanos;
 
 pub use crate::tunable::{Settings, Tunable, Unit};
 pub use info::{Generation, Info};
+pub use limits::{QUEUE_TUNABLES, QueueLimits};
 pub use registry::AnyScheduler;
+pub use shared::merge_conditions::{can_join, can_merge};
 pub use tasks::{Cgroup, CgroupId, Task, Tasks};
 
 /// What a scheduler may see of the queue it serves, at one moment.
@@ -56,34 +47,6 @@ pub struct Queue<'a> {
     pub limits: &'a QueueLimits,
     /// Who the processes are.
     pub tasks: &'a Tasks,
-}
-
-/// The queue's fixed properties.
-#[derive(Clone, Debug, PartialEq)]
-pub struct QueueLimits {
-    /// `queue/rotational`.
-    pub rotational: bool,
-    /// Commands the disk takes at once per hardware queue.
-    pub queue_depth: u32,
-    /// Hardware queues.
-    pub hw_queues: u16,
-    /// `queue/nr_requests`: requests per hardware queue that may wait or be under way.
-    pub nr_requests: u32,
-    /// Largest request in sectors (`max_sectors_kb`, in sectors).
-    pub max_sectors: u32,
-    /// CPUs of the host (software queues).
-    pub cpus: u16,
-    /// The host's coarse clock, for who counts in jiffies.
-    pub ticks: Ticks,
-}
-
-/// Where a new request goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum InsertAt {
-    /// Where the scheduler wants it.
-    Sorted,
-    /// To be dispatched before everything else (requeue, `BLK_MQ_INSERT_AT_HEAD`).
-    Head,
 }
 
 /// How a bio fits a waiting request.
@@ -133,7 +96,7 @@ pub trait Scheduler: Sized {
     }
 
     /// A request enters.
-    fn insert(&mut self, queue: &Queue<'_>, id: RequestId, at: InsertAt);
+    fn insert(&mut self, queue: &Queue<'_>, id: RequestId);
 
     /// The next request for hardware queue `hw_queue`, or none: because nothing waits,
     /// or because the scheduler holds back (it then says until when in `next_timer`, or
@@ -196,43 +159,4 @@ pub trait Scheduler: Sized {
     fn journal(&mut self) -> Option<&mut journal::Journal> {
         None
     }
-}
-
-/// An operation that may be merged at all (`rq_mergeable`, `bio_mergeable`): the kernel
-/// keeps flushes and FUA writes apart.
-pub(crate) const fn mergeable(op: Op, fua: bool) -> bool {
-    !fua && !matches!(op, Op::Flush)
-}
-
-/// Whether `bio` is of the request's kind (`blk_rq_merge_ok`): both may be merged, same
-/// operation, same priority. Whether somebody waits for it (`sync`) does not count.
-pub(crate) fn same_kind(request: &Request, bio: &Bio) -> bool {
-    request.op == bio.op
-        && request.prio == bio.prio
-        && mergeable(request.op, request.fua)
-        && mergeable(bio.op, bio.fua)
-}
-
-/// The block layer's own conditions for adding `bio` to `id` at that end
-/// (`elv_bio_merge_ok` and `ll_back_merge_fn`): of one kind, adjoining, and together not
-/// above `max_sectors`.
-pub fn can_merge(queue: &Queue<'_>, bio: &Bio, merge: Merge) -> bool {
-    let (id, adjoins) = match merge {
-        Merge::Back(id) => (id, queue.requests[id].end() == bio.sector),
-        Merge::Front(id) => (id, bio.sector.offset(bio.sectors) == queue.requests[id].sector),
-    };
-    let request = &queue.requests[id];
-    adjoins && same_kind(request, bio) && request.sectors + bio.sectors <= queue.limits.max_sectors
-}
-
-/// The same for joining two requests, `next` directly behind `first` (`attempt_merge`).
-/// They may be bound to different hardware queues.
-pub fn can_join(queue: &Queue<'_>, first: RequestId, next: RequestId) -> bool {
-    let (first, next) = (&queue.requests[first], &queue.requests[next]);
-    first.end() == next.sector
-        && first.op == next.op
-        && first.prio == next.prio
-        && mergeable(first.op, first.fua)
-        && mergeable(next.op, next.fua)
-        && first.sectors + next.sectors <= queue.limits.max_sectors
 }

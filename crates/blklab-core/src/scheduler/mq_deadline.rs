@@ -33,11 +33,8 @@ use super::deadline::{
     FIFO_BATCH, FRONT_MERGES, READ_EXPIRE, WRITE_EXPIRE, WRITES_STARVED, direction, note_batch, span,
 };
 use super::journal::{Decision, Journal};
-use super::lanes::Lanes;
-use super::lists::{Links, List};
-use super::{
-    Generation, Info, InsertAt, Merge, Queue, QueueLimits, Scheduler, Settings, Tasks, Tunable, Unit,
-};
+use super::shared::lanes::Lanes;
+use super::{Generation, Info, Merge, Queue, QueueLimits, Scheduler, Settings, Tasks, Tunable, Unit};
 use crate::request::{Bio, Op, PrioClass, ProcessId, RequestId};
 use crate::units::{Nanos, Sector};
 
@@ -70,16 +67,10 @@ pub struct MqDeadline {
     async_depth: u32,
 
     lanes: Lanes<{ 2 * LEVELS }>,
-    /// Inserted at the head: goes before all others.
-    head: List,
-    head_links: Links,
-    at_head: usize,
     /// First sector of the last request dispatched, per lane.
     latest: [Sector; 2 * LEVELS],
     /// Requests that wait or are with the disk, per level (`dd_queued`).
     queued: [u32; LEVELS],
-    /// By id: counted in `queued`. A request put back is not counted twice.
-    counted: Vec<bool>,
     last_direction: usize,
     batching: u32,
     starved: u32,
@@ -209,12 +200,8 @@ impl Scheduler for MqDeadline {
             prio_aging_expire: span(settings, "prio_aging_expire"),
             async_depth,
             lanes: Lanes::with_capacity(requests),
-            head: List::EMPTY,
-            head_links: Links::default(),
-            at_head: 0,
             latest: [Sector(0); 2 * LEVELS],
             queued: [0; LEVELS],
-            counted: Vec::with_capacity(requests),
             last_direction: WRITE,
             batching: 0,
             starved: 0,
@@ -242,44 +229,24 @@ impl Scheduler for MqDeadline {
 
     fn requests_merged(&mut self, queue: &Queue<'_>, kept: RequestId, gone: RequestId) {
         if self.lanes.contains(gone) {
-            self.counted[gone.index()] = false;
             self.queued[level(queue.requests[gone].prio.class)] -= 1;
         }
         self.lanes.requests_merged(queue, kept, gone);
     }
 
     #[inline]
-    fn insert(&mut self, queue: &Queue<'_>, id: RequestId, at: InsertAt) {
+    fn insert(&mut self, queue: &Queue<'_>, id: RequestId) {
         let request = &queue.requests[id];
         let level = level(request.prio.class);
-        if id.index() >= self.counted.len() {
-            self.counted.resize(id.index() + 1, false);
-        }
-        if !std::mem::replace(&mut self.counted[id.index()], true) {
-            self.queued[level] += 1;
-        }
-        match at {
-            InsertAt::Sorted => {
-                let direction = direction(request.op);
-                let expires = queue.now.saturating_add(self.expire[direction]);
-                self.lanes.insert(queue, id, lane(level, direction), expires);
-            }
-            InsertAt::Head => {
-                self.head_links.push_front(&mut self.head, id);
-                self.at_head += 1;
-            }
-        }
+        self.queued[level] += 1;
+        let direction = direction(request.op);
+        let expires = queue.now.saturating_add(self.expire[direction]);
+        self.lanes.insert(queue, id, lane(level, direction), expires);
     }
 
     #[inline]
     fn dispatch(&mut self, queue: &Queue<'_>, _: u16) -> Option<RequestId> {
-        let id = match self.head_links.pop_front(&mut self.head) {
-            Some(id) => {
-                self.at_head -= 1;
-                id
-            }
-            None => self.choose_aged(queue).or_else(|| self.choose_by_level(queue))?,
-        };
+        let id = self.choose_aged(queue).or_else(|| self.choose_by_level(queue))?;
         let request = &queue.requests[id];
         self.latest[lane(level(request.prio.class), direction(request.op))] = request.sector;
         Some(id)
@@ -287,7 +254,6 @@ impl Scheduler for MqDeadline {
 
     #[inline]
     fn completed(&mut self, queue: &Queue<'_>, id: RequestId) {
-        self.counted[id.index()] = false;
         self.queued[level(queue.requests[id].prio.class)] -= 1;
     }
 
@@ -310,6 +276,6 @@ impl Scheduler for MqDeadline {
 
     #[inline]
     fn waiting(&self) -> usize {
-        self.lanes.waiting() + self.at_head
+        self.lanes.waiting()
     }
 }

@@ -14,8 +14,8 @@
 
 use std::collections::VecDeque;
 
-use super::merge::find_in_list;
-use super::{Generation, Info, InsertAt, Merge, Queue, QueueLimits, Scheduler, Settings, Tasks};
+use super::shared::merge::find_in_list;
+use super::{Generation, Info, Merge, Queue, QueueLimits, Scheduler, Settings, Tasks};
 use crate::request::{Bio, RequestId};
 use crate::units::Sector;
 
@@ -56,12 +56,8 @@ impl Scheduler for NoScheduler {
     }
 
     #[inline]
-    fn insert(&mut self, queue: &Queue<'_>, id: RequestId, at: InsertAt) {
-        let fifo = &mut self.fifos[usize::from(queue.requests[id].hw_queue)];
-        match at {
-            InsertAt::Sorted => fifo.push_back(id),
-            InsertAt::Head => fifo.push_front(id),
-        }
+    fn insert(&mut self, queue: &Queue<'_>, id: RequestId) {
+        self.fifos[usize::from(queue.requests[id].hw_queue)].push_back(id);
         self.waiting += 1;
     }
 

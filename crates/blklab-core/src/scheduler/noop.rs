@@ -8,12 +8,11 @@
 //! Requests that have become adjoining are joined only with their neighbour *in the FIFO*.
 //! It was meant for disks that sort for themselves, virtual disks and RAID controllers.
 //!
-//! Left out: nothing of noop itself. That a request is put back is not seen in a model
-//! without errors, but works: it goes before all others.
+//! Left out: requests that the driver puts back, which a disk model without errors never does.
 
-use super::lists::{Links, List};
-use super::merge::MergeIndex;
-use super::{Generation, Info, InsertAt, Merge, Queue, QueueLimits, Scheduler, Settings, Tasks};
+use super::shared::merge::MergeIndex;
+use super::{Generation, Info, Merge, Queue, QueueLimits, Scheduler, Settings, Tasks};
+use crate::containers::lists::{Links, List};
 use crate::request::{Bio, RequestId};
 use crate::units::Sector;
 
@@ -21,8 +20,6 @@ use crate::units::Sector;
 pub struct Noop {
     links: Links,
     fifo: List,
-    /// Put back: goes first and takes no more merges.
-    head: List,
     merges: MergeIndex,
     waiting: usize,
 }
@@ -43,7 +40,6 @@ impl Scheduler for Noop {
         Noop {
             links: Links::with_capacity(requests),
             fifo: List::EMPTY,
-            head: List::EMPTY,
             merges: MergeIndex::with_capacity(requests),
             waiting: 0,
         }
@@ -80,27 +76,16 @@ impl Scheduler for Noop {
     }
 
     #[inline]
-    fn insert(&mut self, queue: &Queue<'_>, id: RequestId, at: InsertAt) {
+    fn insert(&mut self, queue: &Queue<'_>, id: RequestId) {
         self.waiting += 1;
-        match at {
-            InsertAt::Sorted => {
-                self.links.push_back(&mut self.fifo, id);
-                self.merges.insert(queue, id);
-            }
-            InsertAt::Head => self.links.push_front(&mut self.head, id),
-        }
+        self.links.push_back(&mut self.fifo, id);
+        self.merges.insert(queue, id);
     }
 
     #[inline]
     fn dispatch(&mut self, _: &Queue<'_>, _: u16) -> Option<RequestId> {
-        let id = match self.links.pop_front(&mut self.head) {
-            Some(id) => id,
-            None => {
-                let id = self.links.pop_front(&mut self.fifo)?;
-                self.merges.remove(id);
-                id
-            }
-        };
+        let id = self.links.pop_front(&mut self.fifo)?;
+        self.merges.remove(id);
         self.waiting -= 1;
         Some(id)
     }

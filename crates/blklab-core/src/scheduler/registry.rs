@@ -1,7 +1,7 @@
 //! All schedulers, by name. One line each; dispatch is static.
 
 use super::journal::Journal;
-use super::{Info, InsertAt, Merge, Queue, QueueLimits, Scheduler, Settings, Tasks};
+use super::{Info, Merge, Queue, QueueLimits, Scheduler, Settings, Tasks};
 use crate::request::{Bio, Op, ProcessId, RequestId};
 use crate::units::{Nanos, Sector};
 
@@ -98,8 +98,8 @@ impl AnyScheduler {
 
     /// See [`Scheduler::insert`].
     #[inline]
-    pub fn insert(&mut self, queue: &Queue<'_>, id: RequestId, at: InsertAt) {
-        each!(self, s => s.insert(queue, id, at));
+    pub fn insert(&mut self, queue: &Queue<'_>, id: RequestId) {
+        each!(self, s => s.insert(queue, id));
     }
 
     /// See [`Scheduler::dispatch`].

@@ -3,8 +3,7 @@
 use thiserror::Error;
 
 use super::registry;
-use super::{Info, Settings};
-use crate::block::QUEUE_TUNABLES;
+use super::{Info, QUEUE_TUNABLES, Settings};
 use crate::text::hint;
 use crate::tunable::SettingError;
 

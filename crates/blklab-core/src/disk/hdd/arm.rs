@@ -20,11 +20,10 @@ impl Hdd {
             span,
             place,
             ready,
-            handicap: self.head_start(now) - (i64::from(command.urgent) << 56),
+            handicap: self.head_start(now),
             order: self.orders,
             tag: command.tag,
             write: command.op == Op::Write,
-            urgent: command.urgent,
         });
         self.look(ready);
     }
@@ -163,9 +162,9 @@ impl Hdd {
         }
     }
 
-    /// The queued command of least cost; urgent ones cost less than all others.
+    /// The queued command of least cost.
     fn least(&self, cost: impl Fn(&Queued) -> i64) -> (i64, usize) {
-        let costs = self.queue.commands.iter().map(|queued| cost(queued) - (i64::from(queued.urgent) << 56));
+        let costs = self.queue.commands.iter().map(cost);
         costs.enumerate().map(|(index, cost)| (cost, index)).min().unwrap_or((i64::MAX, 0))
     }
 
@@ -176,11 +175,6 @@ impl Hdd {
         let turn = self.config.geometry.turn_ns;
         let stands = (now + self.phase_ns) % turn;
         let head_start = self.head_start(now);
-        if self.queue.has_urgent() {
-            let costs = (0..self.queue.commands.len()).map(|index| (self.cost(now, stands, index), index));
-            let (cost, index) = costs.min().unwrap_or((i64::MAX / 2, 0));
-            return (cost - head_start, index);
-        }
         let head = Head { stands, cylinder: self.head.cylinder as i32, floor: self.config.seek.floor() };
         let first = self.queue.bound_costs(head, turn, head_start);
         let mut best = (self.cost(now, stands, first), first);

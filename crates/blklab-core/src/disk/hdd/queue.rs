@@ -14,13 +14,11 @@ pub(super) struct Queued {
     pub place: Place,
     /// When the controller has understood it.
     pub ready: u64,
-    /// Its time of submission times the ageing, less much if it is urgent: see
-    /// [`super::Hdd::soonest_reached`].
+    /// Its time of submission times the ageing: see [`super::Hdd::soonest_reached`].
     pub handicap: i64,
     pub order: u64,
     pub tag: Tag,
     pub write: bool,
-    pub urgent: bool,
 }
 
 /// The bound of a cost: costs are compared coarsely, in 32 bits, before they are in full.
@@ -58,8 +56,6 @@ pub(super) struct Queue {
     handicaps: Vec<i32>,
     cylinders: Vec<i32>,
     starts: Vec<u32>,
-    /// How many are urgent: their handicaps have no bound.
-    urgent: usize,
 }
 
 impl Queue {
@@ -71,7 +67,6 @@ impl Queue {
             handicaps: Vec::with_capacity(commands),
             cylinders: Vec::with_capacity(commands),
             starts: Vec::with_capacity(commands),
-            urgent: 0,
         }
     }
 
@@ -79,15 +74,10 @@ impl Queue {
         self.commands.is_empty()
     }
 
-    pub fn has_urgent(&self) -> bool {
-        self.urgent > 0
-    }
-
     pub fn push(&mut self, queued: Queued) {
         self.angles.push((u64::from(queued.place.angle_ns) + SLACK_NS) as i32);
         self.handicaps.push(coarse(queued.handicap));
         self.cylinders.push(queued.place.cylinder as i32);
-        self.urgent += usize::from(queued.urgent);
         self.starts.push((queued.span.start >> START_SHIFT) as u32);
         self.commands.push(queued);
     }
@@ -98,9 +88,7 @@ impl Queue {
         self.handicaps.swap_remove(index);
         self.cylinders.swap_remove(index);
         self.starts.swap_remove(index);
-        let taken = self.commands.swap_remove(index);
-        self.urgent -= usize::from(taken.urgent);
-        taken
+        self.commands.swap_remove(index)
     }
 
     /// Work out what each command costs at least: the time until its angle comes round after the
@@ -168,7 +156,6 @@ mod tests {
                     order: order as u64,
                     tag: Tag(order as u32),
                     write,
-                    urgent: false,
                 });
             }
             let fits = |queued: &&Queued| {

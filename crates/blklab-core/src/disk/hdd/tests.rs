@@ -72,14 +72,8 @@ fn ncq_off_takes_one_command_at_a_time() {
 fn a_waiting_command_far_away_is_served_in_the_end() {
     // Reads near the disk's start come without end; one waits at its other end.
     let mut disk = model(&[("read_ahead", "off")]).build(3);
-    let read = |tag, sector| Command {
-        tag: Tag(tag),
-        op: Op::Read,
-        sector: Sector(sector),
-        sectors: 8,
-        fua: false,
-        urgent: false,
-    };
+    let read =
+        |tag, sector| Command { tag: Tag(tag), op: Op::Read, sector: Sector(sector), sectors: 8, fua: false };
     disk.submit(Nanos::ZERO, read(31, 990_000));
     for tag in 0..31 {
         disk.submit(Nanos::ZERO, read(tag, u64::from(tag) * 1_000));
@@ -97,19 +91,6 @@ fn a_waiting_command_far_away_is_served_in_the_end() {
             disk.submit(now, read(completion.tag.0, (state >> 33) % 40_000));
         }
     }
-}
-
-#[test]
-fn an_urgent_command_goes_before_those_nearer() {
-    let mut harness = Harness::new(&model(&[("read_ahead", "off")]));
-    for i in 0..20 {
-        harness.submit(Op::Read, i * 8, 8, false);
-    }
-    let urgent = harness.next_tag();
-    harness.submit_urgent(Op::Read, 900_000, 8);
-    let order = harness.drain();
-    let place = order.iter().position(|c| c.tag == urgent).unwrap();
-    assert!(place <= 1, "served after {place} others");
 }
 
 #[test]
@@ -193,16 +174,16 @@ proptest! {
     /// The search looks closely only at commands that may win.
     #[test]
     fn the_next_command_is_the_one_that_each_by_itself_would_be(
-        commands in prop::collection::vec((0u64..5_000, 0u64..3_000_000, any::<bool>(), any::<bool>()), 1..80),
+        commands in prop::collection::vec((0u64..5_000, 0u64..3_000_000, any::<bool>()), 1..80),
         same_track: bool, reads_only: bool, now in 0u64..100_000_000
     ) {
         let mut hdd = super::Hdd::new(model(&[]).hdd().clone(), model(&[]).limits().clone(), 1);
-        for (n, (sector, ready, write, urgent)) in commands.into_iter().enumerate() {
+        for (n, (sector, ready, write)) in commands.into_iter().enumerate() {
             let (write, ready) = (write && !reads_only, if reads_only { 0 } else { ready });
             let sector = if same_track { sector % 100 } else { sector * 1_000 % 1_000_000 };
             let op = if write { Op::Write } else { Op::Read };
             let command =
-                Command { tag: Tag(n as u32), op, sector: Sector(sector), sectors: 1, fua: true, urgent };
+                Command { tag: Tag(n as u32), op, sector: Sector(sector), sectors: 1, fua: true };
             hdd.enqueue(now / 2, now + ready, super::Span::new(sector, 1), &command);
         }
         let stands = (now + hdd.phase_ns) % hdd.config.geometry.turn_ns;

@@ -283,7 +283,8 @@ impl Bench {
                 "page {page} was synced but is not on the medium"
             );
         }
-        assert!(self.cache.is_clean(FileId(file as u32)));
+        let (id, pages) = (FileId(file as u32), &self.cache.pages);
+        assert_eq!((pages.dirty_of(id), pages.writeback_of(id)), (0, 0));
     }
 
     fn write_out(&mut self, file: usize) {

@@ -1,24 +1,16 @@
 //! A request arrives at its queue.
 
 use super::Bfq;
-use super::queue::QueueId;
-use super::seek::is_seeky;
+use super::parts::QueueId;
+use super::parts::seek::is_seeky;
 use super::slots::Stage;
 use crate::request::RequestId;
 use crate::scheduler::journal::{Decision, EndReason, IdleEnd};
 
 /// A request smaller than that may be waited with, for the next to be merged with it.
 const SMALL_SECTORS: u32 = 32;
-/// The inject limit is learnt anew after so long without having been lowered.
-const RESET_INJECT_MS: u64 = 1000;
-/// It is measured so often at most after it was lowered.
-const MEASURE_INJECT_MS: u64 = 10;
-/// A queue whose think time changes has its limit reset so often at most.
-const RESET_BY_THINKING_MS: u64 = 100;
 /// After so long without I/O a queue does not belong to its burst any more.
 const LEAVE_BURST_MS: u64 = 10_000;
-/// Time over which it is judged whether a queue always has something to do.
-const IO_BOUND_WINDOW_NS: u64 = 200_000_000;
 
 impl Bfq {
     /// `__bfq_insert_request`; the request has been assigned to its queue.
@@ -48,13 +40,12 @@ impl Bfq {
             return;
         }
         // Too soon after a split to know.
-        if !self.clock.is_past(queue.split_time + self.spans.min_idle) {
+        if !self.clock.is_past(queue.split_time + self.spans.min_idle()) {
             return;
         }
         let short = !queue.learnt.ttime.is_long(slice_idle);
         let changed = std::mem::replace(&mut queue.learnt.has_short_ttime, short) != short;
-        let long_ago = queue.learnt.decrease_time + self.tuning.ticks_of_ms(RESET_BY_THINKING_MS);
-        if changed && queue.learnt.last_serv_time_ns == 0 && (self.clock.is_reached(long_ago) || !short) {
+        if changed && queue.learnt.inject_limit.is_outdated_by_thinking(short, &self.clock) {
             self.reset_inject_limit(q);
         }
     }
@@ -70,9 +61,9 @@ impl Bfq {
     /// `bfq_add_request`.
     fn add_request(&mut self, q: QueueId, id: RequestId) {
         let (sync, sector, task) = (self.slots[id].sync, self.slots[id].sector, self.slots[id].task);
-        let old_coeff = self.queues[q.index()].raising.coeff;
+        let old_coeff = self.queues[q.index()].raising.coefficient();
         self.queues[q.index()].queued[usize::from(sync)] += 1;
-        self.waiting_sorted += 1;
+        self.counts.inserted();
         if self.queues[q.index()].sync {
             if self.tasks[task.index()].requests <= 1 {
                 self.first_of_process(q);
@@ -89,12 +80,16 @@ impl Bfq {
         queue.sorted.insert(sector, id);
         self.links.push_back(&mut queue.fifo, id);
         queue.next = next;
-        if !self.flash_with_queueing && previous != next {
+        if !self.queueing.is_flash_with_queueing() && previous != next {
             self.move_in_positions(q);
         }
         let mut interactive = false;
         if self.queues[q.index()].busy {
-            if self.tuning.low_latency && old_coeff == 1 && !sync && self.async_pause_is_over(q) {
+            if self.tuning.low_latency
+                && old_coeff == 1
+                && !sync
+                && self.queues[q.index()].raising.is_async_pause_over(&self.spans, &self.clock)
+            {
                 self.raise_async(q);
             }
             if previous != next {
@@ -104,65 +99,48 @@ impl Bfq {
             interactive = self.becomes_busy(q, task);
         }
         let raising = &mut self.queues[q.index()].raising;
-        if self.tuning.low_latency && (old_coeff == 1 || raising.coeff == 1 || interactive) {
-            raising.last_start_finish = self.clock.jiffies;
+        if self.tuning.low_latency && (old_coeff == 1 || !raising.is_raised() || interactive) {
+            raising.restart(&self.clock);
         }
     }
 
     /// The process has no other request under way: its pace can be measured.
     fn first_of_process(&mut self, q: QueueId) {
-        self.check_waker(q);
-        let ticks = |ms| self.tuning.ticks_of_ms(ms);
-        let (reset, measure) = (ticks(RESET_INJECT_MS), ticks(MEASURE_INJECT_MS));
-        if self.clock.is_reached(self.queues[q.index()].learnt.decrease_time + reset) {
+        let learnt = &self.queues[q.index()].learnt;
+        if !learnt.has_short_ttime {
+            let since_ns = self.clock.now - self.peak_rate.last_completion();
+            self.wakers.first_request(q, self.clock.now, since_ns, self.tuning.slice_idle_ns);
+        }
+        if learnt.inject_limit.is_old(&self.clock) {
             self.reset_inject_limit(q);
         }
-        let learnt = &self.queues[q.index()].learnt;
-        let disk_is_idle = self.in_driver == 0;
+        let limit = &self.queues[q.index()].learnt.inject_limit;
+        let disk_is_idle = self.counts.in_driver() == 0;
         if self.in_service == Some(q)
-            && (disk_is_idle || learnt.last_serv_time_ns > 0 && self.injected)
-            && self.clock.is_reached(learnt.decrease_time + measure)
+            && (disk_is_idle || limit.is_measured() && self.injection.has_injected())
+            && limit.may_be_measured(&self.clock)
         {
-            self.last_empty_occupied = self.clock.now;
-            self.wait_dispatch = true;
-            if disk_is_idle {
-                self.injected = false;
-            }
+            self.injection.begin(self.clock.now, disk_is_idle);
         }
     }
 
     /// Does the queue always have something to do (`bfq_update_io_intensity`)?
     fn update_io_bound(&mut self, q: QueueId) {
-        let now = self.clock.now;
         let queue = &mut self.queues[q.index()];
         let no_requests = queue.is_empty() && queue.dispatched == 0;
-        let just_created = queue.just_created;
         let learnt = &mut queue.learnt;
-        let total = now - learnt.io_start_time;
-        if no_requests {
-            // Nobody asks for more in no time at all: it takes a nanosecond at least, which makes
-            // up for the one that the first of all may have come too early.
-            let idle = now.wrapping_sub(learnt.ttime.last_end_request).max(1);
-            learnt.tot_idle_time = learnt.tot_idle_time.wrapping_add(idle);
-        }
-        if just_created {
-            return;
-        }
-        learnt.io_bound = learnt.tot_idle_time.wrapping_mul(5) <= total;
-        if total > IO_BOUND_WINDOW_NS {
-            learnt.io_start_time = now - (total >> 1);
-            learnt.tot_idle_time >>= 1;
-        }
+        let idle_since = no_requests.then(|| learnt.ttime.last_end());
+        learnt.intensity.request(self.clock.now, idle_since, queue.just_created);
     }
 
     /// The queue had nothing and gets its first request; true if it looks interactive
     /// (`bfq_bfqq_handle_idle_busy_switch`).
     fn becomes_busy(&mut self, q: QueueId, task: super::queue::TaskIndex) -> bool {
         let queue = &self.queues[q.index()];
-        let idle_span = self.spans.min_idle;
+        let idle_span = self.spans.min_idle();
         let idle_for_long = queue.dispatched == 0 && self.clock.is_past(queue.budget_timeout + idle_span);
         let in_time =
-            self.clock.now <= queue.learnt.ttime.last_end_request + u64::from(self.tuning.slice_idle_ns) * 3;
+            self.clock.now <= queue.learnt.ttime.last_end() + u64::from(self.tuning.slice_idle_ns) * 3;
         let own_or_stable = queue.owner.is_some() || self.tasks[task.index()].stably_merged;
         let signs = self.signs(q, idle_for_long, own_or_stable);
         let goes_on = self.budget_for_activation(q, in_time);
@@ -170,8 +148,7 @@ impl Bfq {
         let queue = &self.queues[q.index()];
         let very_long = queue.budget_timeout + self.tuning.ticks_of_ms(LEAVE_BURST_MS);
         if !queue.just_created && idle_for_long && self.clock.is_past(very_long) {
-            self.leave_burst(q);
-            self.queues[q.index()].in_large_burst = false;
+            self.burst.leave(q);
         }
         let jiffies = self.clock.jiffies;
         let queue = &mut self.queues[q.index()];
@@ -191,7 +168,7 @@ impl Bfq {
     /// The queue in service gives way if `q` is to be served next and deserves that.
     fn consider_preemption(&mut self, q: QueueId, goes_on: bool) {
         let Some(current) = self.in_service else { return };
-        let coeff = |q: QueueId| self.queues[q.index()].raising.coeff;
+        let coeff = |q: QueueId| self.queues[q.index()].raising.coefficient();
         let deserves = goes_on && coeff(q) >= coeff(current)
             || self.is_higher(q, current)
             || !self.better_to_idle(current);

@@ -2,10 +2,12 @@
 //! show that two queues should be one.
 
 use super::Bfq;
-use super::queue::{QueueId, TaskIndex};
+use super::parts::QueueId;
+use super::queue::TaskIndex;
 use super::tasks::task_index;
 use crate::request::{Bio, RequestId};
-use crate::scheduler::{Merge, Queue, mergeable, same_kind};
+use crate::scheduler::shared::merge_conditions::{mergeable, same_kind};
+use crate::scheduler::{Merge, Queue};
 
 /// Who brings the bio.
 struct Bringer {

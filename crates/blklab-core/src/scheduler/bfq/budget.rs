@@ -1,41 +1,16 @@
-//! Budgets: how many sectors a queue may be served before another's turn, and how that follows
-//! from what it did with the last one.
+//! The budgets of queues in B-WF2Q+: set and charged by the rules of
+//! [`budgets`](super::parts::budgets).
 
 use super::Bfq;
-use super::queue::QueueId;
+use super::parts::QueueId;
+use super::parts::budgets::Slice;
 use crate::request::RequestId;
 use crate::scheduler::journal::EndReason;
 
-/// Before so many budgets were given (in eighths, weighted) the largest is the default.
-const MIN_BUDGETS: u32 = 194;
-/// Sectors.
-pub(super) const DEFAULT_MAX_BUDGET: i32 = 16 * 1024;
 /// An asynchronous sector counts as so many.
 const ASYNC_CHARGE_FACTOR: i32 = 3;
 
 impl Bfq {
-    #[inline]
-    fn has_statistics(&self) -> bool {
-        self.budgets_assigned >= MIN_BUDGETS
-    }
-
-    /// The most that a queue gets.
-    pub(super) fn current_max_budget(&self) -> i32 {
-        if self.has_statistics() { self.max_budget } else { DEFAULT_MAX_BUDGET }
-    }
-
-    /// The least.
-    pub(super) fn min_budget(&self) -> i32 {
-        self.current_max_budget() / 32
-    }
-
-    /// The disk's rate is known better: so is the largest budget, unless it was set.
-    pub(super) fn update_max_budget(&mut self) {
-        if self.tuning.max_budget == 0 {
-            self.max_budget = self.peak_rate.sectors_in_ms(self.tuning.timeout_ms());
-        }
-    }
-
     #[inline]
     pub(super) fn budget_left(&self, q: QueueId) -> i32 {
         self.budget(q) - self.service(q)
@@ -88,28 +63,18 @@ impl Bfq {
 
     /// The next budget, from how this one ended (`__bfq_bfqq_recalc_budget`).
     pub(super) fn recalculate_budget(&mut self, q: QueueId, reason: EndReason) {
-        let min = self.min_budget();
-        let service = self.service(q);
-        let most = self.max_budget;
-        let queue = &mut self.queues[q.index()];
-        let old = if queue.is_raised() { 2 * min } else { queue.max_budget };
-        let budget = match reason {
-            _ if !queue.sync => most,
-            _ if queue.is_raised() => old,
-            // Requests are still with the disk: it would have gone on.
-            EndReason::TooIdle if queue.dispatched > 0 => (old * 2).min(most),
-            EndReason::TooIdle if old > 5 * min => old - 4 * min,
-            EndReason::TooIdle => min,
-            EndReason::TimeOut => (old * 2).min(most),
-            EndReason::BudgetExhausted => old.saturating_mul(4).min(most),
-            EndReason::NoMoreRequests => service.max(min),
-            _ => return,
+        let queue = &self.queues[q.index()];
+        let slice = Slice {
+            sync: queue.sync,
+            raised: queue.is_raised(),
+            max_budget: queue.max_budget,
+            service: self.service(q),
+            in_flight: queue.dispatched,
         };
-        queue.max_budget = budget;
-        if self.budgets_assigned >= MIN_BUDGETS && self.tuning.max_budget == 0 {
-            queue.max_budget = budget.min(most);
-        }
-        let (next, max) = (queue.next, queue.max_budget);
+        let Some(max) = self.budgets.after(slice, reason) else { return };
+        let queue = &mut self.queues[q.index()];
+        queue.max_budget = max;
+        let next = queue.next;
         if let Some(next) = next {
             let budget = max.max(self.charge_for(next, q));
             self.set_budget(q, budget);
@@ -119,9 +84,7 @@ impl Bfq {
     /// The queue was slow: let it pay for the time that it had the disk, at the price of the
     /// largest budget per `timeout_sync`'s default (`bfq_bfqq_charge_time`).
     pub(super) fn charge_time(&mut self, q: QueueId, time_ms: u64) {
-        let hz = self.tuning.ticks.hz();
-        let timeout_ms = hz / 8 * 1000 / hz;
-        let for_time = (self.max_budget as u64 * time_ms.min(timeout_ms) / timeout_ms) as i32;
+        let for_time = self.budgets.sectors_for_time(time_ms, self.tuning.ticks.hz());
         let total = for_time.max(self.service(q));
         if total > self.budget(q) {
             self.set_budget(q, total);
@@ -136,22 +99,15 @@ impl Bfq {
         if !queue.sync {
             return (false, 0);
         }
-        let until = if without_idling { self.last_idling_start } else { self.clock.now };
-        let spent_us = (until.wrapping_sub(self.last_budget_start) / 1000) as u32;
-        if spent_us < 1000 {
-            let assumed_ms = if self.tuning.rotational { 8 } else { 2 };
-            return (queue.seeks.seeky(), assumed_ms);
-        }
-        let slow =
-            if spent_us > 20_000 { self.service(q) < self.max_budget / 2 } else { queue.seeks.seeky() };
-        (slow, u64::from(spent_us / 1000))
+        let until = if without_idling { self.idle_timer.began() } else { self.clock.now };
+        self.budgets.slowness(until, self.service(q), queue.seeks.seeky(), self.tuning.rotational)
     }
 
     /// A queue comes into service: its time runs (`bfq_set_budget_timeout`).
     pub(super) fn start_budget_timeout(&mut self, q: QueueId) {
-        let soft_rt = self.queues[q.index()].raising.cur_max_time == self.spans.soft_rt;
+        let soft_rt = self.queues[q.index()].raising.is_soft_rt(&self.spans);
         let coeff = if soft_rt { 1 } else { self.wf2q.weight(q) / self.wf2q.orig_weight(q) };
-        self.last_budget_start = self.clock.now;
+        self.budgets.slice_begins(self.clock.now);
         self.queues[q.index()].budget_timeout = self.clock.jiffies + self.tuning.timeout * i64::from(coeff);
     }
 

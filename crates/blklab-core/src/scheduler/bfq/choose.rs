@@ -1,9 +1,9 @@
 //! Which of a queue's requests goes next: the nearest to the head, upwards rather than down.
 
 use super::Bfq;
-use super::queue::QueueId;
+use super::parts::QueueId;
 use crate::request::RequestId;
-use crate::scheduler::nearest::Candidate;
+use crate::scheduler::shared::nearest::Candidate;
 use crate::units::Sector;
 
 impl Bfq {

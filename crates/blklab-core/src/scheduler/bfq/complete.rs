@@ -1,7 +1,7 @@
 //! A request has ended.
 
 use super::Bfq;
-use super::queue::QueueId;
+use super::parts::QueueId;
 use super::slots::Stage;
 use crate::request::RequestId;
 use crate::scheduler::journal::EndReason;
@@ -13,8 +13,9 @@ impl Bfq {
         let slot = self.slots[id];
         let q = slot.queue;
         if slot.stage == Stage::Started {
-            if self.waited == Some(id) {
-                self.update_inject_limit(q);
+            if let Some(measured) = self.injection.ended(id, self.clock.now) {
+                let limit = &mut self.queues[q.index()].learnt.inject_limit;
+                limit.learn(measured, self.counts.in_driver(), self.queueing.max_in_driver(), &self.clock);
             }
             self.completed_request(q);
         }
@@ -27,7 +28,7 @@ impl Bfq {
     /// `bfq_completed_request`.
     fn completed_request(&mut self, q: QueueId) {
         self.watch_queueing();
-        self.in_driver -= 1;
+        self.counts.completed();
         let jiffies = self.clock.jiffies;
         let now = self.clock.now;
         let queue = &mut self.queues[q.index()];
@@ -38,10 +39,10 @@ impl Bfq {
             self.wf2q.uncount_weight(q);
         }
         let queue = &mut self.queues[q.index()];
-        queue.learnt.ttime.last_end_request = now;
-        self.last_completed = (!queue.coop).then_some(q);
+        queue.learnt.ttime.ended(now);
+        self.wakers.completed((!queue.coop).then_some(q));
         if self.peak_rate.completed(now) {
-            self.update_max_budget();
+            self.budgets.rate_changed(&self.peak_rate);
         }
         self.start_soft_rt(q);
         if self.in_service == Some(q) {
@@ -58,8 +59,8 @@ impl Bfq {
                 self.expire(q, false, EndReason::NoMoreRequests);
             }
         }
-        if self.in_driver == 0 {
-            self.schedule_dispatch();
+        if self.counts.in_driver() == 0 {
+            self.counts.run_hw_queues();
         }
     }
 
@@ -67,8 +68,8 @@ impl Bfq {
     /// come for it to count as soft real-time.
     fn start_soft_rt(&mut self, q: QueueId) {
         let queue = &self.queues[q.index()];
-        let interactive = queue.raising.coeff == super::raising::INTERACTIVE;
-        if queue.softrt_update && queue.dispatched == 0 && queue.is_empty() && !interactive {
+        if queue.softrt_update && queue.dispatched == 0 && queue.is_empty() && !queue.raising.is_interactive()
+        {
             let start = self.soft_rt_next_start(q);
             self.queues[q.index()].soft_rt_next_start = start;
         }

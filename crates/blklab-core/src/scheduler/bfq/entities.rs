@@ -1,7 +1,7 @@
-//! The queues as entities of B-WF2Q+ ([`wf2q`](crate::scheduler::wf2q)).
+//! The queues as entities of B-WF2Q+ ([`wf2q`](crate::scheduler::shared::wf2q)).
 
 use super::Bfq;
-use super::queue::QueueId;
+use super::parts::QueueId;
 use crate::scheduler::journal::{Decision, Journal};
 
 impl Bfq {
@@ -49,7 +49,7 @@ impl Bfq {
         queue.busy = true;
         let non_blocking_wait = std::mem::take(&mut queue.non_blocking_wait);
         self.wf2q.add_busy(q, queue.dispatched > 0, non_blocking_wait, self.clock.run);
-        self.first_of_its_wakers(q);
+        self.wakers.became_busy(q);
     }
 
     /// The queue has no request more.
@@ -66,9 +66,7 @@ impl Bfq {
         if queue.service_from_backlogged == 0 {
             queue.first_io_time = self.clock.jiffies;
         }
-        if queue.is_raised() {
-            queue.raising.service += u64::from(sectors);
-        }
+        queue.raising.served(sectors);
         queue.service_from_backlogged += u64::from(sectors);
         self.wf2q.served(q, sectors);
     }
@@ -102,13 +100,13 @@ impl Bfq {
     #[cold]
     fn reap_all(&mut self) {
         while let Some(q) = self.wf2q.pop_freed() {
-            self.burst_member_gone(q);
-            self.forget_waker(q);
+            self.burst.queue_gone(q, self.queues[q.index()].owner.is_some());
+            self.wakers.queue_gone(q);
             self.queues[q.index()].used = false;
         }
     }
 
-    /// Write down a decision, if somebody reads it.
+    /// Note a decision, if the journal is kept.
     #[inline]
     pub(super) fn note(&mut self, q: QueueId, decision: Decision) {
         if self.journal.is_kept() {

@@ -5,46 +5,14 @@
 //! disk's own queue would serve the others.
 
 use super::Bfq;
-use super::queue::QueueId;
+use super::parts::QueueId;
+use super::parts::queueing::QUEUEING_REQUESTS;
 use crate::scheduler::journal::{Decision, IdleEnd};
-use crate::units::Nanos;
 
-/// More requests than that with the disk at once: it has a queue (`BFQ_HW_QUEUE_THRESHOLD`).
-const QUEUEING_REQUESTS: u32 = 3;
-/// Samples until that is decided.
-const QUEUEING_SAMPLES: u32 = 32;
 /// The disk waits no longer for a queue that seeks (`BFQ_MIN_TT`).
 const SEEKY_IDLE_NS: u32 = 2_000_000;
 /// It waits at least so long for a raised one.
 const RAISED_IDLE_NS: u32 = 20_000_000;
-
-/// Does the disk queue commands?
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Queueing {
-    Unknown,
-    No,
-    Yes,
-}
-
-/// What has been seen of that.
-#[derive(Debug)]
-pub(super) struct QueueingWatch {
-    pub found: Queueing,
-    /// Most requests with the disk of late.
-    pub max_in_driver: u32,
-    samples: u32,
-}
-
-impl QueueingWatch {
-    pub fn new() -> QueueingWatch {
-        QueueingWatch { found: Queueing::Unknown, max_in_driver: 0, samples: 0 }
-    }
-
-    /// As the kernel's `hw_tag`, which begins as -1: "not known" counts as "yes".
-    pub fn may_queue(&self) -> bool {
-        self.found != Queueing::No
-    }
-}
 
 impl Bfq {
     /// Shares are in danger without idling: weights or classes differ among the queues that have
@@ -75,8 +43,8 @@ impl Bfq {
             return false;
         }
         let busy = self.total_busy();
-        let raised_before_others =
-            queue.is_raised() && (self.wf2q.raised_busy() < busy || self.in_driver >= queue.dispatched + 4);
+        let raised_before_others = queue.is_raised()
+            && (self.wf2q.raised_busy() < busy || self.counts.in_driver() >= queue.dispatched + 4);
         raised_before_others || self.is_asymmetric(q) || busy == 1
     }
 
@@ -113,44 +81,29 @@ impl Bfq {
         } else if raised {
             span = span.max(RAISED_IDLE_NS);
         }
-        self.last_idling_start = self.clock.now;
-        self.last_idling_start_jiffies = self.clock.jiffies;
-        self.idle_until = self.clock.run + Nanos(u64::from(span));
-        self.note(q, Decision::IdleStart { until: self.idle_until });
+        self.idle_timer.start(span, &self.clock);
+        self.note(q, Decision::IdleStart { until: self.idle_timer.until() });
     }
 
     /// The disk waits for the queue no more.
     pub(super) fn stop_idling(&mut self, q: QueueId, why: IdleEnd) {
         if std::mem::take(&mut self.queues[q.index()].wait_request) {
-            self.idle_until = Nanos::NEVER;
+            self.idle_timer.stop();
             self.note(q, Decision::IdleEnd { why });
         }
     }
 
     /// A request has ended: does the disk queue commands (`bfq_update_hw_tag`)?
     pub(super) fn watch_queueing(&mut self) {
-        let watch = &mut self.queueing;
-        watch.max_in_driver = watch.max_in_driver.max(self.in_driver);
-        if watch.found == Queueing::Yes || self.in_driver + self.waiting_sorted <= QUEUEING_REQUESTS {
-            return;
-        }
-        // The queue in service leaves the disk without commands, so that nothing can be seen.
-        if let Some(q) = self.in_service {
-            let queue = &self.queues[q.index()];
-            let outstanding = queue.dispatched + queue.queued[0] + queue.queued[1];
-            let few = outstanding < QUEUEING_REQUESTS && self.in_driver < QUEUEING_REQUESTS;
-            if queue.learnt.has_short_ttime && few {
-                return;
-            }
-        }
-        watch.samples += 1;
-        if watch.samples <= QUEUEING_SAMPLES {
-            return;
-        }
-        let queues = watch.max_in_driver > QUEUEING_REQUESTS;
-        watch.found = if queues { Queueing::Yes } else { Queueing::No };
-        watch.max_in_driver = 0;
-        watch.samples = 0;
-        self.flash_with_queueing = !self.tuning.rotational && queues;
+        let (in_driver, waiting) = (self.counts.in_driver(), self.counts.waiting());
+        let in_service = self.in_service.map(|q| &self.queues[q.index()]);
+        let is_starved = || {
+            in_service.is_some_and(|queue| {
+                let outstanding = queue.dispatched + queue.queued[0] + queue.queued[1];
+                let few = outstanding < QUEUEING_REQUESTS && in_driver < QUEUEING_REQUESTS;
+                queue.learnt.has_short_ttime && few
+            })
+        };
+        self.queueing.completed(in_driver, waiting, is_starved);
     }
 }

@@ -4,9 +4,9 @@
 //! seek is split again (`tasks.rs`).
 
 use super::Bfq;
-use super::queue::{LONG_AGO, QueueId, Raising, TaskIndex};
-use super::raising::INTERACTIVE;
-use super::seek::is_close;
+use super::parts::QueueId;
+use super::parts::seek::is_close;
+use super::queue::TaskIndex;
 use super::tasks::Saved;
 use crate::request::RequestId;
 use crate::scheduler::journal::Decision;
@@ -17,6 +17,10 @@ const STABLE_MS: u64 = 600;
 /// Where idling may help, that is decided only so long after a queue was made or split.
 const LATE_STABLE_MS: u64 = 600;
 
+/// A queue's reads are not compared with others' any more when it has done I/O for so long:
+/// `HZ / 10` ticks.
+const TOO_LATE_PER_SECOND: i64 = 10;
+
 impl Bfq {
     /// The queue that `q` is to be merged into now that its process does I/O at `sector`, by the
     /// looks of it (`bfq_setup_cooperator`).
@@ -24,7 +28,7 @@ impl Bfq {
         if self.queues[q.index()].merge_into.is_some() {
             return Some(self.end_of_chain(q));
         }
-        if self.flash_with_queueing {
+        if self.queueing.is_flash_with_queueing() {
             return None;
         }
         if let Some(stable) = self.due_stable_merge(q, task) {
@@ -41,7 +45,7 @@ impl Bfq {
         {
             return Some(into);
         }
-        let close = self.find_close(q, sector).filter(|&other| other != q)?;
+        let close = self.near_queue(q, sector).filter(|&other| other != q)?;
         if self.may_cooperate(q, close) { self.set_up_merge(q, close) } else { None }
     }
 
@@ -140,10 +144,10 @@ impl Bfq {
             self.last_created[group] = Some(q);
             return q;
         };
-        if self.queues[last.index()].creation_time + self.burst.interval < made {
+        if self.queues[last.index()].creation_time + self.burst.interval() < made {
             return q;
         }
-        if !self.flash_with_queueing {
+        if !self.queueing.is_flash_with_queueing() {
             self.queues[last.index()].stable_refs += 1;
             self.tasks[task.index()].stable_merge = Some(last);
             return q;
@@ -185,16 +189,10 @@ impl Bfq {
         self.save_state(into);
         let with = self.process_of(into);
         self.note(q, Decision::QueuesMerged { with });
-        let io_bound = std::mem::take(&mut self.queues[q.index()].learnt.io_bound);
-        self.queues[into.index()].learnt.io_bound |= io_bound;
-        let waker = self.queues[q.index()].waker.queue;
-        if let Some(waker) = waker
-            && self.queues[into.index()].waker.queue.is_none()
-            && waker != into
-        {
-            self.queues[into.index()].waker.tentative = None;
-            self.link_to_waker(into, waker);
-        }
+        let mut intensity = self.queues[q.index()].learnt.intensity;
+        intensity.pass_on_to(&mut self.queues[into.index()].learnt.intensity);
+        self.queues[q.index()].learnt.intensity = intensity;
+        self.wakers.merged(q, into);
         self.hand_over_raising(q, into);
         self.set_task_queue(task, true, Some(into));
         let shared = &mut self.queues[into.index()];
@@ -208,16 +206,17 @@ impl Bfq {
 
     fn hand_over_raising(&mut self, q: QueueId, into: QueueId) {
         let from = self.queues[q.index()].raising;
-        if from.coeff == 1 {
+        if !from.is_raised() {
             return;
         }
         let shared = &mut self.queues[into.index()];
-        if shared.raising.coeff == 1 {
-            shared.raising = Raising { service: shared.raising.service, ..from };
-            self.set_coeff(into, from.coeff);
+        if !shared.is_raised() {
+            shared.raising = shared.raising.taken_over(&from);
+            self.apply_coefficient(into);
             self.wf2q.mark_changed(into);
         }
-        self.set_coeff(q, 1);
+        self.queues[q.index()].raising.suspend();
+        self.apply_coefficient(q);
         self.wf2q.mark_changed(q);
     }
 
@@ -226,22 +225,37 @@ impl Bfq {
         let queue = &self.queues[q.index()];
         let Some(owner) = queue.owner else { return };
         let mut raising = queue.raising;
-        if queue.just_created && !queue.in_large_burst && self.tuning.low_latency {
+        if queue.just_created && !self.burst.marks(q) && self.tuning.low_latency {
             // It would have been raised if it had not been merged at once.
-            raising = Raising {
-                coeff: INTERACTIVE,
-                cur_max_time: self.wr_duration(),
-                last_start_finish: self.clock.jiffies,
-                start_at_switch_to_srt: LONG_AGO,
-                service: self.tasks[owner.index()].saved.raising.service,
-            };
+            let before = self.tasks[owner.index()].saved.raising;
+            raising = before.as_new_interactive(self.spans.interactive(&self.peak_rate), &self.clock);
         }
         self.tasks[owner.index()].saved = Saved {
             learnt: queue.learnt,
-            in_large_burst: queue.in_large_burst,
-            was_in_burst_list: queue.in_burst_list,
+            burst: self.burst.membership(q),
             weight: self.wf2q.orig_weight(q),
             raising,
         };
+    }
+
+    /// The queue has been served for longer than cooperators need to show themselves.
+    pub(super) fn is_too_late_to_merge(&self, q: QueueId) -> bool {
+        let queue = &self.queues[q.index()];
+        let limit = self.tuning.ticks.hz() as i64 / TOO_LATE_PER_SECOND;
+        queue.service_from_backlogged > 0 && self.clock.is_past(queue.first_io_time + limit)
+    }
+
+    /// The queue's next request has changed (`bfq_pos_tree_add_move`).
+    pub(super) fn move_in_positions(&mut self, q: QueueId) {
+        let queue = &self.queues[q.index()];
+        let keeps_out = self.is_too_late_to_merge(q) || queue.is_idle_class();
+        let next = queue.next.filter(|_| !keeps_out).map(|next| self.slots[next].sector);
+        self.positions.set(q, self.group(q), next);
+    }
+
+    /// A queue of the same group whose next request is near to `sector`.
+    fn near_queue(&self, q: QueueId, sector: Sector) -> Option<QueueId> {
+        let next_of = |other: QueueId| self.queues[other.index()].next.map(|next| self.slots[next].sector);
+        self.positions.find_close(self.group(q), sector, next_of)
     }
 }

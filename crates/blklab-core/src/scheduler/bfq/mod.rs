@@ -3,24 +3,31 @@
 //! Follows Linux 7.3 (`block/bfq-iosched.c`, `bfq-wf2q.c`, `bfq-cgroup.c`).
 //!
 //! Each process has a queue, and one queue at a time has the disk: until it has used up its
-//! *budget*, a number of sectors, or its time, or has nothing more to ask for. Who comes next, and
-//! with what share of the sectors, is decided by B-WF2Q+ ([`wf2q`](super::wf2q)) from the
-//! weights of processes (by I/O priority) and cgroups. Shares are of sectors and not of time, so
-//! that a process gets its share whatever the others do to the disk's throughput; but who seeks
-//! or dawdles is charged for the time that it holds the disk (`budget.rs`).
+//! *budget*, a number of sectors, or its time, or has no more requests. B-WF2Q+
+//! ([`wf2q`](super::shared::wf2q)) decides which queue comes next, and with what share of the
+//! sectors, from the weights of processes (by I/O priority) and cgroups. Shares are of sectors and
+//! not of time, so that a process gets its share whatever the others do to the disk's throughput;
+//! but a queue that seeks, or leaves the disk waiting, is charged for the time that it holds the
+//! disk.
+//!
+//! This folder coordinates: a request arrives (`arrive.rs`), is dispatched (`serve.rs`), completes
+//! (`complete.rs`). What BFQ knows and the rules that it goes by are in `parts/`, one struct each,
+//! with its own state:
 //!
 //! * **Next request** of a queue: the nearest to the head, upwards (`choose.rs`).
-//! * **Budgets** grow for who uses them up and shrink for who does not (`budget.rs`), bounded by
-//!   what the disk moves at its peak rate in `timeout_sync` (`peak_rate.rs`).
+//! * **Budgets** grow for a queue that uses them up and shrink for one that does not
+//!   (`parts/budgets.rs`), bounded by what the disk moves at its peak rate in `timeout_sync`
+//!   (`parts/peak_rate.rs`).
 //! * **Idling**: an empty queue keeps the disk for `slice_idle`, where that brings throughput or
-//!   keeps shares (`idling.rs`); meanwhile requests of others may be *injected*
-//!   (`injection.rs`, `wakers.rs`).
-//! * **Low latency**: who looks interactive or soft real-time is weighted up (`raising.rs`), unless
-//!   it came in a burst (`burst.rs`).
+//!   keeps shares (`idling.rs`, `parts/idle_timer.rs`, `parts/pace.rs`, `parts/queueing.rs`); meanwhile
+//!   requests of other queues may be *injected* (`inject.rs`, `parts/injection.rs`,
+//!   `parts/wakers.rs`).
+//! * **Low latency**: weight-raising for queues that look interactive or soft real-time (`raise.rs`,
+//!   `parts/raising.rs`), unless they came in a burst (`parts/burst.rs`).
 //! * **Merging of queues** that read side by side or were made together, and splits
-//!   (`positions.rs`, `merging.rs`, `tasks.rs`).
+//!   (`parts/positions.rs`, `merging.rs`, `tasks.rs`).
 //! * **Depth**: asynchronous requests, writes, and processes beyond their share get fewer of the
-//!   queue's requests (`depth.rs`).
+//!   queue's requests (`parts/depth.rs`).
 //!
 //! With several hardware queues there is still one state and one order for all.
 //!
@@ -33,7 +40,7 @@
 //! * the fallback queue for when memory is out;
 //! * nice values: a process without an I/O priority counts as best effort, level 4, as with nice 0;
 //! * of two queues near to each other, one on either side of a place, the kernel finds the one that
-//!   the shape of its tree shows first, and here it is the lower (`positions.rs`).
+//!   the shape of its tree shows first, and here it is the lower (`parts/positions.rs`).
 //!
 //! `blklab verify` compares it with the kernel's, command by command: it is the same but where
 //! chance has a part (which tag a request has), or a guest's nanoseconds.
@@ -41,44 +48,44 @@
 mod arrive;
 mod bio_merge;
 mod budget;
-mod burst;
 mod choose;
-mod clock;
 mod complete;
-mod depth;
 mod entities;
 mod idling;
-mod injection;
+mod inject;
 mod merging;
-mod peak_rate;
-mod positions;
+mod parts;
 mod queue;
-mod raising;
-mod seek;
+mod raise;
 mod serve;
 mod slots;
 mod tasks;
 mod tunables;
-mod wakers;
 
 use super::journal::Journal;
-use super::lists::{Links, List};
-use super::merge::MergeIndex;
-use super::wf2q::Wf2q;
-use super::{Generation, Info, InsertAt, Merge, Queue, QueueLimits, Scheduler, Settings, Tasks};
+use super::shared::merge::MergeIndex;
+use super::shared::wf2q::Wf2q;
+use super::{Generation, Info, Merge, Queue, QueueLimits, Scheduler, Settings, Tasks};
+use crate::containers::lists::Links;
 use crate::request::{Bio, Op, ProcessId, RequestId};
 use crate::units::{Nanos, Sector};
-use burst::Burst;
-use clock::Clock;
-use depth::Depths;
-use idling::QueueingWatch;
-use peak_rate::PeakRate;
-use positions::Positions;
-use queue::{BfqQueue, Jiffies, QueueId};
-use raising::Spans;
-use seek::DiskKind;
+use parts::QueueId;
+use parts::budgets::Budgets;
+use parts::burst::Burst;
+use parts::clock::{Clock, Jiffies};
+use parts::counts::Counts;
+use parts::depth::Depths;
+use parts::idle_timer::IdleTimer;
+use parts::injection::Injection;
+use parts::peak_rate::PeakRate;
+use parts::positions::Positions;
+use parts::queueing::QueueingWatch;
+use parts::raising::Spans;
+use parts::seek::DiskKind;
+use parts::wakers::Wakers;
+use queue::BfqQueue;
 use slots::{Slots, Stage};
-use tasks::{ASYNC_QUEUES, Task};
+use tasks::{ASYNC_QUEUES, Task, task_index};
 use tunables::{TUNABLES, Tuning};
 
 /// The state of BFQ.
@@ -97,47 +104,25 @@ pub struct Bfq {
     async_queues: Vec<Option<QueueId>>,
     /// By group: the queue made last, and where next requests are.
     last_created: Vec<Option<QueueId>>,
-    positions: Vec<Positions>,
+    positions: Positions,
 
     slots: Slots,
     links: Links,
     merges: MergeIndex,
-    /// Inserted at the head: goes before all others.
-    head: List,
-    at_head: usize,
-    /// Requests in queues, and with the disk.
-    waiting_sorted: u32,
-    in_driver: u32,
-    /// Hardware queues, and the next of them to be told to go on.
-    hw_queues: u16,
-    to_wake: u16,
+    counts: Counts,
 
     in_service: Option<QueueId>,
     /// Where the last request of the queue in service ended; 0: it had none.
     in_service_end: Sector,
     last_position: Sector,
-    last_budget_start: u64,
-    last_idling_start: u64,
-    last_idling_start_jiffies: Jiffies,
-    /// The disk waits until then.
-    idle_until: Nanos,
 
-    max_budget: i32,
-    /// In eighths, weighted.
-    budgets_assigned: u32,
+    idle_timer: IdleTimer,
+    budgets: Budgets,
     peak_rate: PeakRate,
     queueing: QueueingWatch,
-    /// Not rotational, and queues commands (`nonrot_with_queueing`).
-    flash_with_queueing: bool,
     burst: Burst,
-    /// Whose request ended last, unless that queue is shared.
-    last_completed: Option<QueueId>,
-    /// The next request of the queue in service is to be watched; the one that is.
-    wait_dispatch: bool,
-    waited: Option<RequestId>,
-    last_empty_occupied: u64,
-    /// Requests of others were served since.
-    injected: bool,
+    wakers: Wakers,
+    injection: Injection,
     /// In this tick there was nothing to dispatch, and nothing has happened since: there is
     /// still nothing.
     settled: Option<Jiffies>,
@@ -153,13 +138,6 @@ impl Bfq {
     fn happens(&mut self, now: Nanos) {
         self.clock.set(now);
         self.settled = None;
-    }
-
-    /// All hardware queues should run if anything waits (`bfq_schedule_dispatch`).
-    fn schedule_dispatch(&mut self) {
-        if self.waiting_sorted > 0 {
-            self.to_wake = 0;
-        }
     }
 
     /// A queue has the disk and has nothing to ask for: others' requests may have to wait.
@@ -187,7 +165,8 @@ impl Scheduler for Bfq {
         let mut wf2q = Wf2q::new(limits.ticks);
         wf2q.know_groups(tasks.cgroups());
         let disk = DiskKind { rotational: tuning.rotational };
-        let mut bfq = Bfq {
+        let peak_rate = PeakRate::new(disk);
+        Bfq {
             spans: Spans::new(&tuning),
             depths: Depths::new(limits),
             clock: Clock::new(tuning.ticks),
@@ -197,43 +176,24 @@ impl Scheduler for Bfq {
             tasks: Vec::new(),
             async_queues: vec![None; groups * ASYNC_QUEUES],
             last_created: vec![None; groups],
-            positions: (0..groups).map(|_| Positions::default()).collect(),
+            positions: Positions::new(groups),
             slots: Slots::with_capacity(requests),
             links: Links::with_capacity(requests),
             merges: MergeIndex::with_capacity(requests),
-            head: List::EMPTY,
-            at_head: 0,
-            waiting_sorted: 0,
-            in_driver: 0,
-            hw_queues: limits.hw_queues,
-            to_wake: u16::MAX,
+            counts: Counts::new(limits.hw_queues),
             in_service: None,
             in_service_end: Sector(0),
             last_position: Sector(0),
-            last_budget_start: 0,
-            last_idling_start: 0,
-            last_idling_start_jiffies: 0,
-            idle_until: Nanos::NEVER,
-            max_budget: budget::DEFAULT_MAX_BUDGET,
-            budgets_assigned: 0,
-            peak_rate: PeakRate::new(disk),
-            queueing: QueueingWatch::new(),
-            flash_with_queueing: !tuning.rotational,
+            idle_timer: IdleTimer::new(),
+            budgets: Budgets::new(&tuning, &peak_rate),
+            peak_rate,
+            queueing: QueueingWatch::new(disk),
             burst: Burst::new(&tuning),
-            last_completed: None,
-            wait_dispatch: false,
-            waited: None,
-            last_empty_occupied: 0,
-            injected: false,
+            wakers: Wakers::default(),
+            injection: Injection::default(),
             settled: None,
             tuning,
-        };
-        if bfq.tuning.max_budget > 0 {
-            bfq.max_budget = bfq.tuning.max_budget;
-        } else if bfq.tuning.timeout_is_set {
-            bfq.update_max_budget();
         }
-        bfq
     }
 
     #[inline]
@@ -299,24 +259,11 @@ impl Scheduler for Bfq {
     }
 
     #[inline]
-    fn insert(&mut self, queue: &Queue<'_>, id: RequestId, at: InsertAt) {
+    fn insert(&mut self, queue: &Queue<'_>, id: RequestId) {
         self.happens(queue.now);
-        if self.slots.stage(id) == Stage::Started {
-            // It comes back from the driver.
-            self.finish(id);
-        }
         self.assign(queue, id);
-        match at {
-            InsertAt::Head => {
-                self.slots[id].stage = Stage::AtHead;
-                self.links.push_front(&mut self.head, id);
-                self.at_head += 1;
-            }
-            InsertAt::Sorted => {
-                self.insert_sorted(id);
-                self.merges.insert(queue, id);
-            }
-        }
+        self.insert_sorted(id);
+        self.merges.insert(queue, id);
         self.reap();
     }
 
@@ -344,16 +291,16 @@ impl Scheduler for Bfq {
     }
 
     fn woken(&mut self) -> Option<u16> {
-        let next = self.to_wake;
-        if next >= self.hw_queues {
-            return None;
-        }
-        self.to_wake += 1;
-        Some(next)
+        self.counts.pop_woken()
     }
 
     fn depth_limit(&self, _: &Queue<'_>, process: ProcessId, op: Op, sync: bool) -> u32 {
-        self.limit_for(process, op, sync)
+        {
+            let limit = self.depths.limit(op, sync, self.wf2q.raised_busy() > 0);
+            let task = self.tasks.get(task_index(process).index());
+            let own = task.and_then(|task| task.queues[usize::from(sync)]);
+            if own.is_some_and(|q| self.wf2q.is_over_limit(q, limit)) { 1 } else { limit }
+        }
     }
 
     fn least_depth(&self) -> u32 {
@@ -362,14 +309,14 @@ impl Scheduler for Bfq {
 
     #[inline]
     fn next_timer(&self) -> Nanos {
-        self.idle_until
+        self.idle_timer.until()
     }
 
     fn timer(&mut self, queue: &Queue<'_>) -> bool {
         self.happens(queue.now);
         self.idle_timer();
         self.reap();
-        self.waiting_sorted > 0
+        self.counts.waiting() > 0
     }
 
     #[inline]
@@ -379,7 +326,7 @@ impl Scheduler for Bfq {
 
     #[inline]
     fn waiting(&self) -> usize {
-        self.waiting_sorted as usize + self.at_head
+        self.counts.waiting() as usize
     }
 
     fn process_exited(&mut self, queue: &Queue<'_>, process: ProcessId) {

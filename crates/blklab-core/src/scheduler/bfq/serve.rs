@@ -1,8 +1,8 @@
 //! Which queue is served, and until when.
 
 use super::Bfq;
-use super::peak_rate::Dispatch;
-use super::queue::{Jiffies, QueueId};
+use super::parts::QueueId;
+use super::parts::peak_rate::Dispatch;
 use super::slots::Stage;
 use crate::request::RequestId;
 use crate::scheduler::journal::{Decision, EndReason, IdleEnd};
@@ -11,14 +11,7 @@ use crate::units::{Nanos, Sector};
 impl Bfq {
     /// The next request for the disk (`__bfq_dispatch_request`).
     pub(super) fn next_request(&mut self) -> Option<RequestId> {
-        if let Some(id) = self.links.pop_front(&mut self.head) {
-            self.at_head -= 1;
-            let q = self.slots[id].queue;
-            self.queues[q.index()].dispatched += 1;
-            self.hand_over(id);
-            return Some(id);
-        }
-        if self.total_busy() == 0 || self.tuning.strict_guarantees && self.in_driver > 0 {
+        if self.total_busy() == 0 || self.tuning.strict_guarantees && self.counts.in_driver() > 0 {
             return None;
         }
         let q = self.select_queue()?;
@@ -28,7 +21,7 @@ impl Bfq {
     }
 
     fn hand_over(&mut self, id: RequestId) {
-        self.in_driver += 1;
+        self.counts.dispatched();
         self.slots[id].stage = Stage::Started;
     }
 
@@ -72,8 +65,8 @@ impl Bfq {
         self.in_service_end = Sector(0);
         let q = next?;
         self.queues[q.index()].fifo_checked = false;
-        self.budgets_assigned = (self.budgets_assigned * 7 + 256) / 8;
-        self.do_not_count_waiting(q);
+        let queue = &mut self.queues[q.index()];
+        queue.raising.do_not_count_waiting(queue.budget_timeout, &self.spans, &self.clock);
         self.start_budget_timeout(q);
         let slice = Nanos(
             (self.queues[q.index()].budget_timeout - self.clock.jiffies).max(0) as u64
@@ -84,31 +77,14 @@ impl Bfq {
         Some(q)
     }
 
-    /// A soft real-time queue that has waited for its turn since its last one stays raised
-    /// for that much longer.
-    fn do_not_count_waiting(&mut self, q: QueueId) {
-        let (jiffies, soft_rt) = (self.clock.jiffies, self.spans.soft_rt);
-        let queue = &mut self.queues[q.index()];
-        let since: Jiffies = queue.budget_timeout;
-        let raising = &mut queue.raising;
-        let raised_for_soft_rt = raising.coeff > 1 && raising.cur_max_time == soft_rt;
-        if raised_for_soft_rt && raising.last_start_finish < jiffies && since < jiffies {
-            if since > raising.last_start_finish {
-                raising.last_start_finish += jiffies - since;
-            } else {
-                raising.last_start_finish = jiffies;
-            }
-        }
-    }
-
     /// The queue's next request leaves (`bfq_dispatch_rq_from_bfqq`).
     fn dispatch_from(&mut self, q: QueueId) -> RequestId {
         let id = self.queues[q.index()].next.expect("a selected queue has a request");
         let charge = self.charge_for(id, q);
         self.serve(q, charge);
         let in_service = self.in_service == Some(q);
-        if in_service && std::mem::take(&mut self.wait_dispatch) {
-            self.waited = Some(id);
+        if in_service {
+            self.injection.dispatched(id);
         }
         self.queues[q.index()].dispatched += 1;
         self.observe_rate(q, id);
@@ -129,10 +105,10 @@ impl Bfq {
             sector: slot.sector,
             sectors: slot.sectors,
             last_position: self.last_position,
-            in_driver: self.in_driver,
+            in_driver: self.counts.in_driver(),
         };
         if self.peak_rate.dispatched(self.disk_kind(), dispatch) {
-            self.update_max_budget();
+            self.budgets.rate_changed(&self.peak_rate);
         }
         self.last_position = slot.end();
         if self.in_service == Some(q) {
@@ -153,10 +129,10 @@ impl Bfq {
         self.links.remove(&mut queue.fifo, id);
         queue.sorted.remove(slot.sector, id);
         queue.queued[usize::from(slot.sync)] -= 1;
-        self.waiting_sorted -= 1;
+        self.counts.removed();
         self.merges.remove(id);
         if !queue.is_empty() {
-            if !self.flash_with_queueing {
+            if !self.queueing.is_flash_with_queueing() {
                 self.move_in_positions(q);
             }
             return;
@@ -167,7 +143,7 @@ impl Bfq {
             self.set_budget(q, 0);
             self.reset_service(q);
         }
-        self.leave_positions(q);
+        self.positions.leave(q, self.group(q));
     }
 
     /// The slice of the queue in service ends (`bfq_bfqq_expire`).
@@ -180,9 +156,7 @@ impl Bfq {
         if self.tuning.low_latency {
             self.remember_for_soft_rt(q);
         }
-        self.injected = false;
-        self.wait_dispatch = false;
-        self.waited = None;
+        self.injection.slice_ends();
         let service = self.service(q).max(0) as u32;
         self.note(q, Decision::SliceEnd { reason, service });
         self.recalculate_budget(q, reason);
@@ -199,10 +173,9 @@ impl Bfq {
     }
 
     fn remember_for_soft_rt(&mut self, q: QueueId) {
-        let jiffies = self.clock.jiffies;
         let queue = &mut self.queues[q.index()];
         if !queue.is_raised() {
-            queue.raising.last_start_finish = jiffies;
+            queue.raising.restart(&self.clock);
         }
         if queue.is_empty() {
             if queue.dispatched == 0 {
@@ -229,7 +202,7 @@ impl Bfq {
             self.remove_busy(q, true);
         } else {
             self.requeue(q, true);
-            if !self.flash_with_queueing && !self.queues[q.index()].is_empty() {
+            if !self.queueing.is_flash_with_queueing() && !self.queues[q.index()].is_empty() {
                 self.move_in_positions(q);
             }
         }
@@ -246,7 +219,7 @@ impl Bfq {
 
     /// The time of waiting for the queue in service is over (`bfq_idle_slice_timer`).
     pub(super) fn idle_timer(&mut self) {
-        self.idle_until = Nanos::NEVER;
+        self.idle_timer.stop();
         let Some(q) = self.in_service else { return };
         let queue = &mut self.queues[q.index()];
         queue.wait_request = false;

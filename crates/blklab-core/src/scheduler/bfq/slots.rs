@@ -1,6 +1,7 @@
 //! What BFQ keeps of each request, by id.
 
-use super::queue::{QueueId, TaskIndex};
+use super::parts::QueueId;
+use super::queue::TaskIndex;
 use crate::request::{Request, RequestId};
 use crate::units::Sector;
 
@@ -13,8 +14,6 @@ pub(super) enum Stage {
     Assigned,
     /// Sorted into its queue.
     Waits,
-    /// In the dispatch list, before all queues.
-    AtHead,
     /// With the disk.
     Started,
 }

@@ -1,11 +1,14 @@
 //! Processes and their queues: which queue a request belongs to, splits, ends of processes.
 
 use super::Bfq;
-use super::queue::{BfqQueue, Learnt, QueueId, Raising, TaskIndex};
+use super::parts::QueueId;
+use super::parts::burst::{Membership, Newcomer};
+use super::parts::raising::Raising;
+use super::queue::{BfqQueue, Learnt, TaskIndex};
 use super::slots::Stage;
 use crate::request::{IoPrio, PrioClass, ProcessId, RequestId};
 use crate::scheduler::journal::{Decision, EndReason};
-use crate::scheduler::wf2q::{Class, weight_of_level};
+use crate::scheduler::shared::wf2q::{Class, weight_of_level};
 use crate::scheduler::{CgroupId, Queue};
 
 /// A process without a priority has the one that goes with nice 0.
@@ -19,8 +22,7 @@ pub(super) const ASYNC_QUEUES: usize = 2 * LEVELS as usize + 1;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Saved {
     pub learnt: Learnt,
-    pub in_large_burst: bool,
-    pub was_in_burst_list: bool,
+    pub burst: Membership,
     pub weight: u32,
     pub raising: Raising,
 }
@@ -46,8 +48,7 @@ impl Task {
         let nothing = BfqQueue::vacant();
         let saved = Saved {
             learnt: nothing.learnt,
-            in_large_burst: false,
-            was_in_burst_list: false,
+            burst: Membership::default(),
             weight: 0,
             raising: nothing.raising,
         };
@@ -71,10 +72,15 @@ pub(super) fn task_index(process: ProcessId) -> TaskIndex {
     TaskIndex(process.0.wrapping_add(1))
 }
 
+/// The process that the queue was made for.
+fn process_of(queue: &BfqQueue) -> ProcessId {
+    ProcessId(queue.made_for.0.wrapping_sub(1))
+}
+
 impl Bfq {
-    /// The process of a queue, for the journal: the one that it was made for.
+    /// The process of a queue, for the journal.
     pub(super) fn process_of(&self, q: QueueId) -> ProcessId {
-        ProcessId(self.queues[q.index()].made_for.0.wrapping_sub(1))
+        process_of(&self.queues[q.index()])
     }
 
     fn know(&mut self, queue: &Queue<'_>, process: ProcessId) -> TaskIndex {
@@ -105,6 +111,25 @@ impl Bfq {
         self.consider_burst(q);
     }
 
+    /// A request of a queue that has just been made begins a burst or joins one.
+    fn consider_burst(&mut self, q: QueueId) {
+        if !self.queues[q.index()].just_created {
+            return;
+        }
+        let newcomer = Newcomer {
+            queue: q,
+            group: self.group(q),
+            split_time: self.queues[q.index()].split_time,
+            beside_busy: self.total_busy() > 0,
+        };
+        let Bfq { burst, clock, queues, journal, .. } = self;
+        burst.arrives(newcomer, clock, |member| {
+            if journal.is_kept() {
+                journal.note(clock.run, process_of(&queues[member.index()]), Decision::LargeBurst);
+            }
+        });
+    }
+
     /// The process's queue; a new one if it has none, or if it shares one that is to be split
     /// (`bfq_get_bfqq_handle_split`).
     fn queue_for(&mut self, task: TaskIndex, sync: bool) -> QueueId {
@@ -116,8 +141,8 @@ impl Bfq {
             return q;
         }
         let waker = self.waker_after_split(q);
-        if self.queues[q.index()].in_large_burst {
-            self.tasks[task.index()].saved.in_large_burst = true;
+        if self.burst.marks(q) {
+            self.tasks[task.index()].saved.burst.mark();
         }
         self.note(q, Decision::QueueSplit);
         let queue = &mut self.queues[q.index()];
@@ -134,14 +159,14 @@ impl Bfq {
         let q = self.new_queue_of(task, sync, true);
         self.resume_state(q, task);
         if let Some(waker) = waker {
-            self.link_to_waker(q, waker);
+            self.wakers.link(q, waker);
         }
         q
     }
 
     /// The waker that a process keeps when it leaves a shared queue (`bfq_waker_bfqq`).
     fn waker_after_split(&self, q: QueueId) -> Option<QueueId> {
-        let waker = self.queues[q.index()].waker.queue?;
+        let waker = self.wakers.waker_of(q)?;
         let mut at = self.queues[q.index()].merge_into;
         while let Some(next) = at {
             if next == waker {
@@ -157,12 +182,7 @@ impl Bfq {
         let q = self.get_queue(task, sync, split);
         self.set_task_queue(task, sync, Some(q));
         if split && sync {
-            let Saved { in_large_burst, was_in_burst_list, .. } = self.tasks[task.index()].saved;
-            let in_burst = was_in_burst_list && self.burst.large || in_large_burst;
-            self.queues[q.index()].in_large_burst = in_burst;
-            if !in_burst && was_in_burst_list {
-                self.list_in_burst(q);
-            }
+            self.burst.resume(q, self.tasks[task.index()].saved.burst);
             self.queues[q.index()].split_time = self.clock.jiffies;
         }
         q
@@ -201,7 +221,10 @@ impl Bfq {
         if q.index() >= self.queues.len() {
             self.queues.resize_with(q.index() + 1, BfqQueue::vacant);
         }
-        let max_budget = 2 * self.current_max_budget() / 3;
+        self.burst.queue_made(q);
+        self.wakers.queue_made(q);
+        self.positions.queue_made(q);
+        let max_budget = 2 * self.budgets.most() / 3;
         let queue = &mut self.queues[q.index()];
         queue.begin(task, sync, &self.clock);
         queue.class = class;
@@ -233,9 +256,9 @@ impl Bfq {
         let queue = &mut self.queues[q.index()];
         queue.learnt = saved.learnt;
         // Without low latency nothing was raised, and nothing is.
-        let coeff = if self.tuning.low_latency { saved.raising.coeff } else { queue.raising.coeff };
-        queue.raising = saved.raising;
-        self.set_coeff(q, coeff);
+        let low_latency = self.tuning.low_latency;
+        queue.raising = if low_latency { saved.raising } else { queue.raising.resumed(&saved.raising) };
+        self.apply_coefficient(q);
         self.wf2q.set_weight(q, saved.weight);
         self.check_resumed_raising(q);
     }
@@ -291,7 +314,7 @@ impl Bfq {
             let service = self.service(q).max(0) as u32;
             self.note(q, Decision::SliceEnd { reason: EndReason::Released, service });
             self.leave_service(q, EndReason::TimeOut);
-            self.schedule_dispatch();
+            self.counts.run_hw_queues();
         }
         self.put_cooperators(q);
         self.release_process_ref(q);

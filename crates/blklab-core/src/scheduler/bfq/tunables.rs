@@ -1,6 +1,6 @@
 //! The files of `queue/iosched`, and what BFQ keeps of them.
 
-use crate::scheduler::nearest::BackSeek;
+use crate::scheduler::shared::nearest::BackSeek;
 use crate::scheduler::{QueueLimits, Settings, Tunable, Unit};
 use crate::ticks::Ticks;
 use crate::units::Nanos;

@@ -3,7 +3,7 @@
 use super::Bfq2008;
 use crate::request::{RequestId, RequestSlab};
 use crate::scheduler::journal::EndReason;
-use crate::scheduler::wf2q::LeafId;
+use crate::scheduler::shared::wf2q::LeafId;
 
 /// The largest budget before the disk's rate is known, in sectors.
 pub(super) const DEFAULT_MAX_BUDGET: i32 = 16 * 1024;

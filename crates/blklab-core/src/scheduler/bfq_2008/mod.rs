@@ -7,7 +7,7 @@
 //! CFQ of that time gave each process slices of the disk's *time*. On a hard disk that is not
 //! what the processes get out of it: the outer tracks are twice as fast as the inner ones, and
 //! who has to seek more in its slice reads less. BFQ gives each process a *budget* of
-//! sectors instead, and B-WF2Q+ ([`wf2q`](super::wf2q)) decides who is served for its budget
+//! sectors instead, and B-WF2Q+ ([`wf2q`](super::shared::wf2q)) decides who is served for its budget
 //! next, so that each gets its weight's share of the sectors, wherever they lie, and is never
 //! late by more than about one budget of the others. A process has the disk to itself
 //! until:
@@ -67,10 +67,10 @@ mod tunables;
 mod tests;
 
 use super::journal::{Decision, Journal};
-use super::lists::{Links, List};
-use super::merge::MergeIndex;
-use super::wf2q::{LeafId, Wf2q};
-use super::{Generation, Info, InsertAt, Merge, Queue, QueueLimits, Scheduler, Settings, Tasks};
+use super::shared::merge::MergeIndex;
+use super::shared::wf2q::{LeafId, Wf2q};
+use super::{Generation, Info, Merge, Queue, QueueLimits, Scheduler, Settings, Tasks};
+use crate::containers::lists::{Links, List};
 use crate::request::{Bio, ProcessId, RequestId};
 use crate::ticks::Ticks;
 use crate::units::{Nanos, Sector};
@@ -152,7 +152,7 @@ impl Scheduler for Bfq2008 {
     fn new(settings: &Settings, limits: &QueueLimits, tasks: &Tasks) -> Self {
         let tuned = Tuned::new(settings, limits);
         let requests = limits.nr_requests as usize;
-        let mut wf2q = Wf2q::new(limits.ticks).as_in_2008();
+        let mut wf2q = Wf2q::new(limits.ticks).with_rules_of_2008();
         wf2q.know_groups(tasks.cgroups());
         Bfq2008 {
             max_budget: if tuned.max_budget > 0 { tuned.max_budget } else { DEFAULT_MAX_BUDGET },
@@ -239,31 +239,15 @@ impl Scheduler for Bfq2008 {
     }
 
     #[inline]
-    fn insert(&mut self, queue: &Queue<'_>, id: RequestId, at: InsertAt) {
+    fn insert(&mut self, queue: &Queue<'_>, id: RequestId) {
         self.at(queue);
         self.attach(queue, id);
-        let Slot { state, queue: q, .. } = self.slots[id.index()];
-        if at == InsertAt::Sorted {
-            self.links.push_back(&mut self.queues[q.index()].fifo, id);
-            self.merges.insert(queue, id);
-            self.queued += 1;
-            self.sort_in(id, queue.requests[id].sector, queue.requests);
-            self.enqueued(id, queue.requests);
-            return;
-        }
-        if state == State::Driver {
-            self.in_driver -= 1;
-        } else {
-            // It was in no queue: it goes past them.
-            let queue = &mut self.queues[q.index()];
-            queue.dispatched += 1;
-            self.sync_flight += u32::from(queue.sync);
-        }
-        let slot = &mut self.slots[id.index()];
-        slot.state = State::Outgoing;
-        slot.barrier = true;
-        self.links.push_front(&mut self.outgoing, id);
-        self.outgoing_count += 1;
+        let Slot { queue: q, .. } = self.slots[id.index()];
+        self.links.push_back(&mut self.queues[q.index()].fifo, id);
+        self.merges.insert(queue, id);
+        self.queued += 1;
+        self.sort_in(id, queue.requests[id].sector, queue.requests);
+        self.enqueued(id, queue.requests);
     }
 
     #[inline]

@@ -5,8 +5,8 @@ use super::state::{ASYNC_QUEUES, Priority, ProcessQueue, Slot, State, Task};
 use crate::request::{Op, ProcessId, RequestId, RequestSlab};
 use crate::scheduler::Queue;
 use crate::scheduler::journal::IdleEnd;
-use crate::scheduler::nearest::Candidate;
-use crate::scheduler::wf2q::LeafId;
+use crate::scheduler::shared::nearest::Candidate;
+use crate::scheduler::shared::wf2q::LeafId;
 use crate::units::Sector;
 
 /// Somebody waits for it.
@@ -32,15 +32,8 @@ impl Bfq2008 {
             self.tasks.resize(task + 1, Task::new(self.tick));
         }
         let q = self.queue_for(queue, task, sync);
-        let slot = Slot {
-            state: State::Attached,
-            sync,
-            barrier: false,
-            queue: q,
-            task,
-            sector: request.sector,
-            since: self.tick,
-        };
+        let slot =
+            Slot { state: State::Attached, sync, queue: q, task, sector: request.sector, since: self.tick };
         if id.index() >= self.slots.len() {
             self.slots.resize(id.index() + 1, Slot { state: State::Absent, ..slot });
         }
@@ -143,7 +136,7 @@ impl Bfq2008 {
         let never = self.tuned.slice_idle == 0 || self.hw_tag.is_queueing() && seen.seeks.is_seeky();
         let longer = seen.thinking.is_longer(self.tuned.slice_idle);
         let queue = &mut self.queues[q.index()];
-        if queue.sync && queue.class != crate::scheduler::wf2q::Class::Idle {
+        if queue.sync && queue.class != crate::scheduler::shared::wf2q::Class::Idle {
             queue.idles = !never && longer.map_or(queue.idles, |longer| !longer);
         }
     }
@@ -175,7 +168,7 @@ impl Bfq2008 {
         let goes_behind = |place: &RequestId| {
             let other = &requests[*place];
             let kind = |op: Op| (op.is_write(), op == Op::Discard);
-            if kind(op) != kind(other.op) || self.slots[place.index()].barrier {
+            if kind(op) != kind(other.op) {
                 return true;
             }
             // First what lies above the boundary, then what lies below.

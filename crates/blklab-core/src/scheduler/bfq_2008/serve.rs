@@ -4,7 +4,7 @@ use super::Bfq2008;
 use super::state::Task;
 use crate::request::{ProcessId, RequestId, RequestSlab};
 use crate::scheduler::journal::{Decision, EndReason, IdleEnd};
-use crate::scheduler::wf2q::{Class, LeafId};
+use crate::scheduler::shared::wf2q::{Class, LeafId};
 use crate::units::Nanos;
 
 impl Bfq2008 {

@@ -1,10 +1,10 @@
 //! Requests, queues and processes as this scheduler knows them.
 
 use super::habits::{Seeks, Thinking};
+use crate::containers::lists::List;
+use crate::containers::sorted::Sorted;
 use crate::request::{IoPrio, PrioClass, ProcessId, RequestId};
-use crate::scheduler::lists::List;
-use crate::scheduler::sorted::Sorted;
-use crate::scheduler::wf2q::{Class, LeafId, weight_of_level};
+use crate::scheduler::shared::wf2q::{Class, LeafId, weight_of_level};
 use crate::units::Sector;
 
 /// Level of a process that has set none: that of nice 0.
@@ -33,8 +33,6 @@ pub(super) enum State {
 pub(super) struct Slot {
     pub state: State,
     pub sync: bool,
-    /// Came back from the disk: nothing is sorted before it.
-    pub barrier: bool,
     pub queue: LeafId,
     pub task: usize,
     /// As sorted in.

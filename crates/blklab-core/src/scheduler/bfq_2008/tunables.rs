@@ -1,6 +1,6 @@
 //! The table of tunables, and what they come to.
 
-use crate::scheduler::nearest::BackSeek;
+use crate::scheduler::shared::nearest::BackSeek;
 use crate::scheduler::{QueueLimits, Settings, Tunable, Unit};
 use crate::units::Nanos;
 

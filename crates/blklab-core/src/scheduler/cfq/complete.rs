@@ -1,6 +1,7 @@
 //! A request ends.
 
 use super::Cfq;
+use super::parts::queueing::QUEUE_MIN;
 use super::state::{Class, QueueId, Slot, State, tree_of};
 use crate::request::{Request, RequestId};
 use crate::scheduler::journal::EndReason;
@@ -22,24 +23,37 @@ impl Cfq {
     fn account(&mut self, slot: Slot, request: &Request) {
         let q = slot.queue;
         self.look_at_depth();
-        self.in_driver -= 1;
         let queue = &mut self.queues[q];
         queue.dispatched -= 1;
-        self.in_flight[usize::from(queue.sync)] -= 1;
+        self.counts.completed(queue.sync);
         let group = &mut self.groups[queue.group];
         group.dispatched -= 1;
         if slot.sync {
-            self.contexts[slot.context].think.last_end = self.now;
+            self.contexts[slot.context].think.ended(self.now);
             let tree = queue.tree.unwrap_or_else(|| tree_of(queue.class, queue.kind()));
-            group.trees[tree].think.last_end = self.now;
+            group.trees[tree].think.ended(self.now);
         }
-        group.think.last_end = self.now;
+        group.think.ended(self.now);
         if slot.sync && self.was_late(request) {
             self.last_delayed_sync = self.now;
         }
         if self.active == Some(q) {
             self.active_queue_served(q, slot.sync);
         }
+    }
+
+    /// Does the disk take several commands at once (`cfq_update_hw_tag`)?
+    fn look_at_depth(&mut self) {
+        let in_driver = self.counts.in_driver();
+        let active = self.active.map(|q| &self.queues[q]);
+        // A queue that the disk idles for keeps it from being filled.
+        let is_starved = || {
+            active.is_some_and(|queue| {
+                let own = queue.dispatched + queue.sorted.len() as u32;
+                queue.flags.idle_window && own < QUEUE_MIN && in_driver < QUEUE_MIN
+            })
+        };
+        self.queueing.completed(in_driver, self.counts.queued(), is_starved);
     }
 
     /// It took longer than it should have waited; counted in ticks.

@@ -52,7 +52,7 @@ impl Cfq {
         let context = &mut self.contexts[index];
         if !context.known {
             *context = Context { known: true, alive: true, ..Context::default() };
-            context.think.last_end = self.now;
+            context.think.ended(self.now);
         }
         index
     }
@@ -87,8 +87,8 @@ impl Cfq {
         let now = self.now;
         let group = &mut self.groups[index];
         if !std::mem::replace(&mut group.known, true) {
-            group.think.last_end = now;
-            group.trees.iter_mut().for_each(|tree| tree.think.last_end = now);
+            group.think.ended(now);
+            group.trees.iter_mut().for_each(|tree| tree.think.ended(now));
         }
         let shared = match class {
             Class::Idle => &mut group.async_idle,
@@ -101,6 +101,7 @@ impl Cfq {
             return q;
         }
         let q = self.queues.insert(ProcessQueue::new(process, index, (class, level), sync));
+        self.positions.queue_made(q);
         self.queues[q].holders = 1;
         if !sync {
             // The group's own hold on it.

@@ -2,34 +2,25 @@
 //! not any more.
 
 use super::Cfq;
+use super::parts::positions::is_close;
 use super::state::{Class, QueueId};
 use crate::scheduler::journal::{Decision, EndReason};
 use crate::units::{Nanos, Sector};
 
-/// Two requests no further apart than this are close (`CFQQ_CLOSE_THR`).
-const CLOSE_SECTORS: u64 = 8 * 1024;
-
 impl Cfq {
     /// `cfq_rq_close`
     pub(super) fn is_close(&self, sector: Sector) -> bool {
-        sector.0.abs_diff(self.last_position) <= CLOSE_SECTORS
+        is_close(sector.0, self.last_position)
     }
 
     /// A queue of the same level whose next request is close to where the last one ended
     /// (`cfqq_close`).
     fn closest(&self, level: u8) -> Option<QueueId> {
-        let (below, above) =
-            self.positions.around(&self.position_sets[usize::from(level)], self.last_position);
-        if let Some(exact) = below.filter(|&q| self.positions.key(q) == self.last_position) {
-            return Some(exact as QueueId);
-        }
-        let next_of = |q: u32| {
-            let next = self.queues[q as QueueId].next.expect("who has a position has a request");
-            self.slots[next.index()].sector
+        let next_of = |q: QueueId| {
+            let next = self.queues[q].next.expect("a queue with a position has a request");
+            self.slots[next.index()].sector.0
         };
-        let close = |q: &u32| self.is_close(next_of(*q));
-        let away = |&q: &u32| next_of(q).0.abs_diff(self.last_position);
-        below.into_iter().chain(above).filter(close).min_by_key(away).map(|q| q as QueueId)
+        self.positions.closest(level, self.last_position, next_of)
     }
 
     /// A queue that goes on where this one, which has run empty, stopped
@@ -139,7 +130,7 @@ impl Cfq {
     /// The block layer is to ask for requests although nothing ends
     /// (`cfq_schedule_dispatch`).
     fn kick(&mut self) {
-        if self.busy > 0 {
+        if self.counts.busy() > 0 {
             self.kick = Nanos(self.now as u64);
         }
     }

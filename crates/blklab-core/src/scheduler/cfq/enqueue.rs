@@ -10,15 +10,31 @@ impl Cfq {
     pub(super) fn enqueued(&mut self, id: RequestId, request: &Request) {
         let slot = self.slots[id.index()];
         let q = slot.queue;
-        self.queued += 1;
+        self.counts.inserted();
         self.learn_from(id, request);
         self.update_idle_window(q, slot.context);
-        self.remember_position(q, request);
+        self.queues[q].seeks.set_end(request.end());
         if self.active == Some(q) {
             self.idled_for(q, request.sectors);
         } else if self.should_preempt(q, request, slot.sync) {
             self.preempt(q);
         }
+    }
+
+    /// What a request that has come says of its process
+    /// (`cfq_update_io_thinktime`, `cfq_update_io_seektime`).
+    fn learn_from(&mut self, id: RequestId, request: &Request) {
+        let slot = self.slots[id.index()];
+        let now = self.now;
+        let queue = &mut self.queues[slot.queue];
+        let group = &mut self.groups[queue.group];
+        if queue.sync {
+            self.contexts[slot.context].think.sample(now, self.tuned.slice_idle);
+            let tree = queue.tree.expect("a queue with a request is in a service tree");
+            group.trees[tree].think.sample(now, self.tuned.slice_idle);
+        }
+        group.think.sample(now, self.tuned.group_idle);
+        queue.seeks.request(request.sector, request.sectors, self.limits.rotational);
     }
 
     /// The queue, not the active one, takes the disk from that at once
@@ -40,7 +56,7 @@ impl Cfq {
             return true;
         }
         // Between groups nobody preempts, except for those above.
-        if !self.is_within(old.group, new.group) {
+        if !self.shares.is_within(old.group, new.group) {
             return false;
         }
         if old.slice_used(self.now) || new_rt && !old_rt {

@@ -6,6 +6,10 @@ use crate::scheduler::journal::{Decision, EndReason, IdleEnd};
 use crate::units::Nanos;
 
 impl Cfq {
+    fn is_flash(&self) -> bool {
+        !self.limits.rotational
+    }
+
     /// Worth idling for: one that comes back soon and near, or the last of its service tree,
     /// after which the whole kind of load would lose its turn (`cfq_should_idle`).
     pub(super) fn should_idle(&self, q: QueueId) -> bool {
@@ -13,7 +17,7 @@ impl Cfq {
         if self.tuned.slice_idle == 0 || queue.class == Class::Idle {
             return false;
         }
-        if queue.flags.idle_window && !(self.is_flash() && self.queues_commands()) {
+        if queue.flags.idle_window && !(self.is_flash() && self.queueing.may_queue()) {
             return true;
         }
         let Some(tree) = queue.tree else { return false };
@@ -23,7 +27,7 @@ impl Cfq {
 
     /// The active queue has run empty: idle for it, or for its group (`cfq_arm_slice_timer`).
     pub(super) fn begin_idling(&mut self, q: QueueId) {
-        if self.is_flash() && self.queues_commands() {
+        if self.is_flash() && self.queueing.may_queue() {
             return;
         }
         let group_idle = self.tuned.group_idle;
@@ -74,15 +78,15 @@ impl Cfq {
     /// The time to idle is over (`cfq_idle_slice_timer`). True if dispatching may give more.
     pub(super) fn idled_long_enough(&mut self) -> bool {
         self.idle_timer = Nanos::NEVER;
-        let Some(q) = self.active else { return self.busy > 0 };
+        let Some(q) = self.active else { return self.counts.busy() > 0 };
         self.note_idle_end(q, IdleEnd::TimeOut);
         let queue = &mut self.queues[q];
         if queue.flags.must_dispatch {
-            return self.busy > 0;
+            return self.counts.busy() > 0;
         }
         let used = queue.slice_used(self.now);
         if !used {
-            if self.busy == 0 {
+            if self.counts.busy() == 0 {
                 return false;
             }
             if !queue.is_empty() {
@@ -93,7 +97,7 @@ impl Cfq {
         }
         let reason = if used { EndReason::TimeOut } else { EndReason::NoMoreRequests };
         self.expire(false, reason);
-        self.busy > 0
+        self.counts.busy() > 0
     }
 
     /// The active queue asks for something again (a part of `cfq_rq_enqueued`). A small request
@@ -102,7 +106,7 @@ impl Cfq {
         if !self.queues[q].flags.wait_request {
             return;
         }
-        if sectors > super::PAGE_SECTORS || self.busy > 1 {
+        if sectors > super::PAGE_SECTORS || self.counts.busy() > 1 {
             self.stop_idling(q, IdleEnd::Request);
         } else {
             self.queues[q].flags.must_dispatch = true;

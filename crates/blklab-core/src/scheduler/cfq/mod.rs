@@ -3,9 +3,9 @@
 //! Follows the single-queue scheduler of Linux 4.12 (`block/cfq-iosched.c`, with cgroups on
 //! the default hierarchy and the legacy elevator core around it).
 //!
-//! Requests that a process waits for go into a queue of its own, those that nobody waits for
-//! into one queue for each priority. One queue at a time is *active*: it has the disk for a
-//! time slice, so that a sequential reader reads on undisturbed, and nobody gets more of the
+//! Synchronous requests of a process go into a queue of its own, asynchronous ones of all
+//! processes into one queue for each priority. One queue at a time is *active*: it has the disk for a
+//! time slice, so that a sequential reader reads on undisturbed, and no process gets more of the
 //! disk's time than its priority says (`slice_sync` or `slice_async`, a fifth more or less
 //! for each level above or below 4). If the active queue runs empty, the disk is kept
 //! *idle* for `slice_idle`: the process has its answer now and will ask again close by. That
@@ -28,10 +28,15 @@
 //! the disk from random ones; and on a disk that takes one command at a time, a few busy random
 //! readers overtake all others without end.
 //!
-//! Processes that read one area in turns share a queue until they part. How much is worth what
-//! is learnt: think times, how many of the last 32 requests were far from the one before,
-//! whether the disk takes commands in a queue. On flash that does, nobody is idled for, and
+//! Processes that read one area in turns share a queue until they part. CFQ learns what idling is
+//! worth: think times, how many of the last 32 requests were far from the one before,
+//! whether the disk takes commands in a queue. On flash that does, the disk idles for no queue, and
 //! groups share requests instead of time.
+//!
+//! What is learnt and counted, the shares of groups and the search for cooperators are in `parts/`,
+//! one struct each, with its own state. The other files coordinate: a request arrives
+//! (`enqueue.rs`), the next queue is chosen (`select.rs`), a slice begins and ends (`slice.rs`), a
+//! request completes (`complete.rs`).
 //!
 //! Left out: metadata requests (`REQ_PRIO`), which go first in the kernel and of which the
 //! model has none; and what a process changes while it runs (`ionice`, moving to another
@@ -48,9 +53,9 @@ mod complete;
 mod contexts;
 mod cooperate;
 mod enqueue;
-mod estimate;
 mod groups;
 mod idle;
+mod parts;
 mod requests;
 mod select;
 mod service;
@@ -62,12 +67,16 @@ mod tunables;
 mod tests;
 
 use super::journal::{Decision, Journal, Workload};
-use super::lists::{Links, List};
-use super::merge::MergeIndex;
-use super::ordered::{Members, Set};
-use super::{CgroupId, Generation, Info, InsertAt, Merge, Queue, QueueLimits, Scheduler, Settings, Tasks};
+use super::shared::merge::MergeIndex;
+use super::{CgroupId, Generation, Info, Merge, Queue, QueueLimits, Scheduler, Settings, Tasks};
+use crate::containers::lists::Links;
+use crate::containers::ordered::Members;
 use crate::request::{Bio, PrioClass, ProcessId, RequestId};
 use crate::units::{Nanos, Sector};
+use parts::counts::Counts;
+use parts::positions::Positions;
+use parts::queueing::QueueingWatch;
+use parts::shares::Shares;
 use slab::Slab;
 use state::{Class, Context, Group, Instant, Kind, ProcessQueue, QueueId, Slot, State};
 use tunables::{TUNABLES, Tuned};
@@ -86,8 +95,6 @@ pub struct Cfq {
     slots: Vec<Slot>,
     links: Links,
     merges: MergeIndex,
-    /// Put back at the head: goes before all others and is no longer sorted or merged.
-    head: List,
     waiting: usize,
 
     queues: Slab<ProcessQueue>,
@@ -95,13 +102,9 @@ pub struct Cfq {
     groups: Vec<Group>,
     /// Queues by when their turn is due, in the service trees of their groups.
     service: Members<i64>,
-    /// Queues by where their next request lies, for each level.
-    positions: Members<u64>,
-    position_sets: [Set; 8],
-    /// Groups by the time that they have had for their weight.
-    group_members: Members<i64>,
-    group_set: Set,
-    min_vdisktime: i64,
+    positions: Positions,
+    /// What the groups have had for their weights.
+    shares: Shares,
 
     serving_group: Option<usize>,
     serving_class: Class,
@@ -111,19 +114,11 @@ pub struct Cfq {
     /// Whose request the active queue sent first.
     active_context: Option<usize>,
 
-    busy: u32,
-    busy_sync: u32,
-    /// Requests in queues.
-    queued: u32,
-    in_driver: u32,
-    /// Dispatched and not ended, asynchronous and synchronous.
-    in_flight: [u32; 2],
+    counts: Counts,
     /// Where the last request that was dispatched ended.
     last_position: u64,
     last_delayed_sync: Instant,
-    hw_tag: Option<bool>,
-    hw_tag_depth: u32,
-    hw_tag_samples: u32,
+    queueing: QueueingWatch,
 
     idle_timer: Nanos,
     kick: Nanos,
@@ -200,34 +195,24 @@ impl Scheduler for Cfq {
             slots: Vec::with_capacity(requests),
             links: Links::with_capacity(requests),
             merges: MergeIndex::with_capacity(requests),
-            head: List::EMPTY,
             waiting: 0,
             queues: Slab::new(),
             contexts: Vec::new(),
             groups: tasks.cgroups().iter().map(Group::new).collect(),
             service: Members::default(),
-            positions: Members::default(),
-            position_sets: [Set::EMPTY; 8],
-            group_members: Members::default(),
-            group_set: Set::EMPTY,
-            min_vdisktime: 0,
+            positions: Positions::new(),
+            shares: Shares::new(tasks.cgroups()),
             serving_group: None,
             serving_class: Class::BestEffort,
             serving_kind: Kind::Async,
             workload_expires: 0,
             active: None,
             active_context: None,
-            busy: 0,
-            busy_sync: 0,
-            queued: 0,
-            in_driver: 0,
-            in_flight: [0; 2],
+            counts: Counts::default(),
             last_position: 0,
             // As if nothing had been late for a second.
             last_delayed_sync: -1_000_000_000,
-            hw_tag: None,
-            hw_tag_depth: 0,
-            hw_tag_samples: 0,
+            queueing: QueueingWatch::default(),
             idle_timer: Nanos::NEVER,
             kick: Nanos::NEVER,
             journal: Journal::default(),
@@ -294,18 +279,10 @@ impl Scheduler for Cfq {
     }
 
     #[inline]
-    fn insert(&mut self, queue: &Queue<'_>, id: RequestId, at: InsertAt) {
+    fn insert(&mut self, queue: &Queue<'_>, id: RequestId) {
         self.at(queue);
         self.attach(queue, id);
         self.waiting += 1;
-        if at == InsertAt::Head {
-            // Back from the disk (`cfq_deactivate_request`).
-            if self.slots[id.index()].state == State::Driver {
-                self.in_driver -= 1;
-            }
-            self.links.push_front(&mut self.head, id);
-            return;
-        }
         let request = &queue.requests[id];
         let Slot { sync, queue: q, .. } = self.slots[id.index()];
         self.slots[id.index()].expires =
@@ -319,20 +296,12 @@ impl Scheduler for Cfq {
     #[inline]
     fn dispatch(&mut self, queue: &Queue<'_>, _: u16) -> Option<RequestId> {
         self.at(queue);
-        let id = match self.links.pop_front(&mut self.head) {
-            Some(id) => id,
-            None => {
-                let id = self.take_next(queue.requests)?;
-                self.slots[id.index()].state = State::Driver;
-                id
-            }
-        };
+        let id = self.take_next(queue.requests)?;
+        self.slots[id.index()].state = State::Driver;
         self.waiting -= 1;
-        if self.slots[id.index()].state == State::Driver {
-            // `cfq_activate_request`
-            self.in_driver += 1;
-            self.last_position = queue.requests[id].end().0;
-        }
+        // `cfq_activate_request`
+        self.counts.taken();
+        self.last_position = queue.requests[id].end().0;
         Some(id)
     }
 

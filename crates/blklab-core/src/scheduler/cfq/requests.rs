@@ -3,7 +3,7 @@
 use super::Cfq;
 use super::state::{QueueId, Slot, State};
 use crate::request::RequestId;
-use crate::scheduler::nearest::Candidate;
+use crate::scheduler::shared::nearest::Candidate;
 use crate::units::Sector;
 
 impl Cfq {
@@ -45,7 +45,7 @@ impl Cfq {
         let Slot { queue: q, sector: old, .. } = self.slots[id.index()];
         self.queues[q].sorted.remove(old, id);
         self.sort_in(id, sector);
-        if self.queues[q].in_positions {
+        if self.positions.is_listed(q) {
             self.note_position(q);
         }
     }
@@ -62,10 +62,10 @@ impl Cfq {
         }
         // It stays among the busy ones until its turn is over.
         if self.queues[q].is_empty() {
-            self.forget_position(q);
+            self.positions.leave(q, self.queues[q].level);
         }
         self.merges.remove(id);
-        self.queued -= 1;
+        self.counts.removed();
     }
 
     /// It goes to the disk (`cfq_dispatch_insert`).
@@ -78,7 +78,7 @@ impl Cfq {
         queue.dispatched += 1;
         queue.sectors += u64::from(sectors);
         self.groups[queue.group].dispatched += 1;
-        self.in_flight[usize::from(queue.sync)] += 1;
+        self.counts.sent(queue.sync);
     }
 
     /// The oldest request if it has expired and nobody has looked in this slice

@@ -61,7 +61,7 @@ impl Cfq {
         let slice = if kind == Kind::Async {
             // Asynchronous queues are mostly the root's, whose weight is high.
             let target = self.tuned.target_latency;
-            let system = target.wrapping_mul(group.busy_async().into()) / u64::from(self.busy);
+            let system = target.wrapping_mul(group.busy_async().into()) / u64::from(self.counts.busy());
             slice.min(system).wrapping_mul(self.tuned.slice[0]) / self.tuned.slice[1]
         } else {
             slice.max(2 * self.tuned.slice_idle)
@@ -72,7 +72,7 @@ impl Cfq {
 
     /// `cfq_choose_cfqg`
     fn choose_group(&mut self) {
-        self.serving_group = self.next_group();
+        self.serving_group = self.shares.next();
         let Some(group) = self.serving_group else { return };
         match self.groups[group].saved {
             Some((left, class, kind)) => {
@@ -89,7 +89,7 @@ impl Cfq {
     fn select(&mut self) -> Option<QueueId> {
         let mut next = None;
         if let Some(q) = self.active {
-            if self.queued == 0 {
+            if self.counts.queued() == 0 {
                 return None;
             }
             match self.judge(q) {
@@ -165,7 +165,7 @@ impl Cfq {
         if queue.flags.must_dispatch {
             return true;
         }
-        let [asynchronous, synchronous] = self.in_flight;
+        let [asynchronous, synchronous] = [false, true].map(|sync| self.counts.in_flight(sync));
         // Nothing of the other kind beside it: neither would be alone with the disk.
         if asynchronous > 0 && self.should_idle(q) || synchronous > 0 && !queue.sync {
             return false;
@@ -174,7 +174,7 @@ impl Cfq {
         let mut most = if idle_class { 1 } else { (self.tuned.quantum / 2).max(1) };
         if queue.dispatched >= most {
             // The only synchronous one would preempt the others anyway.
-            let alone = self.busy == 1 || queue.sync && self.busy_sync == 1;
+            let alone = self.counts.busy() == 1 || queue.sync && self.counts.busy_sync() == 1;
             if idle_class || !alone && self.slice_used_soon(queue) {
                 return false;
             }
@@ -201,7 +201,7 @@ impl Cfq {
 
     /// The next request out of the queues (`cfq_dispatch_requests`).
     pub(super) fn take_next(&mut self, requests: &RequestSlab) -> Option<RequestId> {
-        if self.busy == 0 {
+        if self.counts.busy() == 0 {
             return None;
         }
         let q = self.select()?;
@@ -222,7 +222,7 @@ impl Cfq {
         queue.flags.must_dispatch = false;
         let idle_class = queue.class == Class::Idle;
         let (sync, sent, level) = (queue.sync, queue.slice_dispatch, queue.level);
-        if self.busy > 1 && (idle_class || !sync && sent >= self.async_requests(level)) {
+        if self.counts.busy() > 1 && (idle_class || !sync && sent >= self.async_requests(level)) {
             self.queues[q].slice_end = now + 1;
             self.expire(false, EndReason::BudgetExhausted);
         }

@@ -59,8 +59,7 @@ impl Cfq {
     pub(super) fn add_busy(&mut self, q: QueueId) {
         let queue = &mut self.queues[q];
         queue.on_rr = true;
-        self.busy += 1;
-        self.busy_sync += u32::from(queue.sync);
+        self.counts.queue_becomes_busy(queue.sync);
         self.reschedule(q);
     }
 
@@ -68,10 +67,9 @@ impl Cfq {
     pub(super) fn remove_busy(&mut self, q: QueueId) {
         self.queues[q].on_rr = false;
         self.unschedule(q);
-        self.forget_position(q);
+        self.positions.leave(q, self.queues[q].level);
         self.group_loses_queue(self.queues[q].group);
-        self.busy -= 1;
-        self.busy_sync -= u32::from(self.queues[q].sync);
+        self.counts.queue_becomes_idle(self.queues[q].sync);
     }
 
     /// `cfq_resort_rr_list`
@@ -88,30 +86,12 @@ impl Cfq {
         let queue = &self.queues[q];
         let next = queue.next.filter(|_| queue.class != Class::Idle);
         let sector = next.map(|next| self.slots[next.index()].sector.0);
-        if queue.in_positions && sector == Some(self.positions.key(q as u32)) {
-            return;
-        }
-        self.forget_position(q);
-        let Some(sector) = sector else { return };
-        let queue = &mut self.queues[q];
-        let set = &mut self.position_sets[usize::from(queue.level)];
-        let (below, _) = self.positions.around(set, sector);
-        if below.is_none_or(|below| self.positions.key(below) != sector) {
-            self.positions.insert(set, sector, q as u32);
-            queue.in_positions = true;
-        }
-    }
-
-    pub(super) fn forget_position(&mut self, q: QueueId) {
-        let queue = &mut self.queues[q];
-        if std::mem::take(&mut queue.in_positions) {
-            self.positions.remove(&mut self.position_sets[usize::from(queue.level)], q as u32);
-        }
+        self.positions.set(q, queue.level, sector);
     }
 
     /// The queue of the chosen kind of load whose turn is due first (`cfq_get_next_queue`).
     pub(super) fn first_due(&self) -> Option<QueueId> {
-        let group = self.serving_group.filter(|_| self.queued > 0)?;
+        let group = self.serving_group.filter(|_| self.counts.queued() > 0)?;
         let tree = tree_of(self.serving_class, self.serving_kind);
         debug_assert!(tree < TREES);
         self.service.first(&self.groups[group].trees[tree].set).map(|q| q as usize)

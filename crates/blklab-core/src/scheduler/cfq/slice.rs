@@ -1,7 +1,6 @@
 //! Time slices: how long, from when, and what becomes of what is left.
 
 use super::Cfq;
-use super::groups::SERVICE_SHIFT;
 use super::state::{Class, QueueId};
 use crate::scheduler::journal::{Decision, EndReason, IdleEnd};
 use crate::units::Nanos;
@@ -29,7 +28,7 @@ impl Cfq {
 
     /// The group's share of a round (`cfq_group_slice`).
     pub(super) fn group_slice(&self, group: usize) -> u64 {
-        self.tuned.target_latency.wrapping_mul(self.groups[group].vfraction.into()) >> SERVICE_SHIFT
+        self.shares.part_of(self.tuned.target_latency, group)
     }
 
     /// The nominal slice, shortened under `low_latency` until all busy queues of the group fit

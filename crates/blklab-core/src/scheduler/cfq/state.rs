@@ -1,9 +1,11 @@
 //! What CFQ keeps of requests, processes, their queues and groups.
 
-use super::super::lists::List;
-use super::super::ordered::Set;
-use super::super::sorted::Sorted;
 use super::super::{Cgroup, Task};
+use super::parts::seeks::SeekHistory;
+use super::parts::think_time::ThinkTime;
+use crate::containers::lists::List;
+use crate::containers::ordered::Set;
+use crate::containers::sorted::Sorted;
 use crate::request::{PrioClass, ProcessId, RequestId};
 use crate::units::Sector;
 
@@ -54,36 +56,6 @@ pub(super) fn priority(task: Task) -> (Class, u8) {
     }
 }
 
-/// A decaying mean of how long somebody takes from a completion to the next request
-/// (`cfq_ttime`).
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct ThinkTime {
-    pub last_end: Instant,
-    total: u64,
-    samples: u64,
-}
-
-impl ThinkTime {
-    /// A request has come; more than twice the time that one idles counts as that.
-    pub fn sample(&mut self, now: Instant, idle: u64) {
-        let elapsed = ((now - self.last_end) as u64).min(2 * idle);
-        self.samples = (7 * self.samples + 256) / 8;
-        self.total = self.total.wrapping_mul(7).wrapping_add(elapsed.wrapping_mul(256)) / 8;
-    }
-
-    pub fn is_known(&self) -> bool {
-        self.samples > 80
-    }
-
-    /// It is known, and its mean, `total / samples` rounded, is longer than `span`: not worth
-    /// idling so long (`cfq_io_thinktime_big`). Asked for less often than there are samples, and
-    /// worked out without a division.
-    #[inline]
-    pub fn is_longer(&self, span: u64) -> bool {
-        self.is_known() && self.total + 128 >= span.saturating_add(1).saturating_mul(self.samples)
-    }
-}
-
 /// The queue of a process's synchronous requests, or of all asynchronous ones of a priority
 /// (`cfq_queue`).
 #[derive(Debug)]
@@ -110,8 +82,6 @@ pub(super) struct ProcessQueue {
     pub on_rr: bool,
     /// The service tree that it is in.
     pub tree: Option<usize>,
-    /// It is among those that might cooperate.
-    pub in_positions: bool,
 
     /// When its turn began ...
     pub dispatch_start: Instant,
@@ -125,10 +95,7 @@ pub(super) struct ProcessQueue {
     /// Sectors dispatched in this turn.
     pub sectors: u64,
 
-    /// Of the last 32 requests those that were far from the one before.
-    pub seek_history: u32,
-    /// Where its last request ended; 0: none yet.
-    pub last_position: u64,
+    pub seeks: SeekHistory,
 
     pub flags: Flags,
     /// Its processes are to move there.
@@ -175,7 +142,6 @@ impl ProcessQueue {
             dispatched: 0,
             on_rr: false,
             tree: None,
-            in_positions: false,
             dispatch_start: 0,
             slice_start: None,
             slice_end: 0,
@@ -183,8 +149,7 @@ impl ProcessQueue {
             slice_dispatch: 0,
             residual: 0,
             sectors: 0,
-            seek_history: 0,
-            last_position: 0,
+            seeks: SeekHistory::default(),
             flags: Flags { idle_window, ..Flags::default() },
             merge_with: None,
         }
@@ -203,9 +168,8 @@ impl ProcessQueue {
         self.sorted.is_empty()
     }
 
-    /// More than four of the last 32 requests were far from the one before (`CFQQ_SEEKY`).
     pub fn is_seeky(&self) -> bool {
-        self.seek_history.count_ones() > 4
+        self.seeks.is_seeky()
     }
 
     /// Its time is over (`cfq_slice_used`).
@@ -225,21 +189,8 @@ pub(super) struct ServiceTree {
 /// A cgroup (`cfq_group`).
 #[derive(Clone, Debug)]
 pub(super) struct Group {
-    pub parent: Option<usize>,
-    pub weight: u32,
-    /// Share of its own processes against its children.
-    pub leaf_weight: u32,
     /// Somebody has used it.
     pub known: bool,
-    /// Busy children, and itself if it is busy.
-    pub active: u32,
-    /// The sum of their weights.
-    pub children_weight: u32,
-    /// Share of the whole disk, of 4096.
-    pub vfraction: u32,
-    pub vdisktime: i64,
-    /// It is in the tree of groups.
-    pub on_tree: bool,
     /// Busy queues.
     pub queues: u32,
     /// Their number over time, best effort and real time.
@@ -257,22 +208,9 @@ pub(super) struct Group {
 }
 
 impl Group {
-    /// Weights are those of the default hierarchy, where the root has twice the default and
-    /// nobody can change a leaf weight.
     pub fn new(cgroup: &Cgroup) -> Group {
-        let default = u32::from(Cgroup::DEFAULT_WEIGHT);
-        let root = 2 * default;
-        let parent = cgroup.parent.map(|parent| usize::from(parent.0));
         Group {
-            parent,
-            weight: if parent.is_some() { u32::from(cgroup.weight) } else { root },
-            leaf_weight: if parent.is_some() { default } else { root },
-            known: parent.is_none(),
-            active: 0,
-            children_weight: 0,
-            vfraction: 0,
-            vdisktime: 0,
-            on_tree: false,
+            known: cgroup.parent.is_none(),
             queues: 0,
             busy_mean: [0; 2],
             trees: [ServiceTree { set: Set::EMPTY, count: 0, think: ThinkTime::default() }; TREES],

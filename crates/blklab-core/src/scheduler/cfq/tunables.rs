@@ -1,6 +1,6 @@
 //! The table of CFQ's tunables, and what they come to.
 
-use super::super::nearest::BackSeek;
+use super::super::shared::nearest::BackSeek;
 use super::super::{QueueLimits, Settings, Tunable, Unit};
 
 const fn tunable(

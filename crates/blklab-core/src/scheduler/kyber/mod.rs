@@ -34,11 +34,9 @@ mod tokens;
 use std::collections::VecDeque;
 
 use super::journal::{Decision, Journal};
-use super::lists::{Links, List};
-use super::merge::find_in_list;
-use super::{
-    Generation, Info, InsertAt, Merge, Queue, QueueLimits, Scheduler, Settings, Tasks, Tunable, Unit,
-};
+use super::shared::merge::find_in_list;
+use super::{Generation, Info, Merge, Queue, QueueLimits, Scheduler, Settings, Tasks, Tunable, Unit};
+use crate::containers::lists::{Links, List};
 use crate::request::{Bio, Op, ProcessId, RequestId};
 use crate::units::{Nanos, Sector};
 use latency::{Judge, MEASURED};
@@ -230,20 +228,14 @@ impl Scheduler for Kyber {
     }
 
     #[inline]
-    fn insert(&mut self, queue: &Queue<'_>, id: RequestId, at: InsertAt) {
+    fn insert(&mut self, queue: &Queue<'_>, id: RequestId) {
         let request = &queue.requests[id];
         let domain = domain(request.op);
         if id.index() >= self.holds_token.len() {
             self.holds_token.resize(id.index() + 1, false);
         }
-        // One that comes back from the disk without having been served.
-        self.return_token(id, domain);
         let cpu = usize::from(request.cpu);
-        let list = &mut self.cpus[cpu][domain];
-        match at {
-            InsertAt::Sorted => self.links.push_back(list, id),
-            InsertAt::Head => self.links.push_front(list, id),
-        }
+        self.links.push_back(&mut self.cpus[cpu][domain], id);
         self.hw_queues[usize::from(request.hw_queue)].busy[cpu / 64][domain] |= 1 << (cpu % 64);
         self.waiting += 1;
     }

@@ -5,7 +5,7 @@ use super::super::journal::Decision;
 use super::super::testing::{Rig, Submitted, bio, limits};
 use super::super::{Merge, QueueLimits};
 use crate::request::Op::{self, Discard, Read, Write};
-use crate::request::{Bio, ProcessId, RequestId};
+use crate::request::{Bio, ProcessId};
 use crate::units::Nanos;
 
 fn on_cpu(cpu: u16, op: Op, sector: u64) -> Bio {
@@ -110,19 +110,6 @@ fn hosts_with_more_than_64_cpus_lose_none() {
         rig.submit(Bio { cpu, ..bio(Read, u64::from(cpu) * 100) });
     }
     assert_eq!(rig.dispatch_all(), [0, 6_300, 6_400, 19_900]);
-}
-
-#[test]
-fn a_request_given_back_returns_its_token_and_goes_first() {
-    let mut rig = Rig::new("kyber", &[]);
-    fill(&mut rig, Discard, 65);
-    let first: RequestId = rig.dispatch(0).expect("tokens are left");
-    rig.dispatch_all();
-    rig.requeue(0);
-    assert_eq!(rig.dispatch(0).map(|id| rig.requests[id].sector.0), Some(6_400), "flushed before");
-    assert_eq!(rig.dispatch(0), None);
-    rig.complete(0);
-    assert_eq!(rig.dispatch(0), Some(first));
 }
 
 #[test]

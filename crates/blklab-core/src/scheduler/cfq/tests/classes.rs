@@ -217,7 +217,7 @@ fn ended_processes_leave_nothing_behind() {
         (0..50).for_each(|process| rig.exit(ProcessId(process)));
         let AnyScheduler::Cfq(cfq) = &rig.scheduler else { unreachable!() };
         assert_eq!(cfq.queues.len(), 0);
-        assert_eq!((cfq.busy, cfq.waiting()), (0, 0));
+        assert_eq!((cfq.counts.busy(), cfq.waiting()), (0, 0));
     }
 }
 

@@ -290,7 +290,7 @@ impl Drive {
 
     /// Whether the disk takes commands in a queue, as far as CFQ has found out.
     pub fn hw_tag(&self) -> Option<bool> {
-        self.cfq().hw_tag
+        self.cfq().queueing.found()
     }
 
     /// Requests of a process that were served.

@@ -1,0 +1,198 @@
+//! Doubly linked lists of requests whose links lie in one table beside the request slab,
+//! so that joining, leaving from the middle and splicing cost the same for any length and
+//! allocate nothing.
+
+use crate::request::RequestId;
+
+/// "No request" in a link.
+const NIL: u32 = u32::MAX;
+
+/// The ends of one list. A request is in at most one list of a [`Links`] table.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct List {
+    head: u32,
+    tail: u32,
+}
+
+impl List {
+    pub const EMPTY: List = List { head: NIL, tail: NIL };
+
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.head == NIL
+    }
+
+    #[inline]
+    pub fn first(&self) -> Option<RequestId> {
+        (self.head != NIL).then_some(RequestId(self.head))
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Link {
+    previous: u32,
+    next: u32,
+}
+
+/// The links of all requests, by id.
+#[derive(Debug, Default)]
+pub(crate) struct Links(Vec<Link>);
+
+impl Links {
+    pub fn with_capacity(requests: usize) -> Links {
+        Links(Vec::with_capacity(requests))
+    }
+
+    #[inline]
+    fn room_for(&mut self, id: RequestId) {
+        if id.index() >= self.0.len() {
+            self.0.resize(id.index() + 1, Link { previous: NIL, next: NIL });
+        }
+    }
+
+    /// Link `id` between two neighbours, either of which may be the list's end.
+    #[inline]
+    fn put(&mut self, list: &mut List, previous: u32, id: RequestId, next: u32) {
+        self.0[id.index()] = Link { previous, next };
+        match previous {
+            NIL => list.head = id.0,
+            p => self.0[p as usize].next = id.0,
+        }
+        match next {
+            NIL => list.tail = id.0,
+            n => self.0[n as usize].previous = id.0,
+        }
+    }
+
+    #[inline]
+    pub fn push_back(&mut self, list: &mut List, id: RequestId) {
+        self.room_for(id);
+        self.put(list, list.tail, id, NIL);
+    }
+
+    #[inline]
+    pub fn push_front(&mut self, list: &mut List, id: RequestId) {
+        self.room_for(id);
+        self.put(list, NIL, id, list.head);
+    }
+
+    /// Link `id` directly behind `place`, which is in `list`.
+    pub fn insert_after(&mut self, list: &mut List, place: RequestId, id: RequestId) {
+        self.room_for(id);
+        self.put(list, place.0, id, self.0[place.index()].next);
+    }
+
+    #[inline]
+    pub fn remove(&mut self, list: &mut List, id: RequestId) {
+        let Link { previous, next } = self.0[id.index()];
+        match previous {
+            NIL => list.head = next,
+            p => self.0[p as usize].next = next,
+        }
+        match next {
+            NIL => list.tail = previous,
+            n => self.0[n as usize].previous = previous,
+        }
+    }
+
+    #[inline]
+    pub fn pop_front(&mut self, list: &mut List) -> Option<RequestId> {
+        let id = list.first()?;
+        self.remove(list, id);
+        Some(id)
+    }
+
+    /// Move everything in `from` behind everything in `to`.
+    pub fn append(&mut self, to: &mut List, from: &mut List) {
+        if from.is_empty() {
+            return;
+        }
+        match to.tail {
+            NIL => to.head = from.head,
+            tail => {
+                self.0[tail as usize].next = from.head;
+                self.0[from.head as usize].previous = tail;
+            }
+        }
+        to.tail = from.tail;
+        *from = List::EMPTY;
+    }
+
+    pub fn after(&self, id: RequestId) -> Option<RequestId> {
+        let next = self.0[id.index()].next;
+        (next != NIL).then_some(RequestId(next))
+    }
+
+    pub fn before(&self, id: RequestId) -> Option<RequestId> {
+        let previous = self.0[id.index()].previous;
+        (previous != NIL).then_some(RequestId(previous))
+    }
+
+    /// From the list's last request to its first.
+    pub fn newest_first(&self, list: &List) -> impl Iterator<Item = RequestId> + '_ {
+        let last = (list.tail != NIL).then_some(RequestId(list.tail));
+        std::iter::successors(last, |&id| self.before(id))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn forward(links: &Links, list: &List) -> Vec<u32> {
+        std::iter::successors(list.first(), |&id| links.after(id)).map(|id| id.0).collect()
+    }
+
+    proptest! {
+        /// Against plain vectors, over all that a list can do; both directions of links.
+        #[test]
+        fn two_lists_in_one_table_hold_what_two_vectors_would(
+            steps in prop::collection::vec((0u8..6, 0usize..2, 0u32..24, any::<prop::sample::Index>()), 0..200)
+        ) {
+            let mut links = Links::default();
+            let mut lists = [List::EMPTY; 2];
+            let mut model: [Vec<u32>; 2] = Default::default();
+            for (step, which, id, at) in steps {
+                let free = !model.iter().any(|m| m.contains(&id));
+                match step {
+                    0 if free => {
+                        links.push_back(&mut lists[which], RequestId(id));
+                        model[which].push(id);
+                    }
+                    1 if free => {
+                        links.push_front(&mut lists[which], RequestId(id));
+                        model[which].insert(0, id);
+                    }
+                    2 if free && !model[which].is_empty() => {
+                        let place = at.index(model[which].len());
+                        links.insert_after(&mut lists[which], RequestId(model[which][place]), RequestId(id));
+                        model[which].insert(place + 1, id);
+                    }
+                    3 if model[which].contains(&id) => {
+                        links.remove(&mut lists[which], RequestId(id));
+                        model[which].retain(|&m| m != id);
+                    }
+                    4 => {
+                        let popped = links.pop_front(&mut lists[which]).map(|id| id.0);
+                        let expected = (!model[which].is_empty()).then(|| model[which].remove(0));
+                        prop_assert_eq!(popped, expected);
+                    }
+                    5 => {
+                        let [a, b] = &mut lists;
+                        links.append(a, b);
+                        let moved = std::mem::take(&mut model[1]);
+                        model[0].extend(moved);
+                    }
+                    _ => {}
+                }
+                for (list, model) in lists.iter().zip(&model) {
+                    prop_assert_eq!(&forward(&links, list), model);
+                    let mut backward: Vec<_> = links.newest_first(list).map(|id| id.0).collect();
+                    backward.reverse();
+                    prop_assert_eq!(&backward, model);
+                }
+            }
+        }
+    }
+}

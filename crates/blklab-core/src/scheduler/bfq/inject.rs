@@ -1,0 +1,82 @@
+//! Which other queue's request is served while the disk idles for the queue in service: one that
+//! brings that queue's next request nearer, else any, as far as
+//! [`injection`](super::parts::injection) allows.
+
+use super::Bfq;
+use super::parts::QueueId;
+use super::parts::seek::LARGE_SECTORS;
+use crate::scheduler::journal::Decision;
+
+impl Bfq {
+    /// Learn the queue's limit anew.
+    pub(super) fn reset_inject_limit(&mut self, q: QueueId) {
+        self.injection.stop_watching();
+        let learnt = &mut self.queues[q.index()].learnt;
+        learnt.inject_limit.reset(learnt.has_short_ttime, &self.clock);
+    }
+
+    /// A queue of those that wait, for while the one in service is empty
+    /// (`bfq_choose_bfqq_for_injection`).
+    pub(super) fn choose_for_injection(&mut self, in_service: QueueId) -> Option<QueueId> {
+        let queue = &self.queues[in_service.index()];
+        let always = !queue.is_raised() || !queue.learnt.has_short_ttime;
+        let mut limit = queue.learnt.inject_limit.requests();
+        if limit == 0
+            && !queue.learnt.inject_limit.is_measured()
+            && queue.wait_request
+            && self.idle_timer.is_long_ago(self.tuning.slice_idle_ns, &self.clock)
+        {
+            limit = 1;
+        }
+        if self.counts.in_driver() >= limit {
+            return None;
+        }
+        let chosen = self.wf2q.active_leaves().find(|&q| self.may_inject(q, always))?;
+        self.injection.inject();
+        Some(chosen)
+    }
+
+    fn may_inject(&self, q: QueueId, always: bool) -> bool {
+        let queue = &self.queues[q.index()];
+        let Some(next) = queue.next else { return false };
+        if !always && !queue.is_raised() || self.charge_for(next, q) > self.budget_left(q) {
+            return false;
+        }
+        // On flash a large request holds up those of the queue in service.
+        let large = !self.tuning.rotational && self.slots[next].sectors >= LARGE_SECTORS;
+        !(large && self.counts.in_driver() >= 1)
+    }
+
+    /// While the queue in service is empty: the queue whose request the disk gets instead, if any.
+    pub(super) fn choose_instead(&mut self, q: QueueId) -> Option<QueueId> {
+        let chosen = self.related_queue(q).or_else(|| {
+            let queue = &self.queues[q.index()];
+            let may_inject = !self.idling_boosts_throughput(q)
+                && (!queue.is_raised() || self.wf2q.raised_busy() > 1 || !queue.learnt.has_short_ttime);
+            if may_inject { self.choose_for_injection(q) } else { None }
+        })?;
+        let during = self.process_of(q);
+        self.note(chosen, Decision::Injected { during });
+        Some(chosen)
+    }
+
+    /// Asynchronous requests of the same process, or a queue that wakes this one or is woken by
+    /// it: these bring the queue's next request nearer.
+    fn related_queue(&self, q: QueueId) -> Option<QueueId> {
+        let queue = &self.queues[q.index()];
+        let own = queue.owner;
+        let asynchronous = own.and_then(|task| self.tasks[task.index()].queues[0]).filter(|&other| {
+            let next = self.queues[other.index()].next;
+            next.is_some_and(|next| Some(self.slots[next].task) == own)
+        });
+        [asynchronous, self.wakers.waker_of(q), self.wakers.woken_by(q)]
+            .into_iter()
+            .flatten()
+            .find(|&other| self.can_go_now(other))
+    }
+
+    fn can_go_now(&self, q: QueueId) -> bool {
+        let queue = &self.queues[q.index()];
+        queue.busy && queue.next.is_some_and(|next| self.charge_for(next, q) <= self.budget_left(q))
+    }
+}

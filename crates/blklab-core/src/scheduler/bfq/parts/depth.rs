@@ -1,0 +1,86 @@
+//! How many of the queue's requests a process may use.
+//!
+//! Asynchronous requests and writes would else take all of them, and reads would wait for a
+//! request before BFQ ever sees them; so would a process that has more than its weight's share.
+
+use crate::request::Op;
+use crate::scheduler::QueueLimits;
+
+/// A SATA adapter's, whatever its disk takes.
+const ADAPTER_TAGS: u32 = 32;
+/// Twice as many requests are there at most without being asked for (`BLKDEV_DEFAULT_RQ`).
+const DEFAULT_REQUESTS: u32 = 128;
+
+/// Most requests for writes and asynchronous requests.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::scheduler::bfq) struct Depths {
+    nr_requests: u32,
+    /// While no raised queue is busy, and while one is: async, sync.
+    limits: [[u32; 2]; 2],
+}
+
+impl Depths {
+    /// `bfq_depth_updated`.
+    ///
+    /// 7.3 works the limits out before it sets the queue's `async_depth` to three quarters of
+    /// `nr_requests`. So they are by what the scheduler before it had: `mq-deadline`, which is set
+    /// on a single hardware queue, all requests, `none` the tags. That changes when
+    /// `nr_requests` is written.
+    pub fn new(queue: &QueueLimits) -> Depths {
+        let nr_requests = queue.nr_requests;
+        let single = queue.hw_queues == 1;
+        let tags = if single { queue.queue_depth.max(ADAPTER_TAGS) } else { queue.queue_depth };
+        let unchanged = nr_requests == 2 * tags.min(DEFAULT_REQUESTS);
+        let depth = match (unchanged, single) {
+            (true, true) => nr_requests,
+            (true, false) => tags,
+            (false, _) => (nr_requests * 3) >> 2,
+        };
+        let limits = [[depth * 2 / 3, depth], [depth >> 2, depth >> 1]];
+        Depths { nr_requests, limits: limits.map(|pair| pair.map(|limit| limit.max(1))) }
+    }
+
+    /// How many requests may be in use for another of this kind. `raised`: a queue with raised
+    /// weight is busy.
+    #[inline]
+    pub fn limit(&self, op: Op, sync: bool, raised: bool) -> u32 {
+        if sync && !op.is_write() {
+            self.nr_requests
+        } else {
+            self.limits[usize::from(raised)][usize::from(sync)]
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scheduler::testing::limits;
+
+    /// Limits of reads, synchronous writes and asynchronous writes.
+    fn limits_of(queue: &QueueLimits, raised: bool) -> [u32; 3] {
+        let depths = Depths::new(queue);
+        [(Op::Read, true), (Op::Write, true), (Op::Write, false)]
+            .map(|(op, sync)| depths.limit(op, sync, raised))
+    }
+
+    #[test]
+    fn reads_get_all_requests_and_writes_fewer_while_a_raised_queue_is_busy() {
+        // Two hardware queues: nr_requests is twice the tags, and the depth is the tags.
+        assert_eq!(limits_of(&limits(), false), [64, 32, 21]);
+        assert_eq!(limits_of(&limits(), true), [64, 16, 8]);
+    }
+
+    #[test]
+    fn a_changed_number_of_requests_brings_three_quarters_of_it() {
+        let changed = QueueLimits { nr_requests: 100, ..limits() };
+        assert_eq!(limits_of(&changed, false), [100, 75, 50]);
+        assert_eq!(limits_of(&changed, true), [100, 37, 18]);
+    }
+
+    #[test]
+    fn at_least_one_request_is_allowed() {
+        let few = QueueLimits { nr_requests: 1, ..limits() };
+        assert_eq!(limits_of(&few, true), [1, 1, 1]);
+    }
+}

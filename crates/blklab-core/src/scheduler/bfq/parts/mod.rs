@@ -1,0 +1,23 @@
+//! The parts of BFQ. Each has its own state and rules and knows of the others only what its
+//! calls are given; the scheduler (the folder above) owns one of each and tells them what
+//! happens.
+
+pub(super) mod budgets;
+pub(super) mod burst;
+pub(super) mod clock;
+pub(super) mod counts;
+pub(super) mod depth;
+pub(super) mod idle_timer;
+pub(super) mod injection;
+pub(super) mod pace;
+pub(super) mod peak_rate;
+pub(super) mod positions;
+pub(super) mod queueing;
+pub(super) mod raising;
+pub(super) mod seek;
+#[cfg(test)]
+mod testing;
+pub(super) mod wakers;
+
+/// A queue's place in the table, and in the hierarchy of groups; reused after it is gone.
+pub(super) use crate::scheduler::shared::wf2q::LeafId as QueueId;

@@ -1,0 +1,82 @@
+//! What is far and what is near on a disk.
+
+use crate::units::Sector;
+
+/// `BFQQ_SEEK_THR`: a request further than that from the last one's end is a seek.
+const SEEK_SECTORS: u64 = 8 * 100;
+/// `BFQQ_SECT_THR_NONROT`: on flash large requests cost no seek, wherever they are.
+pub(in crate::scheduler::bfq) const LARGE_SECTORS: u32 = 2 * 32;
+/// `BFQQ_CLOSE_THR`: requests so near to each other may come from cooperating processes.
+const CLOSE_SECTORS: u64 = 8 * 1024;
+
+/// `queue/rotational`.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::scheduler::bfq) struct DiskKind {
+    pub rotational: bool,
+}
+
+/// Whether a request costs a seek from `last`; from sector 0, which means "not known", none does.
+pub(in crate::scheduler::bfq) fn is_seeky(
+    disk: DiskKind,
+    last: Sector,
+    sector: Sector,
+    sectors: u32,
+) -> bool {
+    last.0 != 0 && sector.0.abs_diff(last.0) > SEEK_SECTORS && (disk.rotational || sectors < LARGE_SECTORS)
+}
+
+/// `bfq_rq_close_to_sector`.
+pub(in crate::scheduler::bfq) fn is_close(a: Sector, b: Sector) -> bool {
+    a.0.abs_diff(b.0) <= CLOSE_SECTORS
+}
+
+/// The last 32 requests of a queue, a bit each: 1 is a seek.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::scheduler::bfq) struct SeekHistory(u32);
+
+impl SeekHistory {
+    /// Of a new queue.
+    pub const NEW: SeekHistory = SeekHistory(1);
+
+    pub fn push(&mut self, seek: bool) {
+        self.0 = self.0 << 1 | u32::from(seek);
+    }
+
+    /// Mostly seeks (`BFQQ_SEEKY`).
+    #[inline]
+    pub fn seeky(self) -> bool {
+        self.0.count_ones() > 19
+    }
+
+    /// Nothing but seeks (`BFQQ_TOTALLY_SEEKY`).
+    #[inline]
+    pub fn totally_seeky(self) -> bool {
+        self.0 == u32::MAX
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_queue_is_seeky_after_twenty_seeks_in_its_last_thirty_two_requests() {
+        let mut history = SeekHistory::NEW;
+        (0..18).for_each(|_| history.push(true));
+        assert!(!history.seeky());
+        history.push(true);
+        assert!(history.seeky() && !history.totally_seeky());
+        (0..13).for_each(|_| history.push(false));
+        assert!(!history.seeky());
+        (0..32).for_each(|_| history.push(true));
+        assert!(history.totally_seeky());
+    }
+
+    #[test]
+    fn on_flash_large_requests_are_no_seeks() {
+        let far = |rotational, sectors| is_seeky(DiskKind { rotational }, Sector(1), Sector(9000), sectors);
+        assert!(far(true, 8) && far(true, 256) && far(false, 8));
+        assert!(!far(false, 64));
+        assert!(!is_seeky(DiskKind { rotational: true }, Sector(0), Sector(9000), 8));
+    }
+}

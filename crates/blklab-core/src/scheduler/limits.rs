@@ -1,0 +1,51 @@
+//! The limits of a request queue, and the tunables in `queue/` that set them.
+
+use crate::ticks::Ticks;
+use crate::tunable::{Tunable, Unit};
+
+/// The queue's fixed properties.
+#[derive(Clone, Debug, PartialEq)]
+pub struct QueueLimits {
+    /// `queue/rotational`.
+    pub rotational: bool,
+    /// Commands the disk takes at once per hardware queue.
+    pub queue_depth: u32,
+    /// Hardware queues.
+    pub hw_queues: u16,
+    /// `queue/nr_requests`: requests per hardware queue that may wait or be under way.
+    pub nr_requests: u32,
+    /// Largest request in sectors (`max_sectors_kb`, in sectors).
+    pub max_sectors: u32,
+    /// CPUs of the host (software queues).
+    pub cpus: u16,
+    /// The host's coarse clock, for schedulers that count in jiffies.
+    pub ticks: Ticks,
+}
+
+/// What an administrator can set in `queue/`.
+pub const QUEUE_TUNABLES: &[Tunable] = &[
+    Tunable {
+        name: "nr_requests",
+        unit: Unit::Count,
+        default: 0,
+        min: 0,
+        max: 10_240,
+        help: "requests that may wait or be under way per hardware queue; 0: the kernel's choice",
+    },
+    Tunable {
+        name: "max_sectors_kb",
+        unit: Unit::Kibibytes,
+        default: 1280,
+        min: 4,
+        max: 1 << 21,
+        help: "largest request; the disk's own limit (max_hw_sectors_kb) holds too",
+    },
+    Tunable {
+        name: "read_ahead_kb",
+        unit: Unit::Kibibytes,
+        default: 128,
+        min: 0,
+        max: 1 << 20,
+        help: "largest read-ahead window of buffered reads; 0: no read-ahead",
+    },
+];

@@ -1,0 +1,187 @@
+//! Requests that wait with a deadline, by sector and by arrival: what deadline and
+//! mq-deadline have in common.
+//!
+//! A lane holds the requests of one direction (and one priority level). Each waiting
+//! request is in its lane's sorted list, in its lane's FIFO and in the merge index, and
+//! leaves all three at once.
+
+use super::merge::MergeIndex;
+use crate::containers::lists::{Links, List};
+use crate::containers::sorted::Sorted;
+use crate::request::{Bio, RequestId};
+use crate::scheduler::{Merge, Queue};
+use crate::units::{Nanos, Sector};
+
+/// "In no lane."
+const NOWHERE: u8 = u8::MAX;
+
+#[derive(Clone, Debug)]
+struct Lane {
+    sorted: Sorted,
+    fifo: List,
+}
+
+/// Where a request waits and until when.
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    expires: Nanos,
+    /// As sorted in.
+    sector: Sector,
+    lane: u8,
+}
+
+/// `N` lanes and the merge index over all of them.
+#[derive(Debug)]
+pub(in crate::scheduler) struct Lanes<const N: usize> {
+    lanes: [Lane; N],
+    slots: Vec<Slot>,
+    links: Links,
+    merges: MergeIndex,
+    waiting: usize,
+}
+
+impl<const N: usize> Lanes<N> {
+    /// For about so many requests.
+    pub fn with_capacity(requests: usize) -> Lanes<N> {
+        let lane = |_| Lane { sorted: Sorted::with_capacity(requests), fifo: List::EMPTY };
+        Lanes {
+            lanes: std::array::from_fn(lane),
+            slots: Vec::with_capacity(requests),
+            links: Links::with_capacity(requests),
+            merges: MergeIndex::with_capacity(requests),
+            waiting: 0,
+        }
+    }
+
+    /// Requests in all lanes.
+    pub fn waiting(&self) -> usize {
+        self.waiting
+    }
+
+    #[inline]
+    pub fn is_empty(&self, lane: usize) -> bool {
+        self.lanes[lane].fifo.is_empty()
+    }
+
+    /// The request begins to wait; it should go before `expires`.
+    #[inline]
+    pub fn insert(&mut self, queue: &Queue<'_>, id: RequestId, lane: usize, expires: Nanos) {
+        if id.index() >= self.slots.len() {
+            let vacant = Slot { expires: Nanos::NEVER, sector: Sector(0), lane: NOWHERE };
+            self.slots.resize(id.index() + 1, vacant);
+        }
+        let sector = queue.requests[id].sector;
+        self.slots[id.index()] = Slot { expires, sector, lane: lane as u8 };
+        let to = &mut self.lanes[lane];
+        to.sorted.insert(sector, id);
+        self.links.push_back(&mut to.fifo, id);
+        self.merges.insert(queue, id);
+        self.waiting += 1;
+    }
+
+    /// The request, which waits here, waits no more.
+    #[inline]
+    pub fn remove(&mut self, id: RequestId) {
+        let Slot { sector, lane, .. } = self.slots[id.index()];
+        self.slots[id.index()].lane = NOWHERE;
+        let from = &mut self.lanes[usize::from(lane)];
+        from.sorted.remove(sector, id);
+        self.links.remove(&mut from.fifo, id);
+        self.merges.remove(id);
+        self.waiting -= 1;
+    }
+
+    /// True if the request waits in a lane.
+    pub fn contains(&self, id: RequestId) -> bool {
+        self.slots.get(id.index()).is_some_and(|slot| slot.lane != NOWHERE)
+    }
+
+    /// The request at the head of the lane's FIFO.
+    #[inline]
+    pub fn oldest(&self, lane: usize) -> Option<RequestId> {
+        self.lanes[lane].fifo.first()
+    }
+
+    /// The deadline of a request that waits here.
+    #[inline]
+    pub fn expires(&self, id: RequestId) -> Nanos {
+        self.slots[id.index()].expires
+    }
+
+    /// True if the head of the lane's FIFO has reached its deadline.
+    #[inline]
+    pub fn has_expired(&self, lane: usize, now: Nanos) -> bool {
+        self.oldest(lane).is_some_and(|id| self.expires(id) <= now)
+    }
+
+    /// The lane's lowest request at or above `sector`.
+    #[inline]
+    pub fn at_or_above(&self, lane: usize, sector: Sector) -> Option<RequestId> {
+        self.lanes[lane].sorted.at_or_above(sector)
+    }
+
+    /// The next request in the same lane upwards of one that waits there.
+    #[inline]
+    pub fn above(&self, id: RequestId) -> Option<RequestId> {
+        let Slot { sector, lane, .. } = self.slots[id.index()];
+        self.lanes[usize::from(lane)].sorted.above(sector, id)
+    }
+
+    /// See [`Scheduler::find_merge`](crate::scheduler::Scheduler::find_merge); the bio belongs to `lane`.
+    #[inline]
+    pub fn find_merge(
+        &mut self,
+        queue: &Queue<'_>,
+        bio: &Bio,
+        lane: usize,
+        front_merges: bool,
+    ) -> Option<Merge> {
+        let sorted = &self.lanes[lane].sorted;
+        let end = bio.sector.offset(bio.sectors);
+        self.merges.find(queue, bio, || front_merges.then(|| sorted.starting_at(end)).flatten())
+    }
+
+    /// See [`Scheduler::bio_merged`](crate::scheduler::Scheduler::bio_merged).
+    pub fn bio_merged(&mut self, queue: &Queue<'_>, merge: Merge) {
+        match merge {
+            Merge::Back(id) => self.merges.grown(id, queue.requests[id].end()),
+            Merge::Front(id) => {
+                let slot = &mut self.slots[id.index()];
+                let sorted = &mut self.lanes[usize::from(slot.lane)].sorted;
+                sorted.remove(slot.sector, id);
+                slot.sector = queue.requests[id].sector;
+                sorted.insert(slot.sector, id);
+                self.merges.grown_downwards(id);
+            }
+        }
+    }
+
+    /// See [`Scheduler::neighbour`](crate::scheduler::Scheduler::neighbour).
+    pub fn neighbour(&self, queue: &Queue<'_>, id: RequestId, after: bool) -> Option<RequestId> {
+        let Slot { sector, lane, .. } = self.slots[id.index()];
+        let sorted = &self.lanes[usize::from(lane)].sorted;
+        let other = if after { sorted.above(sector, id) } else { sorted.below(sector, id) }?;
+        self.merges.joins(queue, id, other, after).then_some(other)
+    }
+
+    /// See [`Scheduler::find_join`](crate::scheduler::Scheduler::find_join).
+    pub fn find_join(&self, queue: &Queue<'_>, id: RequestId) -> Option<RequestId> {
+        self.merges.find_join(queue, id)
+    }
+
+    /// See [`Scheduler::requests_merged`](crate::scheduler::Scheduler::requests_merged). If `gone`
+    /// waited here and would have expired first, `kept` takes its deadline and its place.
+    pub fn requests_merged(&mut self, queue: &Queue<'_>, kept: RequestId, gone: RequestId) {
+        if self.contains(gone) {
+            if self.expires(gone) < self.expires(kept) {
+                let lane = usize::from(self.slots[kept.index()].lane);
+                let fifo = &mut self.lanes[lane].fifo;
+                self.links.remove(fifo, kept);
+                self.links.insert_after(fifo, gone, kept);
+                self.slots[kept.index()].expires = self.slots[gone.index()].expires;
+            }
+            self.remove(gone);
+        }
+        self.merges.grown(kept, queue.requests[gone].end());
+    }
+}

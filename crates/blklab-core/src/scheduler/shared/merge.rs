@@ -1,0 +1,264 @@
+//! How waiting requests are found that a bio or another request may be merged with.
+//!
+//! Follows Linux 7.3 (`elv_merge`, `elv_attempt_insert_merge`, `blk_bio_list_merge`);
+//! 4.12 did the same. Back merges come from a hash of the sectors at which waiting
+//! requests end, after a cache of one: the request that last grew, or the first to come
+//! when there was none. Front merges are the scheduler's own business. A request that
+//! would have grown too large is marked and never tried again (`req_set_nomerge`).
+//!
+//! Discards are merged here as writes are, end to end. The kernel does so on disks that
+//! take one range per command (SATA behind most bridges); NVMe takes up to 256 ranges that
+//! need not adjoin, and then merges far more of them.
+
+use super::merge_conditions::{can_join, mergeable, same_kind};
+use crate::request::{Bio, RequestId};
+use crate::scheduler::{Merge, Queue};
+use crate::units::Sector;
+
+/// "No request" in a chain.
+const NIL: u32 = u32::MAX;
+
+/// How many of the latest requests of a list are tried (`blk_bio_list_merge`).
+const LIST_TRIES: usize = 8;
+
+/// A request's part in the index.
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    /// The sector behind the request: its key while hashed.
+    end: Sector,
+    previous: u32,
+    next: u32,
+    hashed: bool,
+    /// Was refused once for its size.
+    full: bool,
+}
+
+const VACANT: Slot = Slot { end: Sector(0), previous: NIL, next: NIL, hashed: false, full: false };
+
+/// Waiting requests by the sector at which they end, and the one-hit cache.
+#[derive(Debug)]
+pub(in crate::scheduler) struct MergeIndex {
+    /// First request of each chain; as many as a power of two.
+    chains: Vec<u32>,
+    shift: u32,
+    slots: Vec<Slot>,
+    last: Option<RequestId>,
+}
+
+impl MergeIndex {
+    /// For about so many requests; more only make the chains longer. Most chains are empty, so
+    /// that a processor foretells what a look into one finds.
+    pub fn with_capacity(requests: usize) -> MergeIndex {
+        let chains = (4 * requests).next_power_of_two().clamp(64, 1 << 12);
+        MergeIndex {
+            chains: vec![NIL; chains],
+            shift: 64 - chains.trailing_zeros(),
+            slots: Vec::with_capacity(requests),
+            last: None,
+        }
+    }
+
+    /// Fibonacci hashing: the top bits of a product with 2^64 over the golden ratio.
+    #[inline]
+    fn chain(&self, end: Sector) -> usize {
+        (end.0.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> self.shift) as usize
+    }
+
+    #[inline]
+    fn link(&mut self, id: RequestId, end: Sector) {
+        let chain = self.chain(end);
+        let next = self.chains[chain];
+        if next != NIL {
+            self.slots[next as usize].previous = id.0;
+        }
+        self.chains[chain] = id.0;
+        let slot = &mut self.slots[id.index()];
+        *slot = Slot { end, previous: NIL, next, hashed: true, full: slot.full };
+    }
+
+    #[inline]
+    fn unlink(&mut self, id: RequestId) {
+        let Slot { end, previous, next, hashed, .. } = self.slots[id.index()];
+        if !hashed {
+            return;
+        }
+        self.slots[id.index()].hashed = false;
+        match previous {
+            NIL => {
+                let chain = self.chain(end);
+                self.chains[chain] = next;
+            }
+            p => self.slots[p as usize].next = next,
+        }
+        if next != NIL {
+            self.slots[next as usize].previous = previous;
+        }
+    }
+
+    /// A request begins to wait.
+    #[inline]
+    pub fn insert(&mut self, queue: &Queue<'_>, id: RequestId) {
+        if id.index() >= self.slots.len() {
+            self.slots.resize(id.index() + 1, VACANT);
+        }
+        self.slots[id.index()].full = false;
+        let request = &queue.requests[id];
+        if mergeable(request.op, request.fua) {
+            self.link(id, request.end());
+            self.last.get_or_insert(id);
+        }
+    }
+
+    /// A request waits no more.
+    #[inline]
+    pub fn remove(&mut self, id: RequestId) {
+        self.unlink(id);
+        if self.last == Some(id) {
+            self.last = None;
+        }
+    }
+
+    /// A waiting request has grown and now ends at `end`.
+    pub fn grown(&mut self, id: RequestId, end: Sector) {
+        self.unlink(id);
+        self.link(id, end);
+        self.last = Some(id);
+    }
+
+    /// A waiting request has grown at its front: it still ends where it did.
+    pub fn grown_downwards(&mut self, id: RequestId) {
+        self.last = Some(id);
+    }
+
+    /// The request that last grew, or the first to come when there was none.
+    #[inline]
+    pub fn last(&self) -> Option<RequestId> {
+        self.last
+    }
+
+    /// The request that joined the chain last of those that end at `end`.
+    #[inline]
+    pub fn ending_at(&self, end: Sector) -> Option<RequestId> {
+        let mut at = self.chains[self.chain(end)];
+        while at != NIL {
+            let slot = &self.slots[at as usize];
+            if slot.end == end {
+                return Some(RequestId(at));
+            }
+            at = slot.next;
+        }
+        None
+    }
+
+    /// The merge, unless it makes the request too large: then that request is done for.
+    pub fn unless_full(&mut self, queue: &Queue<'_>, bio: &Bio, merge: Merge) -> Option<Merge> {
+        let (Merge::Back(id) | Merge::Front(id)) = merge;
+        if queue.requests[id].sectors + bio.sectors <= queue.limits.max_sectors {
+            return Some(merge);
+        }
+        self.remove(id);
+        self.slots[id.index()].full = true;
+        None
+    }
+
+    /// A waiting request for `bio`: the cached one at either end, else a back merge, else
+    /// the one that `front` knows to begin behind the bio.
+    #[inline]
+    pub fn find(
+        &mut self,
+        queue: &Queue<'_>,
+        bio: &Bio,
+        front: impl FnOnce() -> Option<RequestId>,
+    ) -> Option<Merge> {
+        self.find_among(queue, bio, |_| true, front)
+    }
+
+    /// The same for a scheduler that allows merges with some requests only
+    /// (`elevator_allow_bio_merge_fn`).
+    #[inline]
+    pub fn find_among(
+        &mut self,
+        queue: &Queue<'_>,
+        bio: &Bio,
+        allowed: impl Fn(RequestId) -> bool,
+        front: impl FnOnce() -> Option<RequestId>,
+    ) -> Option<Merge> {
+        if !mergeable(bio.op, bio.fua) {
+            return None;
+        }
+        let fits = |id: RequestId| same_kind(&queue.requests[id], bio) && allowed(id);
+        if let Some(id) = self.last {
+            let last = &queue.requests[id];
+            if fits(id) {
+                if last.end() == bio.sector {
+                    return self.unless_full(queue, bio, Merge::Back(id));
+                }
+                if bio.sector.offset(bio.sectors) == last.sector {
+                    return self.unless_full(queue, bio, Merge::Front(id));
+                }
+            }
+        }
+        if let Some(id) = self.ending_at(bio.sector).filter(|&id| fits(id)) {
+            return self.unless_full(queue, bio, Merge::Back(id));
+        }
+        let id = front().filter(|&id| !self.is_full(id) && fits(id))?;
+        self.unless_full(queue, bio, Merge::Front(id))
+    }
+
+    /// A waiting request that the request `id` can be appended to.
+    pub fn find_join(&self, queue: &Queue<'_>, id: RequestId) -> Option<RequestId> {
+        self.find_join_among(queue, id, |_| true)
+    }
+
+    /// The same for a scheduler that allows some only (`elevator_allow_rq_merge_fn`).
+    pub fn find_join_among(
+        &self,
+        queue: &Queue<'_>,
+        id: RequestId,
+        allowed: impl Fn(RequestId) -> bool,
+    ) -> Option<RequestId> {
+        let can = |&first: &RequestId| can_join(queue, first, id) && allowed(first);
+        self.last.filter(can).or_else(|| self.ending_at(queue.requests[id].sector).filter(can))
+    }
+
+    /// True if the request waits and may be merged.
+    pub fn contains(&self, id: RequestId) -> bool {
+        self.slots.get(id.index()).is_some_and(|slot| slot.hashed)
+    }
+
+    /// Whether `other`, the next `after` or before `id` in its scheduler's order, can become one
+    /// request with it.
+    pub fn joins(&self, queue: &Queue<'_>, id: RequestId, other: RequestId, after: bool) -> bool {
+        let (first, next) = if after { (id, other) } else { (other, id) };
+        !self.is_full(first) && !self.is_full(next) && can_join(queue, first, next)
+    }
+
+    /// True if the waiting request was refused once for its size and takes no more.
+    pub fn is_full(&self, id: RequestId) -> bool {
+        self.slots[id.index()].full
+    }
+}
+
+/// A merge with one of the latest requests of a list, for schedulers without an index.
+/// The first that adjoins decides: if it cannot take the bio, no other is tried.
+pub(in crate::scheduler) fn find_in_list(
+    queue: &Queue<'_>,
+    bio: &Bio,
+    newest_first: impl Iterator<Item = RequestId>,
+) -> Option<Merge> {
+    for id in newest_first.take(LIST_TRIES) {
+        let request = &queue.requests[id];
+        if !same_kind(request, bio) {
+            continue;
+        }
+        let merge = if request.end() == bio.sector {
+            Merge::Back(id)
+        } else if bio.sector.offset(bio.sectors) == request.sector {
+            Merge::Front(id)
+        } else {
+            continue;
+        };
+        return (request.sectors + bio.sectors <= queue.limits.max_sectors).then_some(merge);
+    }
+    None
+}

@@ -1,0 +1,76 @@
+//! Which of two waiting requests is better served next, with the head where it is: the rule of
+//! the anticipatory scheduler that CFQ and BFQ took over (`cfq_choose_req`, `bfq_choose_req`).
+
+use crate::units::Sector;
+
+/// What the rule looks at.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::scheduler) struct Candidate {
+    /// Somebody waits for it.
+    pub sync: bool,
+    pub sector: Sector,
+}
+
+/// The tunables of the rule.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::scheduler) struct BackSeek {
+    /// How far below the head a request may lie and still compete, in sectors.
+    pub max: u64,
+    /// A distance downwards counts so many times.
+    pub penalty: u64,
+}
+
+impl BackSeek {
+    /// What it costs to get there; `None`: too far back.
+    fn distance(self, head: Sector, to: Sector) -> Option<u64> {
+        if to >= head {
+            Some(to.0 - head.0)
+        } else if to.0.saturating_add(self.max) >= head.0 {
+            Some((head.0 - to.0).saturating_mul(self.penalty))
+        } else {
+            None
+        }
+    }
+
+    /// Whether the first is better than the second: synchronous before asynchronous, near
+    /// before far, as far upwards before as far downwards. What is too far back comes after all
+    /// that is not, and of two such the lower one first: one long way back, then upwards.
+    pub fn first_is_better(self, first: Candidate, second: Candidate, head: Sector) -> bool {
+        if first.sync != second.sync {
+            return first.sync;
+        }
+        match (self.distance(head, first.sector), self.distance(head, second.sector)) {
+            (Some(to_first), Some(to_second)) if to_first != to_second => to_first < to_second,
+            (Some(_), Some(_)) => first.sector >= second.sector,
+            (None, None) => first.sector <= second.sector,
+            (reachable, _) => reachable.is_some(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn better(first: u64, second: u64) -> bool {
+        let at = |sector| Candidate { sync: true, sector: Sector(sector) };
+        let rule = BackSeek { max: 1000, penalty: 2 };
+        rule.first_is_better(at(first), at(second), Sector(10_000))
+    }
+
+    #[test]
+    fn a_way_down_costs_twice_as_much_and_a_long_one_is_the_last_resort() {
+        assert!(better(10_100, 9940) && !better(10_100, 9960));
+        assert!(better(10_100, 9950), "as far: upwards");
+        assert!(better(9_000_000, 8999) && !better(9_000_000, 9000));
+        assert!(better(10, 20) && !better(20, 10), "both too far back: the lower");
+    }
+
+    #[test]
+    fn synchronous_requests_go_before_asynchronous_ones() {
+        let at = |sync, sector| Candidate { sync, sector: Sector(sector) };
+        let rule = BackSeek { max: 1000, penalty: 2 };
+        assert!(rule.first_is_better(at(true, 10), at(false, 10_000), Sector(10_000)));
+        assert!(!rule.first_is_better(at(false, 10_000), at(true, 10), Sector(10_000)));
+    }
+}

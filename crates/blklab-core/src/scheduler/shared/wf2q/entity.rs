@@ -1,0 +1,163 @@
+//! What an entity, a service tree and a group are.
+
+use super::tree::{NIL, Tree};
+
+/// A request's share in virtual time is `sectors << SERVICE_SHIFT` over the weight
+/// (`WFQ_SERVICE_SHIFT`).
+const SERVICE_SHIFT: u32 = 22;
+
+/// I/O priority classes have trees of their own, three of them.
+pub(super) const CLASSES: usize = 3;
+/// Where the idle class is among them.
+pub(super) const IDLE_CLASS: usize = 2;
+/// Groups are best effort (`BFQ_DEFAULT_GRP_CLASS`).
+pub(super) const GROUP_CLASS: u8 = 1;
+
+/// Service in virtual time (`bfq_delta`): `sectors` over a weight, or over the sum of them.
+#[inline]
+pub(super) fn delta(sectors: u64, weight: u64) -> u64 {
+    debug_assert!(weight > 0, "whoever is served has a weight");
+    (sectors << SERVICE_SHIFT) / weight
+}
+
+/// The tree that an entity is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// None: never active, forgotten, or in service.
+    Nowhere,
+    /// It has requests and waits for its turn.
+    Active,
+    /// It has none, but its finish time is still to come.
+    Idle,
+}
+
+/// A queue or a group, as its parent sees it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Entity {
+    /// The group that it is in.
+    pub group: u32,
+    /// The group that it stands for; [`NIL`] for a queue.
+    pub own: u32,
+    pub place: Place,
+    /// In a tree or in service: its weight counts in the sum (`on_st_or_in_serv`).
+    pub counts: bool,
+    /// Sectors served in this turn.
+    pub service: i32,
+    /// Sectors granted for a turn.
+    pub budget: i32,
+    pub weight: u32,
+    pub orig_weight: u32,
+    pub new_weight: u32,
+    /// Weight raising (`wr_coeff`); 1 for groups.
+    pub coefficient: u32,
+    /// The class as an index: real time, best effort, idle.
+    pub class: u8,
+    /// A new weight is to be taken over at the next chance.
+    pub prio_changed: bool,
+    /// Has requests, or is in service and waits for one.
+    pub busy: bool,
+    /// Counted in its group's `pending`.
+    pub pending: bool,
+    /// Nobody will use it again; it goes when it is forgotten.
+    pub released: bool,
+    /// The weight that it is counted under; 0 for none.
+    pub counted_weight: u32,
+    /// Requests that exist at or below it.
+    pub allocated: u32,
+    /// Neighbours in the list of active queues, later and earlier ones.
+    pub links: [u32; 2],
+}
+
+impl Entity {
+    pub const fn new(group: u32, own: u32, class: u8, weight: u32) -> Entity {
+        Entity {
+            group,
+            own,
+            place: Place::Nowhere,
+            counts: false,
+            service: 0,
+            budget: 0,
+            weight,
+            orig_weight: weight,
+            new_weight: weight,
+            coefficient: 1,
+            class,
+            prio_changed: false,
+            busy: false,
+            pending: false,
+            released: false,
+            counted_weight: 0,
+            allocated: 0,
+            links: [NIL; 2],
+        }
+    }
+
+    pub fn is_leaf(&self) -> bool {
+        self.own == NIL
+    }
+
+    /// Its part of `above` requests, rounded, where the weights sum up to `wsum`; all if there
+    /// are none.
+    pub fn share(&self, above: u64, wsum: u64) -> u64 {
+        (above * u64::from(self.weight) + wsum / 2).checked_div(wsum).unwrap_or(above)
+    }
+
+    /// It has fewer requests than its share, which needs no division; or there are no weights.
+    #[inline]
+    pub fn has_share_left(&self, above: u64, wsum: u64) -> bool {
+        let one_more = u64::from(self.allocated) + 1;
+        one_more * wsum <= above * u64::from(self.weight) + wsum / 2
+    }
+}
+
+/// One class of one group: a B-WF2Q+ scheduler of its own (`bfq_service_tree`).
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ServiceTree {
+    pub active: Tree,
+    pub idle: Tree,
+    /// Of the idle ones, who finishes first and last.
+    pub first_idle: u32,
+    pub last_idle: u32,
+    pub vtime: u64,
+    /// Sum of the weights of all that count.
+    pub wsum: u64,
+}
+
+/// A group's schedulers, one per class (`bfq_sched_data`).
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Group {
+    /// The entity that stands for it in its parent; [`NIL`] for the root.
+    pub entity: u32,
+    pub in_service: u32,
+    /// Who goes next if nothing changes; the one in service is not looked at.
+    pub next: u32,
+    pub trees: [ServiceTree; CLASSES],
+    /// The tick in which the idle class was last looked at; `None`: never.
+    pub idle_class_served: Option<u64>,
+    /// Entities in active trees (not kept for the root).
+    pub active: u32,
+    /// Queues with requests waiting or under way.
+    pub pending: u32,
+}
+
+impl Group {
+    pub const fn new(entity: u32, idle_class_served: Option<u64>) -> Group {
+        let tree = ServiceTree {
+            active: Tree::EMPTY,
+            idle: Tree::EMPTY,
+            first_idle: NIL,
+            last_idle: NIL,
+            vtime: 0,
+            wsum: 0,
+        };
+        Group {
+            entity,
+            in_service: NIL,
+            next: NIL,
+            trees: [tree; CLASSES],
+            idle_class_served,
+            active: 0,
+            pending: 0,
+        }
+    }
+}

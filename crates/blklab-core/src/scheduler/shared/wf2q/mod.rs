@@ -1,0 +1,339 @@
+//! B-WF2Q+: who is served next, so that everybody gets the share that its weight says.
+//!
+//! Follows `block/bfq-wf2q.c` of Linux 7.3 with the groups of `bfq-cgroup.c`; the algorithm
+//! is that of Valente and Checconi, "High throughput disk scheduling with fair bandwidth
+//! distribution" (IEEE Transactions on Computers, 2010), upon Bennett and Zhang's WF2Q+
+//! (SIGCOMM 1996).
+//!
+//! Think of a fluid disk that serves all at once, each in proportion to its weight. A
+//! virtual clock runs there: it advances by the service given, divided by the sum of the
+//! weights. A queue that asks for a *budget* of sectors would begin at its start time S and
+//! be through at F = S + budget / weight. The real disk serves one at a time: among those
+//! who would have begun by now (S <= V: *eligible*) the one that would be through first.
+//! Nobody gets ahead of the fluid disk or behind it by much more than a budget.
+//!
+//! Groups nest: a group is an entity like a queue, its budget is that of its next child.
+//! In each group there are three schedulers of this kind, one per I/O priority class; a
+//! class is served only while the ones above it have nothing, but for the idle class,
+//! which is looked at first when it was not for 200 ms.
+//!
+//! Who has no more requests stays as *idle* until virtual time has passed its finish time:
+//! coming back earlier than the fluid disk would have been through must not pay.
+//!
+//! Everything is an index: entities, tree nodes and groups lie in tables, a step costs
+//! O(log entities) for each level and allocates nothing once the tables have grown.
+//!
+//! Two traits of the kernel's code are kept, since its choices depend on them: the search
+//! for the first eligible entity may pass one over ([`tree`]), and the next one of a group is
+//! remembered and worked out anew only at the moments at which the kernel does ([`choice`]).
+//!
+//! Left out: moving a queue between groups, and groups that go away. A run's cgroups are
+//! fixed.
+
+mod choice;
+mod counters;
+mod entity;
+#[cfg(test)]
+mod promises;
+mod queueing;
+mod tree;
+
+use crate::request::PrioClass;
+use crate::scheduler::tasks::{Cgroup, CgroupId};
+use crate::ticks::Ticks;
+use crate::units::Nanos;
+use entity::{CLASSES, Entity, Group};
+use tree::{NIL, Node, Nodes};
+
+/// A queue of requests: what is scheduled in the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LeafId(u32);
+
+impl LeafId {
+    /// As an index, for tables that a scheduler keeps beside this one. Groups take some of
+    /// the indices; those of released leaves are used again.
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// The class of a queue, highest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Class {
+    /// Before all others.
+    RealTime,
+    /// The default.
+    BestEffort,
+    /// When nobody else has anything.
+    Idle,
+}
+
+impl From<PrioClass> for Class {
+    /// A process that has set none is best effort.
+    fn from(class: PrioClass) -> Class {
+        match class {
+            PrioClass::RealTime => Class::RealTime,
+            PrioClass::None | PrioClass::BestEffort => Class::BestEffort,
+            PrioClass::Idle => Class::Idle,
+        }
+    }
+}
+
+/// The weight of an I/O priority level, 0 to 7 (`bfq_ioprio_to_weight`): 80 to 10.
+pub const fn weight_of_level(level: u8) -> u32 {
+    (8 - level as u32) * 10
+}
+
+/// How long the idle class may be without service (`BFQ_CL_IDLE_TIMEOUT`).
+const IDLE_CLASS_TIMEOUT: Nanos = Nanos::from_millis(200);
+
+/// The hierarchy of queues and groups.
+#[derive(Debug)]
+pub struct Wf2q {
+    nodes: Nodes,
+    entities: Vec<Entity>,
+    groups: Vec<Group>,
+    ticks: Ticks,
+    /// Ticks; `None`: the idle class waits for as long as it takes.
+    idle_class_timeout: Option<u64>,
+    always_searches: bool,
+    in_service: u32,
+    /// Busy queues per class, and those of them with raised weight.
+    busy: [u32; CLASSES],
+    raised_busy: u32,
+    /// Active queues, the latest in front.
+    newest_active: u32,
+    /// Weights of queues that have requests, how many have each; ascending.
+    weights: Vec<(u32, u32)>,
+    groups_pending: u32,
+    /// Released and forgotten, not yet reported.
+    freed: Vec<LeafId>,
+    vacant: Vec<u32>,
+}
+
+impl Wf2q {
+    /// Only the root group, which is empty. `ticks` is the clock by which the idle class's
+    /// patience is measured.
+    pub fn new(ticks: Ticks) -> Wf2q {
+        Wf2q {
+            nodes: Nodes::default(),
+            entities: Vec::new(),
+            groups: vec![Group::new(NIL, Some(0))],
+            ticks,
+            idle_class_timeout: Some(ticks.span(IDLE_CLASS_TIMEOUT)),
+            always_searches: false,
+            in_service: NIL,
+            busy: [0; CLASSES],
+            raised_busy: 0,
+            newest_active: NIL,
+            weights: Vec::new(),
+            groups_pending: 0,
+            freed: Vec::new(),
+            vacant: Vec::new(),
+        }
+    }
+
+    /// The rules of the patch of 2008: the idle class is served only while no other queue has
+    /// requests, however long that is, and every choice is searched for anew.
+    pub fn with_rules_of_2008(self) -> Wf2q {
+        Wf2q { idle_class_timeout: None, always_searches: true, ..self }
+    }
+
+    /// Take in those of the run's groups that are not here yet; queues may then be added to
+    /// them. One comparison if there are none.
+    #[inline]
+    pub fn know_groups(&mut self, cgroups: &[Cgroup]) {
+        while self.groups.len() < cgroups.len() {
+            let number = self.groups.len();
+            let parent = cgroups[number].parent.expect("only the root group has no parent");
+            let weight = u32::from(cgroups[number].weight);
+            let entity = Entity::new(u32::from(parent.0), number as u32, entity::GROUP_CLASS, weight);
+            let entity = self.push(entity);
+            self.groups.push(Group::new(entity, None));
+        }
+    }
+
+    /// A new queue, not yet active. Weights of 10 to 80 are those of the priority levels.
+    pub fn add_leaf(&mut self, group: CgroupId, class: Class, weight: u32) -> LeafId {
+        let entity = Entity::new(u32::from(group.0), NIL, class as u8, weight);
+        LeafId(match self.vacant.pop() {
+            Some(id) => {
+                self.entities[id as usize] = entity;
+                self.nodes[id] = Node::NEW;
+                id
+            }
+            None => self.push(entity),
+        })
+    }
+
+    fn push(&mut self, entity: Entity) -> u32 {
+        self.entities.push(entity);
+        self.nodes.push(Node::NEW);
+        self.entities.len() as u32 - 1
+    }
+
+    /// Nobody will use the queue again: no process, no request. It still counts in its
+    /// tree's weight sum until virtual time has passed it; then [`Wf2q::pop_freed`] gives it.
+    pub fn release(&mut self, leaf: LeafId) {
+        self.entities[leaf.index()].released = true;
+        self.free_if_unused(leaf.0);
+    }
+
+    /// Whether [`Wf2q::pop_freed`] gives one.
+    #[inline]
+    pub fn has_freed(&self) -> bool {
+        !self.freed.is_empty()
+    }
+
+    /// A released queue that is now forgotten. Its number is free from here on.
+    pub fn pop_freed(&mut self) -> Option<LeafId> {
+        let leaf = self.freed.pop()?;
+        self.vacant.push(leaf.0);
+        Some(leaf)
+    }
+
+    fn free_if_unused(&mut self, id: u32) {
+        let entity = &mut self.entities[id as usize];
+        let used = entity.counts || entity.counted_weight != 0 || self.in_service == id;
+        if entity.released && !used {
+            entity.released = false;
+            self.freed.push(LeafId(id));
+        }
+    }
+
+    /// The queue has requests (`bfq_activate_bfqq`); its budget has been set. If it was
+    /// waited for without idling the disk, and comes in time, its start time may lie before
+    /// the virtual time: it gets what it would have got without the gap.
+    pub fn activate(&mut self, leaf: LeafId, non_blocking_wait: bool, now: Nanos) {
+        self.activate_upwards(leaf.0, non_blocking_wait, false, false, now);
+    }
+
+    /// The queue's budget has changed, or its turn ends while it still has requests
+    /// (`expiration`): new time stamps (`bfq_requeue_bfqq`).
+    pub fn requeue(&mut self, leaf: LeafId, expiration: bool, now: Nanos) {
+        self.activate_upwards(leaf.0, false, leaf.0 == self.in_service, expiration, now);
+    }
+
+    fn activate_upwards(
+        &mut self,
+        leaf: u32,
+        non_blocking_wait: bool,
+        all: bool,
+        expiration: bool,
+        now: Nanos,
+    ) {
+        let mut id = leaf;
+        while id != NIL {
+            self.activate_or_requeue(id, non_blocking_wait);
+            if !self.update_next(self.entities[id as usize].group, id, expiration, now) && !all {
+                break;
+            }
+            id = self.parent_of(id);
+        }
+    }
+
+    /// The queue has no more requests (`bfq_deactivate_bfqq`). `keep`: it may stay idle until
+    /// its finish time; else it is forgotten at once. `expiration`: its turn ends.
+    pub fn deactivate(&mut self, leaf: LeafId, keep: bool, expiration: bool, now: Nanos) {
+        let (mut id, mut keep) = (leaf.0, keep);
+        loop {
+            let group = self.entities[id as usize].group;
+            if !self.deactivate_entity(id, keep) {
+                return;
+            }
+            if self.groups[group as usize].next == id {
+                self.update_next(group, NIL, expiration, now);
+            }
+            let parent = self.groups[group as usize].entity;
+            let Group { next, in_service, .. } = self.groups[group as usize];
+            id = parent;
+            if next != NIL || in_service != NIL || parent == NIL {
+                break;
+            }
+            keep = true;
+        }
+        while id != NIL {
+            self.requeue_entity(id);
+            let group = self.entities[id as usize].group;
+            if !self.update_next(group, id, expiration, now) && !expiration {
+                break;
+            }
+            id = self.parent_of(id);
+        }
+    }
+
+    /// A queue begins to have requests (`bfq_add_bfqq_busy`). `under_way`: earlier ones are
+    /// still with the disk. For `non_blocking_wait` see [`Wf2q::activate`].
+    pub fn add_busy(&mut self, leaf: LeafId, under_way: bool, non_blocking_wait: bool, now: Nanos) {
+        self.activate(leaf, non_blocking_wait, now);
+        let entity = &mut self.entities[leaf.index()];
+        entity.busy = true;
+        self.busy[usize::from(entity.class)] += 1;
+        let raised = entity.coefficient > 1;
+        self.raised_busy += u32::from(raised);
+        if !under_way {
+            self.count_pending(leaf);
+            if !raised {
+                self.count_weight(leaf);
+            }
+        }
+    }
+
+    /// A queue has no more requests that wait (`bfq_del_bfqq_busy`).
+    pub fn remove_busy(&mut self, leaf: LeafId, under_way: bool, expiration: bool, now: Nanos) {
+        let entity = &mut self.entities[leaf.index()];
+        entity.busy = false;
+        self.busy[usize::from(entity.class)] -= 1;
+        self.raised_busy -= u32::from(entity.coefficient > 1);
+        self.deactivate(leaf, true, expiration, now);
+        if !under_way {
+            self.uncount_pending(leaf);
+            self.uncount_weight(leaf);
+        }
+    }
+
+    /// The queue that goes next, with everybody above it now in service; `None` if no queue
+    /// is busy (`bfq_get_next_queue`). Nobody may be in service.
+    pub fn next(&mut self, now: Nanos) -> Option<LeafId> {
+        debug_assert!(self.in_service == NIL, "a turn ends before the next begins");
+        if self.busy.iter().sum::<u32>() == 0 {
+            return None;
+        }
+        self.in_service = self.descend(now);
+        Some(LeafId(self.in_service))
+    }
+
+    /// The turn is over; the queue in service has been requeued or deactivated
+    /// (`__bfq_bfqd_reset_in_service`).
+    pub fn end_service(&mut self) {
+        let leaf = std::mem::replace(&mut self.in_service, NIL);
+        let mut id = leaf;
+        while id != NIL {
+            self.groups[self.entities[id as usize].group as usize].in_service = NIL;
+            id = self.parent_of(id);
+        }
+        if leaf != NIL && !self.entities[leaf as usize].counts {
+            self.free_if_unused(leaf);
+        }
+    }
+
+    /// Somebody else than who is in service would go next at the root
+    /// (`next_queue_may_preempt`).
+    pub fn next_may_preempt(&self) -> bool {
+        self.groups[0].next != self.groups[0].in_service
+    }
+
+    /// The queue in service got so many sectors more; so did all groups above it, and
+    /// virtual time goes on there (`bfq_bfqq_served`).
+    pub fn served(&mut self, leaf: LeafId, sectors: u32) {
+        let mut id = leaf.0;
+        while id != NIL {
+            let (class, group) = (self.class_of(id), self.entities[id as usize].group);
+            self.entities[id as usize].service += sectors as i32;
+            let tree = &mut self.groups[group as usize].trees[class];
+            tree.vtime = tree.vtime.wrapping_add(entity::delta(u64::from(sectors), tree.wsum));
+            self.forget_idle(group, class);
+            id = self.parent_of(id);
+        }
+    }
+}

@@ -1,0 +1,289 @@
+//! A mock block layer and driver that drives any scheduler through its trait and keeps
+//! its own books: which request waits, which bios it holds, what the disk has.
+
+mod deadline_rules;
+mod merge_rules;
+mod properties;
+
+use std::collections::BTreeMap;
+
+use crate::request::{Bio, BioChain, IoPrio, Op, PrioClass, ProcessId, Request, RequestId, RequestSlab};
+use crate::scheduler::journal::Decision;
+use crate::scheduler::{AnyScheduler, Merge, Queue, QueueLimits, Tasks, registry};
+use crate::ticks::Ticks;
+use crate::units::{Nanos, Sector};
+
+/// Two hardware queues of two CPUs each; small requests, so that some grow too large.
+pub(in crate::scheduler) fn limits() -> QueueLimits {
+    QueueLimits {
+        rotational: false,
+        queue_depth: 32,
+        hw_queues: 2,
+        nr_requests: 64,
+        max_sectors: 64,
+        cpus: 4,
+        ticks: Ticks::per_second(1000),
+    }
+}
+
+/// A synchronous bio of eight sectors on CPU 0.
+pub(in crate::scheduler) fn bio(op: Op, sector: u64) -> Bio {
+    Bio {
+        op,
+        sector: Sector(sector),
+        sectors: 8,
+        sync: true,
+        fua: false,
+        idle: true,
+        process: ProcessId(0),
+        prio: IoPrio::default(),
+        cpu: 0,
+        hw_queue: 0,
+        owner: 0,
+    }
+}
+
+/// The same with a priority class.
+pub(in crate::scheduler) fn bio_of(class: PrioClass, op: Op, sector: u64) -> Bio {
+    Bio { prio: IoPrio { class, level: 4 }, ..bio(op, sector) }
+}
+
+/// What became of a bio.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::scheduler) enum Submitted {
+    /// It grew a waiting request.
+    Merged(Merge),
+    /// It became a request, which was appended to a waiting one.
+    Joined(RequestId),
+    /// It became a request that waits.
+    Waits(RequestId),
+}
+
+/// The mock.
+pub(in crate::scheduler) struct Rig {
+    pub scheduler: AnyScheduler,
+    pub requests: RequestSlab,
+    pub limits: QueueLimits,
+    pub tasks: Tasks,
+    pub now: Nanos,
+    /// Requests in the scheduler, and the bios that each holds.
+    pub waiting: BTreeMap<RequestId, Vec<Bio>>,
+    /// Requests that the disk has, oldest first.
+    pub in_flight: Vec<(RequestId, Vec<Bio>)>,
+    /// Requests dispatched so far.
+    pub dispatched: u64,
+    /// Bios submitted, and completed, so far.
+    pub bios: (u64, u64),
+    /// Hardware queues that the scheduler woke.
+    pub woken: Vec<u16>,
+}
+
+macro_rules! queue {
+    ($rig:expr) => {
+        Queue {
+            now: $rig.now,
+            requests: &$rig.requests,
+            in_flight: $rig.in_flight.len() as u32,
+            limits: &$rig.limits,
+            tasks: &$rig.tasks,
+        }
+    };
+}
+
+impl Rig {
+    pub fn new(name: &str, tunables: &[(&str, i64)]) -> Rig {
+        Rig::with_limits(name, tunables, limits())
+    }
+
+    pub fn with_limits(name: &str, tunables: &[(&str, i64)], limits: QueueLimits) -> Rig {
+        Rig::with_tasks(name, tunables, limits, Tasks::default())
+    }
+
+    pub fn with_tasks(name: &str, tunables: &[(&str, i64)], limits: QueueLimits, tasks: Tasks) -> Rig {
+        let info = registry::info(name).expect("registered");
+        let mut settings = info.settings();
+        for (tunable, value) in tunables {
+            settings.set(tunable, &value.to_string()).expect("within bounds");
+        }
+        Rig {
+            scheduler: AnyScheduler::new(name, &settings, &limits, &tasks).expect("registered"),
+            requests: RequestSlab::default(),
+            limits,
+            tasks,
+            now: Nanos::ZERO,
+            waiting: BTreeMap::new(),
+            in_flight: Vec::new(),
+            dispatched: 0,
+            bios: (0, 0),
+            woken: Vec::new(),
+        }
+    }
+
+    pub fn submit(&mut self, bio: Bio) -> Submitted {
+        self.bios.0 += 1;
+        if let Some(merge) = self.scheduler.find_merge(&queue!(self), &bio) {
+            assert!(crate::scheduler::can_merge(&queue!(self), &bio, merge), "offered {merge:?} for {bio:?}");
+            let (Merge::Back(id) | Merge::Front(id)) = merge;
+            self.waiting.get_mut(&id).expect("offered a request that waits").push(bio);
+            let request = &mut self.requests[id];
+            let old = request.sector;
+            request.sector = old.min(bio.sector);
+            request.sectors += bio.sectors;
+            self.scheduler.bio_merged(&queue!(self), merge, old);
+            let after = matches!(merge, Merge::Back(_));
+            if let Some(other) = self.scheduler.neighbour(&queue!(self), id, after) {
+                let (kept, gone) = if after { (id, other) } else { (other, id) };
+                self.join(kept, gone);
+            }
+            self.check();
+            return Submitted::Merged(merge);
+        }
+        self.enter(bio)
+    }
+
+    /// A bio that was made a request in a plug, without a look at what waits here.
+    pub fn insert_from_plug(&mut self, bio: Bio) -> Submitted {
+        self.bios.0 += 1;
+        self.enter(bio)
+    }
+
+    fn enter(&mut self, bio: Bio) -> Submitted {
+        let id = self.requests.insert(Request {
+            op: bio.op,
+            sector: bio.sector,
+            sectors: bio.sectors,
+            sync: bio.sync,
+            fua: bio.fua,
+            idle: bio.idle,
+            process: bio.process,
+            prio: bio.prio,
+            cpu: bio.cpu,
+            hw_queue: bio.hw_queue,
+            clock_stands: false,
+            inserted: self.now,
+            issued: Nanos::ZERO,
+            owner: 0,
+            rest: BioChain::default(),
+        });
+        let joined = self.scheduler.find_join(&queue!(self), id);
+        self.waiting.insert(id, vec![bio]);
+        if let Some(mut kept) = joined {
+            self.join(kept, id);
+            while let Some(further) = self.scheduler.find_join(&queue!(self), kept) {
+                self.join(further, kept);
+                kept = further;
+            }
+            self.check();
+            return Submitted::Joined(kept);
+        }
+        self.scheduler.insert(&queue!(self), id);
+        self.check();
+        Submitted::Waits(id)
+    }
+
+    fn join(&mut self, kept: RequestId, gone: RequestId) {
+        assert!(crate::scheduler::can_join(&queue!(self), kept, gone), "{kept:?} and {gone:?} do not fit");
+        self.scheduler.requests_merged(&queue!(self), kept, gone);
+        let bios = self.waiting.remove(&gone).expect("waits, or is about to");
+        self.waiting.get_mut(&kept).expect("waits").extend(bios);
+        let gone = self.requests.remove(gone);
+        let kept = &mut self.requests[kept];
+        kept.sectors += gone.sectors;
+        kept.inserted = kept.inserted.min(gone.inserted);
+    }
+
+    /// What the scheduler gives for the hardware queue goes to the disk.
+    pub fn dispatch(&mut self, hw_queue: u16) -> Option<RequestId> {
+        let id = self.scheduler.dispatch(&queue!(self), hw_queue)?;
+        let bios = self.waiting.remove(&id).expect("dispatched requests were waiting");
+        self.requests[id].issued = self.now;
+        self.in_flight.push((id, bios));
+        self.dispatched += 1;
+        self.check();
+        Some(id)
+    }
+
+    /// Dispatch for any hardware queue, as long as there is something; the sectors in order.
+    pub fn dispatch_all(&mut self) -> Vec<u64> {
+        let mut sectors = Vec::new();
+        while let Some(id) = (0..self.limits.hw_queues).find_map(|queue| self.dispatch(queue)) {
+            sectors.push(self.requests[id].sector.0);
+        }
+        sectors
+    }
+
+    /// The disk ends the `index`-th request that it has; its bios.
+    pub fn complete(&mut self, index: usize) -> Vec<Bio> {
+        let (id, bios) = self.in_flight.remove(index);
+        self.scheduler.completed(&queue!(self), id);
+        while let Some(hw_queue) = self.scheduler.woken() {
+            self.woken.push(hw_queue);
+        }
+        self.requests.remove(id);
+        self.bios.1 += bios.len() as u64;
+        self.check();
+        bios
+    }
+
+    pub fn complete_all(&mut self) {
+        while !self.in_flight.is_empty() {
+            self.complete(0);
+        }
+    }
+
+    /// Time goes on, timers fire when they are due. True if one said that there is more to
+    /// dispatch.
+    pub fn advance(&mut self, span: Nanos) -> bool {
+        let until = self.now + span;
+        let mut more = false;
+        while self.scheduler.next_timer() <= until {
+            self.now = self.now.max(self.scheduler.next_timer());
+            more |= self.scheduler.timer(&queue!(self));
+        }
+        self.now = until;
+        more
+    }
+
+    /// How many requests may be in use for `process` to get one more.
+    pub fn depth_limit(&self, process: ProcessId, op: Op, sync: bool) -> u32 {
+        self.scheduler.depth_limit(&queue!(self), process, op, sync)
+    }
+
+    /// The process asks for no more.
+    pub fn exit(&mut self, process: ProcessId) {
+        self.scheduler.process_exited(&queue!(self), process);
+    }
+
+    /// Note what the scheduler decides from now on.
+    pub fn keep_journal(&mut self) {
+        self.scheduler.journal().expect("it decides something").keep(self.now, 10_000);
+    }
+
+    /// What it has decided since it was last asked, and for whom.
+    pub fn decisions(&mut self) -> Vec<(ProcessId, Decision)> {
+        let (notes, left_out) = self.scheduler.journal().expect("it decides something").take();
+        assert_eq!(left_out, 0, "the journal was too small");
+        notes.into_iter().map(|note| (note.process, note.decision)).collect()
+    }
+
+    fn check(&self) {
+        assert_eq!(self.scheduler.waiting(), self.waiting.len(), "requests waiting");
+        let any = (0..self.limits.hw_queues).any(|queue| self.scheduler.has_work(queue));
+        assert_eq!(any, !self.waiting.is_empty(), "has_work");
+    }
+
+    /// Every sector of every bio, once, and nothing else, is what the request covers.
+    pub fn covers_its_bios(&self, id: RequestId, bios: &[Bio]) -> bool {
+        let request = &self.requests[id];
+        let mut pieces: Vec<_> = bios.iter().map(|bio| (bio.sector, bio.sectors)).collect();
+        pieces.sort_unstable();
+        let mut end = request.sector;
+        let adjoin = pieces.iter().all(|&(sector, sectors)| {
+            let adjoins = sector == end;
+            end = sector.offset(sectors);
+            adjoins
+        });
+        let of_a_kind = bios.iter().all(|bio| bio.op == request.op && bio.prio == request.prio);
+        adjoin && end == request.end() && of_a_kind && request.sectors <= self.limits.max_sectors
+    }
+}
