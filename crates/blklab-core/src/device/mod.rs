@@ -155,9 +155,11 @@ impl Device {
     }
 }
 
-/// All devices of a machine.
+/// All devices of a machine. Most machines have one, so the first stands apart: what is asked at each
+/// event finds it without a detour, and the others cost a comparison.
 pub struct Devices {
-    all: Vec<Device>,
+    first: Device,
+    others: Vec<Device>,
 }
 
 impl Devices {
@@ -166,69 +168,87 @@ impl Devices {
     /// # Panics
     /// If there is none, or more than a [`DeviceId`] can number.
     pub fn new(all: Vec<Device>) -> Devices {
-        assert!(!all.is_empty() && u16::try_from(all.len()).is_ok(), "a machine has a device");
-        Devices { all }
+        assert!(u16::try_from(all.len()).is_ok(), "devices are numbered by 16 bits");
+        let mut all = all.into_iter();
+        let first = all.next().expect("a machine has a device");
+        Devices { first, others: all.collect() }
     }
 
     /// All in order.
     pub fn iter(&self) -> impl Iterator<Item = &Device> {
-        self.all.iter()
+        std::iter::once(&self.first).chain(&self.others)
     }
 
     /// All in order, to be changed.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = (DeviceId, &mut Device)> {
-        (0..).map(DeviceId).zip(&mut self.all)
+        (0..).map(DeviceId).zip(std::iter::once(&mut self.first).chain(&mut self.others))
     }
 
     /// All in order, taken apart.
     pub fn into_vec(self) -> Vec<Device> {
-        self.all
+        std::iter::once(self.first).chain(self.others).collect()
+    }
+
+    /// Do this with each, in order.
+    #[inline(always)]
+    fn each(&mut self, mut act: impl FnMut(&mut Device)) {
+        act(&mut self.first);
+        if !self.others.is_empty() {
+            Devices::each_other(&mut self.others, act);
+        }
+    }
+
+    #[cold]
+    fn each_other(others: &mut [Device], act: impl FnMut(&mut Device)) {
+        others.iter_mut().for_each(act);
     }
 
     /// When something happens next at any of them.
     #[inline]
     pub fn next_event(&self) -> Nanos {
         let due = |device: &Device| device.disk.next_event().min(device.block.next_timer());
-        self.all.iter().map(due).fold(Nanos::NEVER, Nanos::min)
+        self.others.iter().map(due).fold(due(&self.first), Nanos::min)
     }
 
     /// The same, before [`Devices::happen`]: each disk is asked once for both.
     #[inline]
     pub fn next_event_to_happen(&mut self) -> Nanos {
-        self.all.iter_mut().fold(Nanos::NEVER, |due, device| {
+        let mut due = Nanos::NEVER;
+        self.each(|device| {
             device.disk_due = device.disk.next_event();
-            due.min(device.disk_due).min(device.block.next_timer())
-        })
+            due = due.min(device.disk_due).min(device.block.next_timer());
+        });
+        due
     }
 
     /// Whatever is due at `now` happens; call [`Devices::next_event_to_happen`] first. The owners of
     /// bios that have ended are appended to `owners`.
     #[inline]
     pub fn happen(&mut self, now: Nanos, owners: &mut Vec<u64>) {
-        self.all.iter_mut().for_each(|device| device.happen(now, owners));
+        self.each(|device| device.happen(now, owners));
     }
 
     /// A process flushes its plugs.
     #[inline]
     pub fn unplug(&mut self, now: Nanos) {
-        self.all.iter_mut().for_each(|device| device.unplug(now));
+        self.each(|device| device.unplug(now));
     }
 
     /// The process on the CPU sleeps: next are the workers of the block layers, if they have been
     /// woken.
     #[inline]
     pub fn run_workers(&mut self, now: Nanos) {
-        self.all.iter_mut().for_each(|device| device.block.run_worker(now, &mut device.disk));
+        self.each(|device| device.block.run_worker(now, &mut device.disk));
     }
 
     /// Requests may have become free: append to `woken` the sleepers whose turn it is.
     #[inline]
     pub fn wake_waiters(&mut self, woken: &mut Vec<Actor>) {
-        for device in &mut self.all {
+        self.each(|device| {
             if !device.waiters.is_empty() {
                 device.wake_waiters(woken);
             }
-        }
+        });
     }
 }
 
@@ -237,13 +257,19 @@ impl std::ops::Index<DeviceId> for Devices {
 
     #[inline]
     fn index(&self, id: DeviceId) -> &Device {
-        &self.all[usize::from(id.0)]
+        match id.0 {
+            0 => &self.first,
+            other => &self.others[usize::from(other) - 1],
+        }
     }
 }
 
 impl std::ops::IndexMut<DeviceId> for Devices {
     #[inline]
     fn index_mut(&mut self, id: DeviceId) -> &mut Device {
-        &mut self.all[usize::from(id.0)]
+        match id.0 {
+            0 => &mut self.first,
+            other => &mut self.others[usize::from(other) - 1],
+        }
     }
 }
