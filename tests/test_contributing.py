@@ -73,7 +73,7 @@ def test_a_scheduler_is_one_file_and_two_lines_and_then_passes_every_property() 
             command.split(), cwd=TREE, env=environment, capture_output=True, text=True, check=False
         )
         assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
-    for ran in ("sstf::tests::the_nearest_goes_first", "properties::no_request_is_lost"):
+    for ran in ("sstf::tests::the_nearest_goes_first", "testing::properties::no_request_is_lost"):
         assert re.search(rf"^test scheduler::{ran}\w* \.\.\. ok$", done.stdout, re.M), ran
 
 

@@ -305,7 +305,7 @@ def test_who_decides_nothing_is_said() -> None:
         (["--from", "1s", "--until", "1s"], "--until 1s: the window is empty"),
         (["--from", "4"], "--from: expected a time such as 4s, 250ms or 80us, found '4'"),
         (["--until", "1e99s"], "--until: expected a time such as"),
-        (["--from", "400s"], "--from 400s: the run ends at 10."),
+        (["--from", "400s"], "--from 400s: the run ends at 30."),
         (["--from", "4s", "--until", "4.000000001s", "--process", "writer"], "nothing happens"),
         (["--requests", "0"], "Invalid value for '--requests'"),
         (["--out", "/dev/null/y.html"], "/dev/null: /dev/null is not a directory"),

@@ -13,9 +13,9 @@ from blklab.base.text import shown
 from blklab.cli import complete, console
 from blklab.cli.keeping import StoreName
 from blklab.errors import InputError, RunError
+from blklab.host import roots
 from blklab.host.devices import queue
 from blklab.host.devices.queue import IOSCHED, same
-from blklab.host.roots import HERE
 
 if TYPE_CHECKING:
     from blklab.apply.change import Plan
@@ -94,10 +94,10 @@ def apply(
     else:
         _check_alone(of_part=of_part, of_disk=of_disk, objective=objective, store=store)
     if device is not None:
-        targets = [queue.find(device, HERE)]
+        targets = [queue.find(device, roots.HERE)]
     elif source is not None:
-        found = recommended.disks(source, of_disk, HERE)
-        targets = [queue.named(name, HERE) for name in found]
+        found = recommended.disks(source, of_disk, roots.HERE)
+        targets = [queue.named(name, roots.HERE) for name in found]
     else:
         raise InputError("apply: say which disk; see: blklab devices")
     parts = [choice.of_queue(settings or [])]
@@ -110,11 +110,11 @@ def apply(
         print(f"{preset}: {named.said}.\nMeasured: {named.measured}.")
     for target in targets:
         chosen = [choice.parse(scheduler, target)] if scheduler else []
-        made = change.plan(target, choice.together(*chosen, *parts), which, form, HERE)
+        made = change.plan(target, choice.together(*chosen, *parts), which, form, roots.HERE)
         _print_plan(made, dry_run=dry_run)
         if not dry_run:
             under_sudo = source.under_sudo if source and store is None else []
-            for note in change.carry_out(made, HERE, programs.HERE, under_sudo):
+            for note in change.carry_out(made, roots.HERE, programs.HERE, under_sudo):
                 print(f"note: {note}")
             print("applied, and read back; see: blklab status, blklab undo")
 
@@ -132,7 +132,7 @@ def status(
     """Say whether what was applied still holds; exit code 1 if not."""
     from blklab.apply import status as states
 
-    now = states.status(record.load(HERE), HERE)
+    now = states.status(record.load(roots.HERE), roots.HERE)
     if as_json:
         console.print_json({"format": 1, "holds": now.holds, **asdict(now)})
     else:
@@ -151,8 +151,8 @@ def undo(
 
     wrong = []
     # Of none, undo says so.
-    for _ in range(max(len(record.load(HERE)), 1) if everything else 1):
-        entry, left = change.undo(HERE, programs.HERE)
+    for _ in range(max(len(record.load(roots.HERE)), 1) if everything else 1):
+        entry, left = change.undo(roots.HERE, programs.HERE)
         print(f"undone: {entry.number}. {choice.text(entry.settings)}, for {entry.key.text}")
         wrong += left
     if wrong:
@@ -191,6 +191,7 @@ def _print_plan(made: Plan, *, dry_run: bool) -> None:
 def _print_files(made: Plan) -> None:
     if made.module:
         print(f"\nwould load the module {made.module}")
-    print(f"\nwould write {rule.place(HERE)}:\n\n{made.rules}")
+    print(f"\nwould write {rule.place(roots.HERE)}:\n\n{made.rules}")
     if made.profile:
-        print(f"would write {profile.place(HERE)}, and make it tuned's profile:\n\n{made.profile}")
+        place = profile.place(roots.HERE)
+        print(f"would write {place}, and make it tuned's profile:\n\n{made.profile}")

@@ -6,8 +6,7 @@ from collections.abc import Iterable
 
 from blklab.disks import DISKS
 from blklab.errors import BlklabError
-from blklab.host import reading
-from blklab.host.roots import HERE
+from blklab.host import reading, roots
 from blklab.programs import NAMES
 from blklab.rigs import RIGS
 from blklab.rigs.live.cache import CACHES
@@ -50,7 +49,7 @@ def scheduler(incomplete: str) -> list[str]:
 
 def device(incomplete: str) -> list[str]:
     """This machine's block devices."""
-    names = reading.names(HERE.sys / "class/block")
+    names = reading.names(roots.HERE.sys / "class/block")
     return _beginning([*names, *(f"/dev/{name}" for name in names)], incomplete)
 
 

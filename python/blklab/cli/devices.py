@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from blklab.cli import complete, console, device_text
+from blklab.host import roots
 from blklab.host.devices import queue
-from blklab.host.roots import HERE
 from blklab.host.udev import judge
 from blklab.rigs.live import target
 
@@ -39,19 +39,21 @@ def devices(
     from blklab.host.devices import device, modules
 
     if names:
-        around = device.Surroundings.read(HERE)
-        meant = dict.fromkeys(name for one in names for name in _meant(one, HERE))
+        around = device.Surroundings.read(roots.HERE)
+        meant = dict.fromkeys(name for one in names for name in _meant(one, roots.HERE))
         found = [device.describe(name, around) for name in meant]
     else:
-        found = sorted(device.devices(HERE), key=lambda one: _as_counted(one.name))
-    unreadable = judge.broken(HERE)
+        found = sorted(device.devices(roots.HERE), key=lambda one: _as_counted(one.name))
+    unreadable = judge.broken(roots.HERE)
     if as_json:
         console.print_json(
             {
                 "format": 1,
-                "kernel": modules.release(HERE),
-                "kernel_config": modules.configured(HERE),
-                "blocked_modules": modules.blocked(modules.loadable(HERE).values(), HERE),
+                "kernel": modules.release(roots.HERE),
+                "kernel_config": modules.configured(roots.HERE),
+                "blocked_modules": modules.blocked(
+                    modules.loadable(roots.HERE).values(), roots.HERE
+                ),
                 "unreadable_rules": [
                     {"file": str(line.file), "line": line.number, "error": line.error}
                     for line in unreadable
