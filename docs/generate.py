@@ -285,7 +285,9 @@ def left_out() -> str:
 
 def python_class(module: str, name: str) -> str:
     """A class: its docstring, and its fields and methods with theirs."""
-    tree = ast.parse(_text(ROOT / "python" / "blklab" / f"{module}.py"))
+    tree = ast.parse(
+        _text((ROOT / "python" / "blklab" / module.replace(".", "/")).with_suffix(".py"))
+    )
     found = next(n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == name)
     rows = []
     for node, following in zip(found.body, [*found.body[1:], None], strict=True):
