@@ -13,12 +13,13 @@ import pytest
 import blklab
 from blklab.apply import record
 from blklab.base.journal import Journal
+from blklab.base.signals import Signals
 from blklab.domain import core
 from blklab.host.devices.queue import Queue
 from blklab.host.roots import Roots
 from blklab.rigs import sim
 from tests import browser as real_browser
-from tests import fake_core, real_kernel, real_postgres, real_tracefs
+from tests import fake_core, loop_device, real_kernel, real_postgres, real_tracefs
 from tests.applying import Asked, loop_disk, own_roots
 
 
@@ -50,6 +51,20 @@ def journal(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Journal:
     made = Journal(tmp_path / "journal")
     monkeypatch.setenv("BLKLAB_JOURNAL", str(made.directory))
     return made
+
+
+@pytest.fixture
+def signals() -> Iterator[Signals]:
+    """Guards what the test does, as commands are guarded."""
+    with Signals.guarding() as guard:
+        yield guard
+
+
+@pytest.fixture
+def mounted(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 64 MiB on a loop device."""
+    with loop_device.file_system(tmp_path, 64 << 20) as place:
+        yield place
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -22,7 +21,6 @@ from blklab.errors import InputError, RunError
 from blklab.host.roots import HERE
 from blklab.rigs.live import cgroups, load, program, wall
 from blklab.rigs.live.rig import LiveRig
-from tests import loop_device
 
 MIB = 1 << 20
 PRECIOUS = b"precious\n"
@@ -33,13 +31,6 @@ pytestmark = pytest.mark.skipif(
     any(shutil.which(name) is None for name in program.PACKAGES),
     reason=f"needs {', '.join(program.PACKAGES)}",
 )
-
-
-@pytest.fixture
-def mounted(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 64 MiB on a loop device."""
-    with loop_device.file_system(tmp_path, 64 * MIB) as place:
-        yield place
 
 
 @pytest.fixture

@@ -41,17 +41,6 @@ _CUSTOM = {
 
 
 @pytest.fixture
-def journal(tmp_path: Path) -> Journal:
-    return Journal(tmp_path / "journal")
-
-
-@pytest.fixture
-def signals() -> Iterator[Signals]:
-    with Signals.guarding() as guard:
-        yield guard
-
-
-@pytest.fixture
 def loop(tmp_path: Path) -> Iterator[Queue]:
     """Set as an administrator might have set it: a scheduler with changed tunables."""
     loop_device.require()
@@ -67,7 +56,8 @@ def loop(tmp_path: Path) -> Iterator[Queue]:
 def helper(journal: Journal, *disks: str) -> subprocess.Popen[str]:
     """A process that sets and puts back without end; it has begun."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "tests.live_helper", *disks],
+        # Under nohup it would ignore SIGHUP.
+        ["env", "--default-signal=HUP", sys.executable, "-m", "tests.live_helper", *disks],
         env=os.environ | {"BLKLAB_JOURNAL": str(journal.directory)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -199,57 +189,6 @@ def test_the_next_borrower_puts_back_what_a_killed_one_left(
         assert borrowed.before[loop.name] == before
     assert loop.settings() == before
     assert "put back to mq-deadline" in told[0]
-
-
-def _ends_a_process(number: int) -> bool:
-    """By default, whatever the kernel's manual says: one that sleeps is tried."""
-    with subprocess.Popen(["sleep", "60"]) as sleeping:
-        sleeping.send_signal(number)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            sleeping.wait(0.2)
-        ended = sleeping.poll() is not None
-        sleeping.kill()
-    return ended
-
-
-def test_every_signal_that_ends_a_process_is_caught_but_those_of_its_own_faults() -> None:
-    faults = {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL}
-    missed = {number for number in signal.valid_signals() - ENDING if _ends_a_process(number)}
-    assert missed == faults | {signal.SIGKILL}
-
-
-def test_what_is_handled_or_ignored_stays_so_and_all_is_as_before_at_the_end() -> None:
-    def theirs(*_: object) -> None:
-        arrived.append(1)
-
-    arrived: list[int] = []
-    before = {number: signal.getsignal(number) for number in signal.valid_signals()}
-    signal.signal(signal.SIGUSR1, theirs)
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    try:
-        with Signals.guarding() as guard:
-            os.kill(os.getpid(), signal.SIGUSR1)
-            os.kill(os.getpid(), signal.SIGHUP)
-            os.kill(os.getpid(), signal.SIGTSTP)
-        assert (arrived, guard.ended) == ([1], False)
-        assert signal.getsignal(signal.SIGUSR1) is theirs
-    finally:
-        signal.signal(signal.SIGUSR1, before[signal.SIGUSR1])
-        signal.signal(signal.SIGHUP, before[signal.SIGHUP])
-    assert {number: signal.getsignal(number) for number in signal.valid_signals()} == before
-
-
-def test_a_second_signal_does_not_disturb_what_the_first_has_ended(signals: Signals) -> None:
-    done = []
-    with pytest.raises(SystemExit) as left_by, signals.undoing(lambda: done.append("undone")):
-        try:
-            os.kill(os.getpid(), signal.SIGTERM)
-        finally:
-            os.kill(os.getpid(), signal.SIGQUIT)
-            done.append("closed")
-            os.kill(os.getpid(), signal.SIGINT)
-    assert done == ["closed", "undone"]
-    assert left_by.value.code == 128 + signal.SIGTERM
 
 
 @pytest.mark.parametrize("number", sorted(ENDING - {signal.SIGPIPE, signal.SIGXFSZ}))
@@ -414,42 +353,6 @@ def test_a_record_is_a_file_and_no_link_or_pipe(journal: Journal, tmp_path: Path
     assert all("not a record of blklab's" in line for line in problems)
 
 
-def test_test_files_are_written_out_and_removed(
-    tmp_path: Path, journal: Journal, signals: Signals
-) -> None:
-    told: list[str] = []
-    written: list[int] = []
-    with files.laid_in(tmp_path, journal, signals, told) as laid:
-        laid.lay_out([3 << 20, 5], written.append)
-        assert [path.stat().st_size for path in sorted(laid.directory.iterdir())] == [3 << 20, 5]
-        assert laid.path(0).stat().st_blocks * 512 >= 3 << 20, "no hole: a read must reach the disk"
-        assert sum(written) == (3 << 20) + 5
-        assert laid.directory.stat().st_mode & 0o777 == 0o700
-    assert (told, journal.keys()) == ([], [])
-    assert [path.name for path in tmp_path.iterdir()] == ["journal"]
-    assert [path.name for path in journal.directory.iterdir()] == []
-
-
-def test_test_files_of_a_killed_process_are_removed_and_nothing_else(
-    tmp_path: Path, journal: Journal
-) -> None:
-    child = os.fork()
-    if child == 0:
-        with files.laid_in(tmp_path, journal, Signals(), []) as laid:
-            laid.lay_out([1000], lambda _: None)
-            os.kill(os.getpid(), signal.SIGKILL)
-    os.waitpid(child, 0)
-    (place,) = tmp_path.glob(".blklab-*")
-    # What is not ours keeps its directory.
-    (place / "thesis").write_text("mine")
-    found = leftovers.restore(journal)
-    assert found.problems == [f"{place}: not removed: Directory not empty"]
-    assert [path.name for path in place.iterdir()] == ["thesis"]
-    (place / "thesis").unlink()
-    assert leftovers.restore(journal).done == [f"{place}: removed"]
-    assert not place.exists()
-
-
 @pytest.mark.parametrize("call", ["fsync", "replace"])
 def test_killed_while_it_writes_the_record_down_nothing_stays_after_the_next_start(
     loop: Queue, tmp_path: Path, journal: Journal, signals: Signals, call: str
@@ -506,158 +409,6 @@ def _be_killed_at(call: str) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
     setattr(os, call, die)
-
-
-def test_a_link_in_the_place_of_test_files_is_not_followed(
-    tmp_path: Path, journal: Journal
-) -> None:
-    treasure = tmp_path / "treasure"
-    treasure.mkdir(mode=0o700)
-    (treasure / "0").write_text("keep")
-    with journal.locked("files-abc", "it"):
-        journal.write("files-abc", files.KIND, {"directory": str(tmp_path / ".blklab-abc")})
-    (tmp_path / ".blklab-abc").symlink_to(treasure)
-    assert "not removed" in leftovers.restore(journal).problems[0]
-    assert (treasure / "0").read_text() == "keep"
-
-
-@pytest.mark.parametrize("when", ["while it runs", "after it was killed"])
-def test_test_files_of_a_file_system_that_was_unmounted_are_removed_all_the_same(
-    tmp_path: Path, journal: Journal, signals: Signals, when: str
-) -> None:
-    if not shutil.which("mkfs.ext4"):
-        pytest.skip("needs mkfs.ext4: apt-get install e2fsprogs")
-    loop_device.require()
-    with loop_device.attached(tmp_path) as name:
-        subprocess.run(["mkfs.ext4", "-q", f"/dev/{name}"], check=True)
-        mounted, other = tmp_path / "mounted", tmp_path / "other"
-        for place in (mounted, other):
-            place.mkdir()
-        subprocess.run(["mount", f"/dev/{name}", str(mounted)], check=True)
-        (mounted / "deep").mkdir()
-        lazily = ["umount", "--lazy", str(mounted)]
-        told: list[str] = []
-        if when == "while it runs":
-            with files.laid_in(mounted / "deep", journal, signals, told) as laid:
-                laid.lay_out([1000], lambda _: None)
-                subprocess.run(lazily, check=True)
-                laid.lay_out([1000, 2000], lambda _: None)
-        else:
-            child = os.fork()
-            if child == 0:
-                with files.laid_in(mounted / "deep", journal, Signals(), []) as laid:
-                    laid.lay_out([1000], lambda _: None)
-                    os.kill(os.getpid(), signal.SIGKILL)
-            os.waitpid(child, 0)
-            subprocess.run(lazily, check=True)
-            for _ in range(2):
-                [line] = leftovers.restore(journal).problems
-                assert f"{mounted}/deep/.blklab-" in line and "is not mounted" in line
-        assert told == []
-        subprocess.run(["mount", f"/dev/{name}", str(other)], check=True)
-        try:
-            if when == "after it was killed":
-                [line] = leftovers.restore(journal).done
-                assert line.startswith(f"{other}/deep/.blklab-") and line.endswith(": removed")
-            assert (list((other / "deep").iterdir()), journal.keys()) == ([], [])
-        finally:
-            subprocess.run(["umount", str(other)], check=True)
-
-
-def test_test_files_that_can_never_be_reached_again_can_be_forgotten(
-    tmp_path: Path, journal: Journal
-) -> None:
-    gone = {"type": "ext4", "uuid": "0000", "fsid": 1, "path": "/.blklab-abc"}
-    place = tmp_path / ".blklab-abc"
-    with journal.locked("files-abc", "it"):
-        record = {"directory": str(place), "inode": 7, "inside": gone}
-        journal.write("files-abc", files.KIND, record)
-    [line] = leftovers.restore(journal).problems
-    assert line == (
-        f"{place}: not removed: its file system, ext4 0000, is not mounted; once it is: blklab "
-        f"restore; if it never will be: blklab restore --forget {place}"
-    )
-    assert leftovers.forget(journal, str(place)) == f"{place}: forgotten; it stays as it is"
-    assert list(journal.directory.iterdir()) == []
-
-
-def test_a_directory_that_another_user_swaps_leads_to_nothing_else(
-    tmp_path: Path, journal: Journal, signals: Signals
-) -> None:
-    treasure = tmp_path / "treasure"
-    treasure.mkdir(mode=0o700)
-    for name in ("0", "1", "thesis"):
-        (treasure / name).write_text("keep")
-    (treasure / files.WORK).mkdir()
-    told: list[str] = []
-    with files.laid_in(tmp_path, journal, signals, told) as laid:
-        laid.lay_out([1000], lambda _: None)
-        place = laid.place.path
-        place.rename(tmp_path / "taken")
-        place.symlink_to(treasure)
-        laid.lay_out([2000, 3000], lambda _: None)
-        assert (laid.path(1)).stat().st_size == 3000
-    assert list((tmp_path / "taken").iterdir()) == []
-    assert sorted(path.name for path in treasure.iterdir()) == ["0", "1", "thesis", files.WORK]
-    assert {(treasure / name).read_text() for name in ("0", "1")} == {"keep"}
-    assert (told, journal.keys()) == ([], [])
-
-
-def test_another_directory_of_the_same_name_is_not_emptied(
-    tmp_path: Path, journal: Journal
-) -> None:
-    child = os.fork()
-    if child == 0:
-        with files.laid_in(tmp_path, journal, Signals(), []) as laid:
-            laid.lay_out([1000], lambda _: None)
-            os.kill(os.getpid(), signal.SIGKILL)
-    os.waitpid(child, 0)
-    [place] = tmp_path.glob(".blklab-*")
-    place.rename(tmp_path / "taken")
-    place.mkdir(mode=0o700)
-    (place / "0").write_text("keep")
-    [line] = leftovers.restore(journal).problems
-    assert line == f"{place}: not removed: it is not the directory that was made"
-    assert (place / "0").read_text() == "keep"
-
-
-def test_programs_that_go_by_paths_run_only_where_nobody_else_can_swap_one(
-    tmp_path: Path, journal: Journal, signals: Signals
-) -> None:
-    if os.geteuid() != 0:
-        pytest.skip("needs root")
-    own = tmp_path / "own"
-    own.mkdir()
-    for owner, mode, why in (
-        (65534, 0o755, "user nobody may change what is in"),
-        (0, 0o777, "other users may change what is in"),
-        (0, 0o1777, ""),
-        (0, 0o755, ""),
-    ):
-        os.chown(own, owner, owner)
-        own.chmod(mode)
-        with files.laid_in(own, journal, signals, []) as laid:
-            if why:
-                with pytest.raises(InputError, match=f"{own}: {why} {own}"), laid.work(others=True):
-                    pass
-            else:
-                with laid.work(others=True) as place:
-                    (place / "deep/er").mkdir(parents=True)
-                    (place / "deep/er/x").symlink_to("/etc/passwd")
-        assert list(own.iterdir()) == []
-
-
-def test_a_full_file_system_is_one_line_and_the_files_go(
-    tmp_path: Path, journal: Journal, signals: Signals
-) -> None:
-    with (
-        loop_device.file_system(tmp_path) as mounted,
-        pytest.raises(RunError, match=r"a test file of 64 MiB could not be written: No space left"),
-        files.laid_in(mounted, journal, signals, []) as laid,
-    ):
-        assert files.room_bytes(mounted) < 16 << 20
-        laid.lay_out([64 << 20], lambda _: None)
-    assert journal.keys() == []
 
 
 def _killed_while_changed(loop: Queue, journal: Journal) -> None:

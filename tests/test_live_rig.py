@@ -53,13 +53,6 @@ pytestmark = pytest.mark.skipif(
 
 
 @pytest.fixture
-def mounted(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 64 MiB on a loop device."""
-    with loop_device.file_system(tmp_path, 64 * MIB) as place:
-        yield place
-
-
-@pytest.fixture
 def loop(tmp_path: Path) -> Iterator[str]:
     """A loop device with nothing on it."""
     loop_device.require()

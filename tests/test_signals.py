@@ -1,0 +1,63 @@
+"""Signals end work in order, and nothing that is handled or ignored by others changes."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+
+import pytest
+
+from blklab.base.signals import ENDING, Signals
+
+
+def _ends_a_process(number: int) -> bool:
+    """By default, whatever the kernel's manual says: one that sleeps is tried."""
+    with subprocess.Popen(["sleep", "60"]) as sleeping:
+        sleeping.send_signal(number)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            sleeping.wait(0.2)
+        ended = sleeping.poll() is not None
+        sleeping.kill()
+    return ended
+
+
+def test_every_signal_that_ends_a_process_is_caught_but_those_of_its_own_faults() -> None:
+    faults = {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL}
+    missed = {number for number in signal.valid_signals() - ENDING if _ends_a_process(number)}
+    assert missed == faults | {signal.SIGKILL}
+
+
+def test_what_is_handled_or_ignored_stays_so_and_all_is_as_before_at_the_end() -> None:
+    def theirs(*_: object) -> None:
+        arrived.append(1)
+
+    arrived: list[int] = []
+    before = {number: signal.getsignal(number) for number in signal.valid_signals()}
+    signal.signal(signal.SIGUSR1, theirs)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with Signals.guarding() as guard:
+            os.kill(os.getpid(), signal.SIGUSR1)
+            os.kill(os.getpid(), signal.SIGHUP)
+            os.kill(os.getpid(), signal.SIGTSTP)
+        assert (arrived, guard.ended) == ([1], False)
+        assert signal.getsignal(signal.SIGUSR1) is theirs
+    finally:
+        signal.signal(signal.SIGUSR1, before[signal.SIGUSR1])
+        signal.signal(signal.SIGHUP, before[signal.SIGHUP])
+    assert {number: signal.getsignal(number) for number in signal.valid_signals()} == before
+
+
+def test_a_second_signal_does_not_disturb_what_the_first_has_ended(signals: Signals) -> None:
+    done = []
+    with pytest.raises(SystemExit) as left_by, signals.undoing(lambda: done.append("undone")):
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+        finally:
+            os.kill(os.getpid(), signal.SIGQUIT)
+            done.append("closed")
+            os.kill(os.getpid(), signal.SIGINT)
+    assert done == ["closed", "undone"]
+    assert left_by.value.code == 128 + signal.SIGTERM
