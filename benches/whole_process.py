@@ -42,7 +42,7 @@ io_size={bytes}
 _RATE = """
 import sys, time
 import blklab.rigs.sim
-import blklab.simulation
+import blklab.api.simulate
 from blklab import _core
 job, disk, scheduler = sys.argv[1:]
 core_s, simulate = 0.0, _core.simulate
@@ -54,7 +54,7 @@ def timed(*arguments):
     return run
 blklab.rigs.sim._core.simulate = timed
 start = time.perf_counter()
-result = blklab.simulation.simulate(job, disk=disk, scheduler=scheduler)
+result = blklab.simulate(job, disk=disk, scheduler=scheduler)
 whole_s = time.perf_counter() - start
 import resource
 peak_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -539,7 +539,7 @@ def study_metrics() -> str:
 
 def decisions() -> str:
     """Every kind of decision, and what begins and ends with it."""
-    from blklab.explain.decisions import KINDS
+    from blklab.timelines.decisions import KINDS
 
     edges = {"begin": "begins: ", "end": "ends: ", "": ""}
     return _table(

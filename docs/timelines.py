@@ -12,11 +12,11 @@ from typing import Any
 
 from blklab.domain import specs
 from blklab.domain.experiment import Experiment, Window
-from blklab.explain import summary
-from blklab.explain.timeline import build
-from blklab.explain.window import KEPT
 from blklab.report.timeline import payload
 from blklab.rigs import sim
+from blklab.timelines import summary
+from blklab.timelines.timeline import build
+from blklab.timelines.window import KEPT
 
 ROOT = Path(__file__).resolve().parents[1]
 IMAGES = ROOT / "docs" / "images"

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from blklab.apply import change, choice
-from blklab.apply.programs import Programs
 from blklab.host.devices import queue
 from blklab.host.devices.queue import Queue
 from blklab.host.roots import HERE, Roots
+from blklab.settings import change, choice
+from blklab.settings.programs import Programs
 from tests import loop_device
 
 

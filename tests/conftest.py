@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 import blklab
-from blklab.apply import record
 from blklab.base.journal import Journal
 from blklab.base.signals import Signals
 from blklab.domain import core
 from blklab.host.devices.queue import Queue
 from blklab.host.roots import Roots
 from blklab.rigs import sim
+from blklab.settings import record
 from tests import browser as real_browser
 from tests import fake_core, loop_device, real_kernel, real_postgres, real_tracefs
 from tests.applying import Asked, loop_disk, own_roots

@@ -14,13 +14,13 @@ import pytest
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from blklab.apply import change, choice, profile, record, rule
-from blklab.apply import status as states
 from blklab.cli import app
 from blklab.errors import InputError
 from blklab.host.devices import queue
 from blklab.host.devices.queue import Queue
 from blklab.host.roots import Roots
+from blklab.settings import change, choice, profile, record, rule
+from blklab.settings import status as states
 from tests import loop_device
 from tests.applying import Asked, apply, files
 
@@ -256,7 +256,7 @@ _APPLIED_BY_UDEV = """\
 import sys
 from dataclasses import replace
 from pathlib import Path
-from blklab.apply import change, choice, programs
+from blklab.settings import change, choice, programs
 from blklab.host.devices import queue
 from blklab.host.roots import HERE
 own, name = Path(sys.argv[1]), sys.argv[2]

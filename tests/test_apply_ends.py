@@ -12,13 +12,13 @@ import time
 
 import pytest
 
-from blklab.apply import change, choice, record
-from blklab.apply import status as states
 from blklab.base.journal import Journal
 from blklab.errors import InputError, RunError
 from blklab.host.devices.queue import Queue
 from blklab.host.roots import Roots
 from blklab.rigs.live.borrowed import KIND
+from blklab.settings import change, choice, record
+from blklab.settings import status as states
 from tests.applying import Asked, apply, files
 
 _SPEC = "bfq:low_latency=0,slice_idle_us=500"
@@ -60,7 +60,7 @@ _KILLED = """\
 import sys
 from dataclasses import replace
 from pathlib import Path
-from blklab.apply import change, choice, programs
+from blklab.settings import change, choice, programs
 from blklab.host.devices import queue
 from blklab.host.roots import HERE
 own, name = Path(sys.argv[1]), sys.argv[2]

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from blklab.apply.recommended import find, scheduler
 from blklab.cli import app
 from blklab.errors import BlklabError, InputError
 from blklab.host import roots
+from blklab.settings.recommended import find, scheduler
 from blklab.store import place, schema
 from blklab.store.opening import open_store
 from tests.fake_sysfs import Machine

@@ -12,18 +12,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from blklab.apply import change, choice, keys, profile, record, rule
-from blklab.apply import presets as known
-from blklab.apply import status as states
-from blklab.apply.change import Plan
-from blklab.apply.keys import Key
-from blklab.apply.rule import Part
 from blklab.cli import app
 from blklab.errors import InputError
 from blklab.host import roots
 from blklab.host.devices import queue
 from blklab.host.devices.deciders import order
 from blklab.host.udev.parse import parse
+from blklab.settings import change, choice, keys, profile, record, rule
+from blklab.settings import presets as known
+from blklab.settings import status as states
+from blklab.settings.change import Plan
+from blklab.settings.keys import Key
+from blklab.settings.rule import Part
 from tests.applying import Asked
 from tests.fake_sysfs import Machine
 

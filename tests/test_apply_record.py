@@ -11,11 +11,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from blklab.apply import change, record, rule
-from blklab.apply.keys import Key
-from blklab.apply.record import Before, Entry
 from blklab.errors import BlklabError, InputError
 from blklab.host.devices.queue import is_setting
+from blklab.settings import change, record, rule
+from blklab.settings.keys import Key
+from blklab.settings.record import Before, Entry
 from tests.applying import Asked
 from tests.fake_sysfs import Machine
 

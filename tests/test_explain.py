@@ -18,10 +18,10 @@ from blklab.base.catalogue import Entry
 from blklab.domain import core, specs
 from blklab.domain.experiment import Experiment, Window
 from blklab.errors import InputError
-from blklab.explain import summary, text, window
-from blklab.explain.decisions import KINDS, SPANS
-from blklab.explain.timeline import Request, Timeline, _lanes, build, names
 from blklab.report.timeline import LANES, page, payload
+from blklab.timelines import summary, text, window
+from blklab.timelines.decisions import KINDS, SPANS
+from blklab.timelines.timeline import Request, Timeline, _lanes, build, names
 from tests import real_kernel
 from tests.browser import Browser, drawn, needs_browser
 from tests.test_cli import failing, run

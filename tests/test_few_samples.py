@@ -12,7 +12,6 @@ import pytest
 from typer.testing import CliRunner
 
 from blklab import report
-from blklab.apply.recommended import Source, scheduler
 from blklab.cli import app, comparison, console
 from blklab.domain import results_file
 from blklab.domain.measurement import Measurement
@@ -24,6 +23,7 @@ from blklab.experiment.statistics import Unranked, Verdict, decide
 from blklab.experiment.summary import summarise
 from blklab.experiment.words import sentence, short
 from blklab.report import payload
+from blklab.settings.recommended import Source, scheduler
 from tests import fake_core, plausible
 from tests.test_comparison import described, measured
 from tests.test_study_run import judged

@@ -9,7 +9,7 @@ import pytest
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace as Packets
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import TrackEvent
 
-from blklab.explain import trace
+from blklab.timelines import trace
 from tests.test_explain import DECIDING, timeline
 
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from blklab.apply import profile
 from blklab.host.devices.queue import Queue
 from blklab.host.roots import HERE, Roots
+from blklab.settings import profile
 from tests.applying import Asked, apply, loop_disk
 
 _DEADLINE_S = 60

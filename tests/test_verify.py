@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 import blklab
+from blklab.agreement import matrix
+from blklab.agreement.measure import Cell, Figures, figures, figures_at_disk
+from blklab.agreement.verdict import judge, meets
 from blklab.domain import core
 from blklab.errors import InputError, RunError
-from blklab.verify import matrix
-from blklab.verify.measure import Cell, Figures, figures, figures_at_disk
-from blklab.verify.verdict import judge, meets
 from tests import real_kernel
 from tests.test_cli import failing, run
 

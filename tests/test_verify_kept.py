@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
+from blklab.agreement import matrix
+from blklab.agreement.measure import figures
+from blklab.agreement.run import HOST, Planned, plan
+from blklab.agreement.verdict import BAR, SHARE, WORST
 from blklab.domain import specs
 from blklab.domain.experiment import Experiment
 from blklab.rigs.sim import SimRig
-from blklab.verify import matrix
-from blklab.verify.measure import figures
-from blklab.verify.run import HOST, Planned, plan
-from blklab.verify.verdict import BAR, SHARE, WORST
 
 KEPT = Path(__file__).parents[1] / "docs/data/verify.json"
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from blklab.api.simulate import simulate as simulate
     from blklab.domain.result import Result as Result
-    from blklab.simulation import simulate as simulate
 
 __all__ = ["Result", "simulate"]
 
-_WHERE = {"simulate": "blklab.simulation", "Result": "blklab.domain.result"}
+_WHERE = {"simulate": "blklab.api.simulate", "Result": "blklab.domain.result"}
 
 
 def __getattr__(name: str) -> Any:

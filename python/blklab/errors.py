@@ -3,10 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 INTERRUPTED = 130
 """The exit code after Ctrl-C."""
 INTERRUPTED_TEXT = "interrupted; nothing was written"
+
+
+@dataclass(frozen=True)
+class Kept:
+    """The runs that were kept before an error ended the others."""
+
+    numbers: tuple[str, ...]
+    """Of their comparisons in the store."""
+    study: bool = False
+    """Whether they are parts of a study."""
+    complete: bool = False
+    """All have run; only the report is missing."""
 
 
 class BlklabError(Exception):
@@ -14,7 +27,9 @@ class BlklabError(Exception):
 
     exit_code = 1
     detail: Sequence[str] = ()
-    """Lines of somebody else, a compiler's for one, to be shown above the message."""
+    """Lines of another program, a compiler's for one, to be shown above the message."""
+    kept: Kept | None = None
+    """What can be resumed."""
 
 
 class InputError(BlklabError):

@@ -10,7 +10,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from blklab.apply import record, rule
 from blklab.base import journal, plain
 from blklab.base.catalogue import Entry
 from blklab.domain import core, scheduler
@@ -20,6 +19,7 @@ from blklab.host.udev.parse import parse as rules
 from blklab.rigs.kernel import cache as kernels
 from blklab.rigs.kernel import patches
 from blklab.rigs.live import borrowed, files
+from blklab.settings import record, rule
 from blklab.store import exchange, packing
 from blklab.study.parse import parse as parsed_study
 from blklab_fuzz.checks import refusing, scratch

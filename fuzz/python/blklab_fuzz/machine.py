@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
-from blklab.apply import keys, rule
 from blklab.host.devices import cgroups, identity, modules, mounts
 from blklab.host.devices.deciders import boot, cmdline, order, tuned, units
 from blklab.host.devices.queue import SCHEDULER, Queue, named
 from blklab.host.roots import Roots
 from blklab.host.udev import judge
 from blklab.host.udev.parse import parse as rules
+from blklab.settings import keys, rule
 from blklab_fuzz.checks import refusing, scratch
 
 _SEPARATOR = b"\f"

@@ -8,7 +8,6 @@ from functools import cache
 from pathlib import Path
 
 from blklab import programs
-from blklab.apply import choice
 from blklab.domain import core, scheduler, specs, sweep
 from blklab.experiment import budget
 from blklab.host.devices import queue as queues
@@ -16,6 +15,7 @@ from blklab.host.devices.queue import Queue
 from blklab.host.roots import Roots
 from blklab.rigs.kernel import cache as kernels
 from blklab.rigs.kernel import config
+from blklab.settings import choice
 from blklab.store import since
 from blklab_fuzz.checks import refusing, scratch, text
 

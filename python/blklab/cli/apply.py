@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from blklab.apply import choice, profile, record, rule
-from blklab.apply import presets as known
 from blklab.base.text import shown
 from blklab.cli import complete, console
 from blklab.cli.keeping import StoreName
@@ -16,9 +14,11 @@ from blklab.errors import InputError, RunError
 from blklab.host import roots
 from blklab.host.devices import queue
 from blklab.host.devices.queue import IOSCHED, same
+from blklab.settings import choice, profile, record, rule
+from blklab.settings import presets as known
 
 if TYPE_CHECKING:
-    from blklab.apply.change import Plan
+    from blklab.settings.change import Plan
 
 
 def apply(
@@ -79,7 +79,7 @@ def apply(
     presets: Annotated[bool, typer.Option("--presets", help="List the presets and end.")] = False,
 ) -> None:
     """Set a disk's scheduler and settings, now and after every reboot."""
-    from blklab.apply import change, choice, programs, recommended
+    from blklab.settings import change, choice, programs, recommended
 
     if presets:
         _print_presets()
@@ -130,7 +130,7 @@ def status(
     as_json: Annotated[bool, typer.Option("--json", help="Machine-readable.")] = False,
 ) -> None:
     """Say whether what was applied still holds; exit code 1 if not."""
-    from blklab.apply import status as states
+    from blklab.settings import status as states
 
     now = states.status(record.load(roots.HERE), roots.HERE)
     if as_json:
@@ -147,7 +147,7 @@ def undo(
     ] = False,
 ) -> None:
     """Take back the latest apply: every setting and file as it was before."""
-    from blklab.apply import change, choice, programs, record
+    from blklab.settings import change, choice, programs, record
 
     wrong = []
     # Of none, undo says so.
@@ -160,7 +160,7 @@ def undo(
 
 
 def _print_presets() -> None:
-    from blklab.apply import presets
+    from blklab.settings import presets
 
     console.print_terms(
         (name, f"{preset.said}. Measured: {preset.measured}.")
@@ -170,7 +170,7 @@ def _print_presets() -> None:
 
 
 def _print_plan(made: Plan, *, dry_run: bool) -> None:
-    from blklab.apply.status import rival_text
+    from blklab.settings.status import rival_text
 
     settings = made.entry.settings
     print(f"{choice.text(settings)}, for {made.entry.key.text}")

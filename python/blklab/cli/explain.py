@@ -20,7 +20,7 @@ from blklab.rigs import rig as rig_of
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from blklab.explain.timeline import Timeline
+    from blklab.timelines.timeline import Timeline
 
 TEXT_REQUESTS = 40
 """Shown as text, unless more are asked for: some screens."""
@@ -79,8 +79,8 @@ def explain(
 ) -> None:
     """Show what happened to each request of a run, and what the scheduler decided, over time."""
     from blklab.domain import core, specs
-    from blklab.explain import summary, window
-    from blklab.explain.timeline import build
+    from blklab.timelines import summary, window
+    from blklab.timelines.timeline import build
 
     model, entry = specs.disk(disk), specs.workload(job)
     check_workload(rig, entry)
@@ -121,8 +121,8 @@ def explain(
 
 
 def _files(timeline: Timeline, out: Path | None, perfetto: Path | None) -> dict[Path, str | bytes]:
-    from blklab.explain import trace
     from blklab.report.timeline import page
+    from blklab.timelines import trace
 
     files: dict[Path, str | bytes] = {}
     if out:
@@ -135,7 +135,7 @@ def _files(timeline: Timeline, out: Path | None, perfetto: Path | None) -> dict[
 def _print(timeline: Timeline) -> None:
     from rich.text import Text
 
-    from blklab.explain import summary, text
+    from blklab.timelines import summary, text
 
     out = console.console()
     out.print(f"{text.head(timeline)}\n{summary.sentence(timeline)}")
@@ -152,7 +152,7 @@ def _print(timeline: Timeline) -> None:
 def _shares(timeline: Timeline) -> Table:
     from rich.text import Text
 
-    from blklab.explain import summary
+    from blklab.timelines import summary
 
     shares = summary.shares(timeline)
     heads = ["process", "requests", "data", "in scheduler", "at disk"]

@@ -15,8 +15,8 @@ from blklab.cli.progress import progress
 from blklab.rigs.kernel import cache
 
 if TYPE_CHECKING:
-    from blklab.verify.measure import Cell
-    from blklab.verify.verdict import Verdict
+    from blklab.agreement.measure import Cell
+    from blklab.agreement.verdict import Verdict
 
 
 def verify(
@@ -53,8 +53,8 @@ def verify(
 
     Ends with exit code 1 if the simulator misses its bar.
     """
-    from blklab.verify import export, matrix, run
-    from blklab.verify.verdict import judge
+    from blklab.agreement import export, matrix, run
+    from blklab.agreement.verdict import judge
 
     if out is not None:
         check_files(out)
@@ -77,7 +77,7 @@ def verify(
 
 
 def _print(cells: list[Cell], verdict: Verdict, kernel: str) -> None:
-    from blklab.verify.verdict import meets
+    from blklab.agreement.verdict import meets
 
     terminal = console.console()
     for place in dict.fromkeys(cell.place for cell in cells):
@@ -103,7 +103,7 @@ def _print(cells: list[Cell], verdict: Verdict, kernel: str) -> None:
 
 
 def _sentence(verdict: Verdict, kernel: str) -> str:
-    from blklab.verify.verdict import BAR, SHARE, WORST
+    from blklab.agreement.verdict import BAR, SHARE, WORST
 
     word = "agrees" if verdict.good else "does not agree"
     return (

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from blklab.base.units import duration_text, size_text
-from blklab.explain import summary, text
-from blklab.explain.decisions import KINDS, SPANS
-from blklab.explain.timeline import QUEUE, Request, Span, Timeline
 from blklab.report.parts import css, environment, plotly, script, script_json
+from blklab.timelines import summary, text
+from blklab.timelines.decisions import KINDS, SPANS
+from blklab.timelines.timeline import QUEUE, Request, Span, Timeline
 
 LANES = 12
 """Requests drawn above one another in a row; further ones share the last lane, where only what

@@ -7,11 +7,7 @@ import io
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from blklab.domain.check_runs import OPERATIONS
-from blklab.domain.measurement import PERCENTILES
-from blklab.domain.stages import OPERATIONS as REQUESTS
-from blklab.domain.stages import PERCENTILES as STAGE_PERCENTILES
-from blklab.domain.stages import Stages
+from blklab.domain.rows import figures, names
 from blklab.errors import InputError
 from blklab.store import packing
 from blklab.store.read import Comparison
@@ -24,54 +20,17 @@ def rows(several: Sequence[Comparison], *, histograms: bool) -> Iterator[dict[st
     """Every run of each, in the order of the plan; times in ns; None where nothing is known."""
     for one in several:
         for run in one.runs:
-            measured = run.measurement
-            row: dict[str, Any] = {
+            yield {
                 "comparison": one.listed.id,
                 "uid": one.listed.uid,
                 "machine": one.listed.machine,
                 "rig": one.listed.rig,
-                "disk": measured.disk,
-                "workload": measured.workload,
-                "scheduler": measured.scheduler,
-                "repeat": measured.repeat,
-                # 64 bits without a sign, which few tables have.
-                "seed": str(measured.seed),
+                **names(run.measurement),
                 "number": run.number,
                 "begun_at": run.begun_at,
                 "ended_at": run.ended_at,
-                "duration_ns": measured.duration_ns,
-                "bytes_per_s": measured.bytes_per_s,
-                "ios_per_s": measured.ios_per_s,
-                "figure": measured.figure and measured.figure.value,
-                "figure_unit": measured.figure and measured.figure.unit,
-                "figure_higher_is_better": measured.figure and measured.figure.higher_is_better,
+                **figures(run.measurement, histograms=histograms),
             }
-            for operation in OPERATIONS:
-                latency = measured.latencies.get(operation)
-                row[f"{operation}_ios"] = latency.ios if latency else 0
-                row[f"{operation}_mean_ns"] = latency.mean_ns if latency else None
-                for place, percent in enumerate(PERCENTILES):
-                    name = f"{operation}_p{percent:g}_ns"
-                    row[name] = latency.percentiles_ns[place] if latency else None
-                if histograms:
-                    row[f"{operation}_value_ns"] = list(latency.value_ns) if latency else []
-                    row[f"{operation}_count"] = list(latency.count) if latency else []
-            for operation in REQUESTS:
-                row |= _requests(operation, measured.stages.get(operation))
-            yield row
-
-
-def _requests(operation: str, of: Stages | None) -> dict[str, Any]:
-    """Time in the queue and at the disk."""
-    row: dict[str, Any] = {f"{operation}_requests_kept": of.requests if of else 0}
-    for stage in ("queue", "disk"):
-        spread = getattr(of, stage) if of else None
-        name = f"{operation}_in_{stage}"
-        row[f"{name}_mean_ns"] = spread.mean_ns if spread else None
-        row[f"{name}_stddev_ns"] = spread.stddev_ns if spread else None
-        for place, percent in enumerate(STAGE_PERCENTILES):
-            row[f"{name}_p{percent:g}_ns"] = spread.percentiles_ns[place] if spread else None
-    return row
 
 
 def csv_text(several: Sequence[Comparison]) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 from blklab.base.units import size_text
 from blklab.domain import core
 from blklab.domain.result import KERNEL_PROCESS, Decisions, Result, Trace
-from blklab.explain.decisions import KINDS, OPERATIONS, SECTOR_BYTES, Note, several
+from blklab.timelines.decisions import KINDS, OPERATIONS, SECTOR_BYTES, Note, several
 
 QUEUE = -2
 """The row of what concerns the queue as a whole."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from blklab.verify.measure import Cell
+from blklab.agreement.measure import Cell
 
 BAR = {"bytes_per_s": 0.02, "p50_ns": 0.05, "p99_ns": 0.10}
 """How far off a figure may be."""

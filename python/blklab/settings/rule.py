@@ -13,13 +13,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from blklab.apply.keys import Key
 from blklab.errors import InputError
 from blklab.host.devices import queue
 from blklab.host.devices.queue import Queue
 from blklab.host.roots import Roots
 from blklab.host.udev import judge
 from blklab.host.udev.judge import Effect
+from blklab.settings.keys import Key
 
 NAME = "99-blklab.rules"
 _FIRST = "# Written by blklab; do not edit. See: blklab status, blklab undo"

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import TracePacket, TrackEvent
 from perfetto.trace_builder.proto_builder import TraceProtoBuilder
 
-from blklab.explain.timeline import Request, Timeline
+from blklab.timelines.timeline import Request, Timeline
 
 _SEQUENCE = 1
 _QUEUED, _AT_DISK = "requests waiting in the scheduler", "requests at the disk"

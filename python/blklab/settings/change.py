@@ -14,11 +14,6 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from blklab.apply import choice, keys, profile, record, rule
-from blklab.apply.keys import Key
-from blklab.apply.programs import Programs, udev_runs
-from blklab.apply.record import Before, Entry
-from blklab.apply.rivals import rivals
 from blklab.base.as_root import as_root
 from blklab.base.files import write_whole
 from blklab.base.signals import Signals
@@ -29,6 +24,11 @@ from blklab.host.devices.deciders.influence import Influence
 from blklab.host.devices.queue import IOSCHED, SCHEDULER, WITH_SCHEDULER, Queue, same
 from blklab.host.roots import Roots
 from blklab.rigs.live.borrowed import put_back
+from blklab.settings import choice, keys, profile, record, rule
+from blklab.settings.keys import Key
+from blklab.settings.programs import Programs, udev_runs
+from blklab.settings.record import Before, Entry
+from blklab.settings.rivals import rivals
 
 FORMS = ("auto", "udev", "tuned")
 _TUNED = "tuned profile"

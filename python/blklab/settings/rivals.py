@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from blklab.apply import rule
 from blklab.host.devices.deciders import order
 from blklab.host.devices.deciders.influence import Influence
 from blklab.host.devices.queue import Queue, same
 from blklab.host.roots import Roots
+from blklab.settings import rule
 
 _RULE = "udev rule"
 _IGNORED = "kernel command line"

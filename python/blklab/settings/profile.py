@@ -13,7 +13,6 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from blklab.apply.rule import Part
 from blklab.base.text import shown
 from blklab.errors import InputError
 from blklab.host.devices.deciders import tuned
@@ -21,6 +20,7 @@ from blklab.host.devices.deciders.tuned import Section
 from blklab.host.devices.queue import SCHEDULER, Queue
 from blklab.host.roots import Roots
 from blklab.host.udev import node
+from blklab.settings.rule import Part
 
 NAME = "blklab"
 _FIRST = "# Written by blklab; do not edit. See: blklab status, blklab undo"

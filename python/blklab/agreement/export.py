@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from blklab.agreement.measure import Cell
+from blklab.agreement.verdict import BAR, SHARE, WORST, Verdict, meets
 from blklab.domain import core
-from blklab.verify.measure import Cell
-from blklab.verify.verdict import BAR, SHARE, WORST, Verdict, meets
 
 
 def exported(cells: Sequence[Cell], verdict: Verdict, kernel: str, seed: int) -> dict[str, Any]:

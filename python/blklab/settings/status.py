@@ -6,9 +6,6 @@ import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from blklab.apply import choice, keys, rule
-from blklab.apply.record import Entry
-from blklab.apply.rivals import rivals
 from blklab.base.text import shown
 from blklab.errors import InputError
 from blklab.host.devices import queue
@@ -16,6 +13,9 @@ from blklab.host.devices.deciders import order
 from blklab.host.devices.deciders.influence import Influence
 from blklab.host.devices.queue import GoneError, Queue, QueueError, same
 from blklab.host.roots import Roots
+from blklab.settings import choice, keys, rule
+from blklab.settings.record import Entry
+from blklab.settings.rivals import rivals
 
 
 @dataclass(frozen=True)

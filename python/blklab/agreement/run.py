@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from blklab.agreement.matrix import Load, Place
+from blklab.agreement.measure import Cell, figures, figures_at_disk, order
 from blklab.base import pool
 from blklab.domain import specs
 from blklab.domain.experiment import Experiment
 from blklab.errors import BlklabError
 from blklab.rigs.kernel.rig import KernelRig
 from blklab.rigs.sim import SimRig
-from blklab.verify.matrix import Load, Place
-from blklab.verify.measure import Cell, figures, figures_at_disk, order
 
 MEMORY = "memory_kb=1048576"
 """What two guests can have at a time."""

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from statistics import median
 
 from blklab.base.units import duration_text, number_text
-from blklab.explain.decisions import KINDS, SECTOR_BYTES
-from blklab.explain.timeline import QUEUE, Span, Timeline
+from blklab.timelines.decisions import KINDS, SECTOR_BYTES
+from blklab.timelines.timeline import QUEUE, Span, Timeline
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from typing import Any
 from blklab.domain.experiment import Window
 from blklab.domain.result import Result
 from blklab.errors import InputError, nearest
-from blklab.explain.summary import seconds
-from blklab.explain.timeline import KERNEL, Timeline, names
+from blklab.timelines.summary import seconds
+from blklab.timelines.timeline import KERNEL, Timeline, names
 
 KEPT = 100_000
 """Requests that a run keeps, of all processes; which of them are shown is chosen afterwards."""

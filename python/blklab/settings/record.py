@@ -17,9 +17,6 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from blklab.apply import choice, keys, profile
-from blklab.apply.keys import Key
-from blklab.apply.rule import Part
 from blklab.base import trust
 from blklab.base.files import sync_directory, write_whole
 from blklab.base.journal import Journal, default_directory
@@ -28,6 +25,9 @@ from blklab.errors import InputError, RunError
 from blklab.host.devices.queue import is_setting
 from blklab.host.roots import HERE, Roots
 from blklab.rigs.live.borrowed import KIND
+from blklab.settings import choice, keys, profile
+from blklab.settings.keys import Key
+from blklab.settings.rule import Part
 
 _FORMAT = 1
 _BYTES_MAX = 16 << 20

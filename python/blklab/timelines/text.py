@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from blklab.base.units import duration_text
-from blklab.explain import summary
-from blklab.explain.timeline import Request, Timeline
+from blklab.timelines import summary
+from blklab.timelines.timeline import Request, Timeline
 
 _STEPS = ("queued", "dispatched", "on disk", "completed")
 # What ends comes before what begins, and what is decided before what goes to the disk.

@@ -1,0 +1,346 @@
+"""``blklab.compare``: which scheduler suits these disks and workloads?"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from blklab.api import keeping
+from blklab.api.listener import SILENT, Listener
+from blklab.api.rigs import RigSpec
+from blklab.base.files import check_files, write_together
+from blklab.base.limits import JOBS_DEFAULT
+from blklab.base.units import duration_text
+from blklab.domain import results_file, specs
+from blklab.domain.comparison import Setup
+from blklab.domain.events import Nowhere
+from blklab.domain.results_file import Results
+from blklab.domain.rows import figures, names
+from blklab.errors import InputError, StoreError, nearest
+from blklab.execute import carry_out
+from blklab.experiment import budget as budgets
+from blklab.experiment import defaults
+from blklab.experiment.analyse import OBJECTIVES, Analysis, analyse
+from blklab.experiment.describe import describe
+from blklab.experiment.plan import plan
+from blklab.experiment.summary import summarise
+from blklab.report import render
+from blklab.rigs import Rig
+from blklab.rigs import rig as rig_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from blklab.domain.events import Keeper
+    from blklab.store.database import Store
+    from blklab.store.request import Request
+
+Objective = Literal["throughput", "latency", "both"]
+_REPEATS = 5
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A comparison that has run, with its answers."""
+
+    results: Results
+    """The set-up and what each run measured."""
+    analysis: Analysis
+    """Rankings and verdicts by disk and workload; recommendations by disk."""
+    kept: int | None = None
+    """Its number in the store."""
+    page: Path | None = None
+    """The report, if it was written."""
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A row for each run: disk, workload, scheduler, repeat and its figures; times in ns,
+        throughput in bytes per second; None where nothing was measured."""
+        return [names(run) | figures(run) for run in self.results.runs]
+
+    def to_pandas(self) -> pd.DataFrame:
+        """`rows` as a data frame. ImportError if pandas is missing: ``blklab[pandas]``."""
+        import pandas as pd
+
+        return pd.DataFrame(self.rows())
+
+    def summary(self) -> dict[str, Any]:
+        """Rankings, verdicts and recommendations as plain data; units are in the names."""
+        return summarise(self.analysis)
+
+    def write(self, directory: str | os.PathLike[str]) -> Path:
+        """Write ``results.json`` and ``report.html`` there, both or none; the latter's path.
+        RunError if that fails."""
+        document, page = files(Path(directory))
+        text = results_file.to_text(self.results)
+        write_together({document: text, page: render(self.results, self.analysis)})
+        return page
+
+
+@dataclass(frozen=True)
+class _Work:
+    """A comparison that is about to begin, or to go on."""
+
+    request: Request
+    described: dict[str, Any]
+    rig: Rig
+    keeper: Keeper | None
+    """None until its first run can begin: a set-up that is refused is not kept."""
+    store: Store | None = None
+
+
+def compare(
+    *,
+    disks: Sequence[str | os.PathLike[str]] = (),
+    workloads: Sequence[str | os.PathLike[str]] = (),
+    schedulers: Sequence[str] = (),
+    repeats: int | None = None,
+    budget: str | None = None,
+    seed: int = 1,
+    objective: Objective = "both",
+    rig: str | RigSpec = "sim",
+    host: Mapping[str, int] | None = None,
+    ignore_unsupported: bool = False,
+    out: str | os.PathLike[str] | None = None,
+    keep: bool = False,
+    store: str | None = None,
+    max_parallel: int = JOBS_DEFAULT,
+    listener: Listener = SILENT,
+) -> Comparison:
+    """Run every scheduler on every disk under every workload, and rank them.
+
+    Args:
+        disks: names of disk models or paths of TOML files, with ``:key=value,...`` to change
+            them; on the live rig directories or devices. None: two models.
+        workloads: names or paths of job files, with ``:option=value,...`` to change fio's
+            options; on the live rig also programs. None: those of the package.
+        schedulers: names with ``:tunable=value,...`` in the kernel's units. None: those that the
+            rig has.
+        repeats: runs of each; 5 if there is no `budget`.
+        budget: ``90s``, ``10m`` or ``2h``: repeat until the answer is known, but no longer.
+        seed: of the first repeat; the next has the next one.
+        objective: what to rank by.
+        rig: where to run.
+        host: costs and sizes of the modelled host, by name.
+        ignore_unsupported: leave out job options that are not simulated instead of refusing.
+        out: a directory for ``results.json`` and ``report.html``.
+        keep: whether the store keeps every run as it ends, so that `resume` can go on.
+        store: a file or a URL; None is the default store.
+        max_parallel: maximum of parallel runs.
+        listener: receives notes and progress.
+
+    Raises:
+        blklab.errors.InputError: a name, file or value is wrong; nothing has run.
+        blklab.errors.RunError: a run failed; its ``kept`` says what can be resumed.
+        blklab.errors.StoppedError: interrupted, and something is kept.
+    """
+    checked_objective(objective)
+    if budget is not None:
+        budgets.seconds(budget)
+        if repeats is not None:
+            raise InputError("--repeats: not with --budget, which decides how many there are")
+    if out is not None:
+        check_files(*files(Path(out)))
+    spec = RigSpec.of(rig)
+    place = spec.make()
+    usual = defaults.schedulers(spec.name)
+    found = tuple(place.find_disk(os.fspath(d)) for d in disks or defaults.disks(spec.name))
+    setup = Setup(
+        found,
+        specs.workloads([os.fspath(one) for one in workloads or defaults.WORKLOADS]),
+        tuple(schedulers or usual),
+        1 if budget else _REPEATS if repeats is None else repeats,
+        seed,
+        dict(host or {}),
+        ignore_unsupported,
+        () if schedulers else defaults.left_out(found, usual),
+    )
+    work = _new(setup, place, spec, objective, out, budget, keep, store, listener)
+    return _carried_out(work, objective, None if out is None else Path(out), max_parallel, listener)
+
+
+def resume(
+    number: int | None = None,
+    *,
+    out: str | os.PathLike[str] | None = None,
+    objective: Objective | None = None,
+    store: str | None = None,
+    max_parallel: int = JOBS_DEFAULT,
+    listener: Listener = SILENT,
+) -> Comparison:
+    """Go on with a comparison that was interrupted; the runs that are kept do not run again.
+
+    Args:
+        number: of a kept comparison; None is the latest that is not complete.
+        out: in place of the directory that was asked for then.
+        objective: in place of the one that was asked for then.
+
+    Raises: as `compare`; InputError also if a run would differ now from those that are kept.
+    """
+    if objective is not None:
+        checked_objective(objective)
+    work = _resumed(store, number, listener)
+    directory = Path(out if out is not None else work.request.out)
+    writes = out is not None or bool(work.request.out)
+    if writes:
+        check_files(*files(directory))
+    return _carried_out(
+        work,
+        objective or work.request.objective,
+        directory if writes else None,
+        max_parallel,
+        listener,
+    )
+
+
+def files(out: Path) -> tuple[Path, Path]:
+    """What is written into that directory: the results and the report."""
+    return out / "results.json", out / "report.html"
+
+
+def checked_objective(objective: str) -> str:
+    """The objective, if it is one; InputError otherwise."""
+    if objective not in OBJECTIVES:
+        raise InputError(f"--objective: no '{objective}'{nearest(objective, OBJECTIVES)}")
+    return objective
+
+
+def _new(
+    setup: Setup,
+    place: Rig,
+    spec: RigSpec,
+    objective: str,
+    out: str | os.PathLike[str] | None,
+    budget: str | None,
+    keep: bool,
+    store: str | None,
+    listener: Listener,
+) -> _Work:
+    """InputError if a disk, a workload or a scheduler is wrong."""
+    from blklab.store.request import Request, fingerprints
+
+    place.put_right()
+    described = describe(setup, place)
+    for workload in described["workloads"]:
+        for option in workload["ignored"]:
+            listener.note(f"ignored: {option}")
+    # The default kernel may be another one tomorrow.
+    kernel = described["rig_setup"].get("kernel")
+    options = spec.options | ({"kernel": kernel["key"]} if kernel else {})
+    where = "" if out is None else str(Path(out).absolute())
+    request = Request(
+        setup, place.name, options, objective, where, fingerprints(setup), budget or ""
+    )
+    if budget:
+        described["stopping"] = {"text": f"not at its end; the budget was {budget}"}
+    opened = keeping.opened(store, place.name, listener) if keep else None
+    return _Work(request, described, place, None, opened)
+
+
+def _resumed(store: str | None, number: int | None, listener: Listener) -> _Work:
+    """InputError if there is none, or if the runs to come would not be like those that are kept."""
+    from blklab.store import keep, place, request
+    from blklab.store.opening import open_store
+    from blklab.store.unfinished import left
+
+    kept = open_store(place.find(store), durable=True, make=False, tell=listener.note)
+    found = left(kept, number, study=False)
+    asked = request.from_bytes(f"comparison {found.id}: request", found.request, request.Request)
+    if asked.budget:
+        raise InputError(
+            f"comparison {found.id} cannot go on: it had a budget of {asked.budget}; what has "
+            f"run is kept: blklab report {found.id}"
+        )
+    where = rig_of(asked.rig, asked.options)
+    where.put_right()
+    request.check_same(f"comparison {found.id}", found.setup, describe(asked.setup, where), asked)
+    return _Work(asked, found.setup, where, keep.go_on(kept, found.id))
+
+
+def _carried_out(
+    work: _Work, objective: str, out: Path | None, max_parallel: int, listener: Listener
+) -> Comparison:
+    keepers = [work.keeper] if work.keeper else []
+    with keeping.resumable(lambda: keepers, study=False):
+        results = _measured(work, objective, max_parallel, keepers, listener)
+    answers = analyse(results.runs, objective, anytime=results.anytime)
+    found = Comparison(results, answers, keeping.number(keepers[0]))
+    with keeping.finishing(keepers, listener, study=False):
+        page = None if out is None else found.write(out)
+    return Comparison(results, answers, found.kept, page)
+
+
+def _measured(
+    work: _Work, objective: str, max_parallel: int, keepers: list[Keeper], listener: Listener
+) -> Results:
+    """Puts the keeper into `keepers` as soon as there is something to keep."""
+    setup, rig, budget = work.request.setup, work.rig, work.request.budget
+    kept = work.keeper.kept if work.keeper else {}
+    repeated = budgets.blocks(setup) if budget else None
+    runs = repeated[0] if repeated else plan(setup)
+    left = [planned for number, planned in enumerate(runs) if number not in kept]
+    with rig.prepared([planned.experiment for planned in left], listener.note):
+        keeper = _begun(work, listener)
+        keepers[:] = [keeper]
+        for note in _outlook(setup, rig, budget):
+            listener.note(note)
+        total = None if budget else len(left)
+        with listener.runs(total, _question(setup, budget)) as ended:
+            if repeated is None:
+                measured = carry_out(runs, rig, max_parallel, ended, keeper)
+                return Results(work.described, tuple(measured))
+            return budgets.execute_within(
+                repeated,
+                rig,
+                budgets.seconds(budget),
+                objective,
+                max_parallel,
+                ended,
+                keeper,
+                work.described,
+            )
+
+
+def _begun(work: _Work, listener: Listener) -> Keeper:
+    """The runs' place in the store."""
+    if work.keeper is not None:
+        return work.keeper
+    if work.store is None:
+        return Nowhere("")
+    from blklab.store import keep
+
+    store, setup = work.store, work.request.setup
+    count = len(plan(setup))
+    made = keeping.begun(
+        lambda: keep.begin(store, work.described, work.request, count), store, listener
+    )
+    if isinstance(made, StoreError):
+        return Nowhere(str(made))
+    listener.kept([made.name], study=False)
+    return made
+
+
+def _outlook(setup: Setup, rig: Rig, budget: str) -> list[str]:
+    """What to expect of so many repeats, where they take real time."""
+    notes = []
+    if budget:
+        limit = duration_text(budgets.seconds(budget) * 1e9)
+        notes.append(f"repeated until the answer is known, for {limit} at most")
+    if len(setup.schedulers) > 1 and (budget or rig.name == "live"):
+        count = None if budget else setup.repeats
+        notes.append(budgets.outlook(count, len(setup.schedulers), anytime=bool(budget)))
+    return notes
+
+
+def _question(setup: Setup, budget: str) -> str:
+    counts = {
+        "scheduler": len(setup.schedulers),
+        "load": len(setup.workloads),
+        "disk": len(setup.disks),
+        "repeat": setup.repeats,
+    }
+    if budget:
+        del counts["repeat"]
+    return " x ".join(f"{count} {what}{'s' * (count != 1)}" for what, count in counts.items())

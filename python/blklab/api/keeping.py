@@ -1,0 +1,138 @@
+"""The store beside a call that runs something: open it, begin, go on, and say what is kept.
+
+A store that the user has not chosen must not stop a run: if it cannot be used, the listener gets
+a note and the runs are not kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TypeVar
+
+from blklab.api.listener import Listener
+from blklab.base.homes import NoHomeError
+from blklab.errors import BlklabError, Kept, RunError, StoppedError, StoreError
+from blklab.store import place
+from blklab.store.place import Place
+
+if TYPE_CHECKING:
+    from blklab.domain.comparison import Setup
+    from blklab.domain.events import Keeper
+    from blklab.rigs import Rig
+    from blklab.store.database import Store
+    from blklab.store.single import Single
+
+_Begun = TypeVar("_Begun")
+
+
+def opened(store: str | None, rig: str, listener: Listener) -> Store | None:
+    """The store for new runs of that rig; None if the default one cannot be used. StoreError if
+    the user has chosen it."""
+    from blklab.store.opening import open_store
+
+    where = found(store, listener)
+    if where is None:
+        return None
+    try:
+        # Runs on a real disk took real time: they have to survive a power cut.
+        return open_store(where, durable=rig != "sim", tell=listener.note)
+    except StoreError as error:
+        _not_kept(error, where, listener)
+        return None
+
+
+def found(store: str | None, listener: Listener) -> Place | None:
+    """Where the store is; None if there is no home directory for the default one."""
+    try:
+        return place.find(store)
+    except NoHomeError as error:
+        _not_kept(error, None, listener)
+        return None
+
+
+def begun(begin: Callable[[], _Begun], store: Store, listener: Listener) -> _Begun | StoreError:
+    """What `begin` makes in the store; why not, where the default store fails."""
+    try:
+        return begin()
+    except StoreError as error:
+        _not_kept(error, store.place, listener)
+        return error
+
+
+def single(store: str | None, setup: Setup, rig: Rig, listener: Listener) -> Single | None:
+    """Where a single run will be kept; None if the default store cannot be used. InputError if a
+    disk, a workload or a scheduler is wrong."""
+    from blklab.experiment.describe import describe
+    from blklab.store import waiting
+    from blklab.store.single import Single
+
+    where = found(store, listener)
+    rig.put_right()
+    described = describe(setup, rig)
+    if where is None:
+        return None
+    if where.file is None:
+        server = opened(store, rig.name, listener)
+        return None if server is None else Single(where, described, server)
+    try:
+        waiting.check(where)
+    except BlklabError as error:
+        _not_kept(error, where, listener)
+        return None
+    return Single(where, described)
+
+
+@contextmanager
+def resumable(keepers: Callable[[], Sequence[Keeper]], *, study: bool) -> Iterator[None]:
+    """Around the runs: an interrupt or a failed run says what is kept, by the `keepers` that
+    there are then."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if (kept := _kept(keepers(), study=study)) is None:
+            raise
+        stopped = StoppedError("interrupted")
+        stopped.kept = kept
+        raise stopped from None
+    except RunError as error:
+        error.kept = _kept(keepers(), study=study)
+        raise
+
+
+@contextmanager
+def finishing(keepers: Sequence[Keeper], listener: Listener, *, study: bool) -> Iterator[None]:
+    """Around writing the report, after the last run: marks the comparisons as complete, and
+    says which runs the store has lost."""
+    try:
+        yield
+    except BlklabError as error:
+        for keeper in keepers:
+            keeper.finish()
+        error.kept = _kept(keepers, study=study, complete=True)
+        raise
+    for keeper in keepers:
+        keeper.finish()
+        if keeper.name and keeper.lost:
+            listener.note(f"{keeper.name}: {keeper.lost}")
+
+
+def number(keeper: Keeper) -> int | None:
+    """Of its comparison in the store; None if it is not kept."""
+    return int(keeper.name) if keeper.name else None
+
+
+def _kept(keepers: Sequence[Keeper], *, study: bool, complete: bool = False) -> Kept | None:
+    numbers = tuple(keeper.name for keeper in keepers if keeper.name)
+    return Kept(numbers, study, complete) if numbers else None
+
+
+def _not_kept(error: BlklabError, where: Place | None, listener: Listener) -> None:
+    if where is not None and where.chosen:
+        raise error
+    listener.note(f"nothing will be kept: {error}; choose a store with --store")
+
+
+def named(keepers: Mapping[str, Keeper]) -> dict[str, int]:
+    """The numbers of the parts that are kept."""
+    return {name: int(keeper.name) for name, keeper in keepers.items() if keeper.name}

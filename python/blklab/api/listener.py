@@ -1,0 +1,40 @@
+"""What a call reports while it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import TYPE_CHECKING
+
+from blklab.rigs.kernel.steps import Steps
+
+if TYPE_CHECKING:
+    from blklab.domain.events import Finished
+    from blklab.rigs import Rig
+
+
+class Listener:
+    """Receives the events of a call. This one ignores all of them; override what you need."""
+
+    def note(self, line: str) -> None:
+        """One line for a person: an ignored option, a store that cannot be used, a long wait."""
+
+    def kept(self, numbers: Sequence[str], *, study: bool) -> None:
+        """The store keeps the runs to come, as comparisons of these numbers."""
+
+    @contextmanager
+    def runs(self, total: int | None, what: str) -> Iterator[Callable[[Finished], None]]:
+        """Surrounds all runs of a call; what it yields is called at the end of each. `total` is
+        None if the number of runs depends on what they measure. `what` says what runs."""
+        yield lambda _: None
+
+    def run(self, rig: Rig) -> AbstractContextManager[None]:
+        """Surrounds a single run, whose `Rig.position` tells how far it is."""
+        return nullcontext()
+
+    def building(self) -> AbstractContextManager[Steps]:
+        """Surrounds the build of a kernel."""
+        return nullcontext(Steps())
+
+
+SILENT = Listener()

@@ -1,0 +1,61 @@
+"""A run as one row of a table, for spreadsheets and data frames."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from blklab.domain.check_runs import OPERATIONS
+from blklab.domain.measurement import PERCENTILES, Measurement
+from blklab.domain.stages import OPERATIONS as REQUESTS
+from blklab.domain.stages import PERCENTILES as STAGE_PERCENTILES
+from blklab.domain.stages import Stages
+
+
+def names(run: Measurement) -> dict[str, Any]:
+    """Which run it is."""
+    return {
+        "disk": run.disk,
+        "workload": run.workload,
+        "scheduler": run.scheduler,
+        "repeat": run.repeat,
+        # 64 bits without a sign, which few tables have.
+        "seed": str(run.seed),
+    }
+
+
+def figures(run: Measurement, *, histograms: bool = False) -> dict[str, Any]:
+    """What it measured; times in ns; None where nothing is known."""
+    row: dict[str, Any] = {
+        "duration_ns": run.duration_ns,
+        "bytes_per_s": run.bytes_per_s,
+        "ios_per_s": run.ios_per_s,
+        "figure": run.figure and run.figure.value,
+        "figure_unit": run.figure and run.figure.unit,
+        "figure_higher_is_better": run.figure and run.figure.higher_is_better,
+    }
+    for operation in OPERATIONS:
+        latency = run.latencies.get(operation)
+        row[f"{operation}_ios"] = latency.ios if latency else 0
+        row[f"{operation}_mean_ns"] = latency.mean_ns if latency else None
+        for place, percent in enumerate(PERCENTILES):
+            name = f"{operation}_p{percent:g}_ns"
+            row[name] = latency.percentiles_ns[place] if latency else None
+        if histograms:
+            row[f"{operation}_value_ns"] = list(latency.value_ns) if latency else []
+            row[f"{operation}_count"] = list(latency.count) if latency else []
+    for operation in REQUESTS:
+        row |= _requests(operation, run.stages.get(operation))
+    return row
+
+
+def _requests(operation: str, of: Stages | None) -> dict[str, Any]:
+    """Time in the queue and at the disk."""
+    row: dict[str, Any] = {f"{operation}_requests_kept": of.requests if of else 0}
+    for stage in ("queue", "disk"):
+        spread = getattr(of, stage) if of else None
+        name = f"{operation}_in_{stage}"
+        row[f"{name}_mean_ns"] = spread.mean_ns if spread else None
+        row[f"{name}_stddev_ns"] = spread.stddev_ns if spread else None
+        for place, percent in enumerate(STAGE_PERCENTILES):
+            row[f"{name}_p{percent:g}_ns"] = spread.percentiles_ns[place] if spread else None
+    return row
