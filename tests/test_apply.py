@@ -290,7 +290,7 @@ def test_the_commands_from_apply_to_undo(
     assert code == 0
     assert f"{loop.name}: scheduler none -> bfq, read_ahead_kb 128 -> 64" in text
     assert "note: udev is not running here" in text
-    assert text.endswith("applied, and read back; see: blklab status, blklab undo\n")
+    assert text.endswith("applied and verified; see: blklab status, blklab undo\n")
     assert run("apply", loop.name, "--nr-requests", "40")[0] == 0
     code, text = run("status")
     assert code == 0

@@ -359,9 +359,9 @@ def test_presets_can_be_planned(machine: Machine, name: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "apply: say which disk"),
+        ([], "apply: name a disk"),
         (["sda"], "nothing to apply"),
-        (["sda", "bfq", "--preset", "hongkong-2025/nvme"], "give one of a scheduler"),
+        (["sda", "bfq", "--preset", "hongkong-2025/nvme"], "give one of: a scheduler"),
         (["sda", "--preset", "hongkong-2025/nvm"], "did you mean 'hongkong-2025/nvme'"),
         (["sda", "bfq", "--for", "all"], "--for: no 'all'"),
         (["sda", "bfq", "--as", "rule"], "--as: no 'rule'"),

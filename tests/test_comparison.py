@@ -284,7 +284,11 @@ def test_a_results_file_is_read_back_and_others_are_refused(tmp_path: Path) -> N
     ("path", "value", "message"),
     [
         (("runs",), [], r"\$\.runs: 0 where the set-up comes to 32"),
-        (("runs", 0, "scheduler"), "bfq", r"\$\.runs\[0\]: of a disk, load or scheduler that is"),
+        (
+            ("runs", 0, "scheduler"),
+            "bfq",
+            r"\$\.runs\[0\]: of a disk, workload or scheduler that is",
+        ),
         (("runs", 1, "repeat"), 0, r"\$\.runs\[1\]\.repeat: 0 is there twice or beyond"),
         (
             ("runs", 0, "bytes_per_s"),

@@ -383,7 +383,7 @@ def test_ctrl_c_ends_the_guests_and_leaves_nothing(
     process.send_signal(signal.SIGINT)
     out, errors = process.communicate(timeout=60)
     assert (process.returncode, out) == (130, "")
-    kept = "what has run is kept; to go on: blklab compare --resume 1"
+    kept = "finished runs are stored; to continue: blklab compare --resume 1"
     told = kept if command[0] == "compare" else "nothing was written"
     assert errors.splitlines()[-1] == f"blklab: interrupted; {told}"
     assert not any(Path("/proc", guest["Pid"]).exists() for guest in guests)

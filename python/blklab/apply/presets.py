@@ -31,7 +31,7 @@ PRESETS = {
         "for NVMe: deadline with read_expire 200 ms and write_expire 500 ms",
         "mq-deadline:read_expire=200,write_expire=500",
         "the two deadlines changed nothing in any run: no request waits so long on such a disk; "
-        "none moved 1 to 9 % more than mq-deadline under every load tried",
+        "none moved 1 to 9 % more than mq-deadline under every workload tried",
     ),
     "hongkong-2025/sas": Preset(
         "for SAS arrays: CFQ with slice_idle 8; Linux has had no CFQ since 5.0, bfq is the "
@@ -45,9 +45,9 @@ PRESETS = {
     "hongkong-2025/mysql": Preset(
         "for busy MySQL servers: nr_requests 128",
         "",
-        "nothing changed under any load tried, on a disk with many queues and on one of SAS; on an "
-        "NVMe disk with one queue of 128 commands the p99 of readers beside a writer fell from 16 "
-        "to 2 ms under mq-deadline",
+        "nothing changed under any workload tried, on a disk with many queues and on a SAS disk; "
+        "on an NVMe disk with one queue of 128 commands the p99 of readers beside a writer fell "
+        "from 16 to 2 ms under mq-deadline",
         {"nr_requests": "128"},
     ),
 }

@@ -39,7 +39,7 @@ def wrong(setup: SetupDocument, runs: Sequence[Measurement], behind: str = "") -
         where = f"$.runs[{place}]{behind}"
         what = (run.disk, run.workload, run.scheduler)
         if what not in there:
-            yield f"$.runs[{place}]: of a disk, load or scheduler that is not of the set-up"
+            yield f"$.runs[{place}]: of a disk, workload or scheduler that is not in the set-up"
         if not 0 <= run.repeat < setup.repeats or (*what, run.repeat) in seen:
             yield f"{where}.repeat: {run.repeat} is there twice or beyond"
         seen.add((*what, run.repeat))
@@ -50,7 +50,7 @@ def wrong(setup: SetupDocument, runs: Sequence[Measurement], behind: str = "") -
 def wrong_in(run: Measurement, there: Set[tuple[str, str, str]], repeats: int) -> Iterator[str]:
     """What is wrong with one run of a set-up in which `there` is `expected`; where in the run."""
     if (run.disk, run.workload, run.scheduler) not in there:
-        yield "of a disk, load or scheduler that is not of the set-up"
+        yield "of a disk, workload or scheduler that is not in the set-up"
     if not 0 <= run.repeat < repeats:
         yield f"repeat: {run.repeat} is beyond {repeats}"
     yield from measured(run)
