@@ -136,7 +136,7 @@ def test_the_same_seeds_are_compared_one_by_one_and_others_as_two_samples(here: 
     assert max(map(len, text.splitlines())) <= 80
     # Another disk, although of the same model: what was changed on it counts.
     code = run_failing("results", "diff", str(first), str(changed))
-    assert "have no scheduler on the same disk under the same load" in code
+    assert "have no scheduler on the same disk under the same workload" in code
 
 
 def run_failing(*arguments: str) -> str:

@@ -238,7 +238,7 @@ class Result:
     detail_left_out: int = 0
     """Commands of the window asked for that there was no room for."""
     decisions_left_out: int | None = None
-    """Decisions of the window that there was no room for; None if nobody noted any."""
+    """Decisions of the window beyond the limit; None if the rig records none."""
     notes: tuple[str, ...] = ()
     """What was not as it was asked for, a line each: tunables that the kernel has rounded."""
     raw: Mapping[str, bytes] = field(default_factory=dict)

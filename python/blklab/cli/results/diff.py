@@ -45,7 +45,7 @@ def diff(
     found = difference(*sides)
     if not found.pairs:
         raise InputError(
-            f"{first} and {second}have no scheduler on the same disk under the same workload"
+            f"{first} and {second} have no scheduler on the same disk under the same workload"
         )
     if as_json:
         console.print_json(plain(found))
