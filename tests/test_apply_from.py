@@ -127,7 +127,7 @@ def test_each_wrong_place_is_told(studied: Path, fake: Path) -> None:
         (str(studied), "beyond", None, "--of-part: part 'beyond' was left out in .*; there is: di"),
         (str(studied / "disk"), "disk", None, "--of-part: .*/disk is not the directory of a study"),
         ("1", "disk", None, "--of-part: 1 is not the directory of a study"),
-        ("2", None, None, "comparison 2: no repeat has run to its end yet, nothing is recommended"),
+        ("2", None, None, "comparison 2: no repeat is complete yet, there is no recommendation"),
         ("77", None, None, "no comparison 77; see: blklab results"),
         ("0", None, None, "no comparison has that number"),
         ("1", None, "none.db", "none.db: no store there yet"),

@@ -1,4 +1,4 @@
-"""Settings that somebody has recommended, by name, with what we have measured of them.
+"""Published recommendations of settings, by name, with blklab's own measurements.
 
 The figures are of the simulator and, where it is named, of Linux itself on the kernel rig; the
 commands that made them stand in ``docs/applying.md``.
@@ -17,11 +17,11 @@ class Preset:
     """One recommendation."""
 
     said: str
-    """By whom, in a line."""
+    """Its source, in a line."""
     scheduler: str
-    """As on the command line; empty if it is about the queue alone."""
+    """As on the command line; empty if it concerns only the queue."""
     measured: str
-    """What came of it here."""
+    """Its measured effect."""
     queue: dict[str, str] = field(default_factory=dict)
     """Attributes of the queue."""
 
@@ -52,7 +52,7 @@ PRESETS = {
     ),
 }
 NOT_SETTINGS = (
-    "hongkong-2025 also advises a queue for each KVM guest and ionice; that is set in the guest's "
+    "hongkong-2025 also advises a queue for each KVM guest and ionice; set these in the guest's "
     "definition and for processes, not on a disk"
 )
 

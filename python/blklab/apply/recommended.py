@@ -1,4 +1,4 @@
-"""What measurements recommend: those of a comparison, of a study's part, or kept in the store."""
+"""Recommendations of a comparison, of a study's part, or of a comparison in the store."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ class Source:
     """For a person."""
     results: Results
     objective: str
-    """As it was asked when it ran, as far as that is known."""
+    """The objective of its run, as far as it is known."""
     store: Place | None = None
     """The store that the number is of."""
 
     @property
     def under_sudo(self) -> list[str]:
-        """What names it to root, whose usual store is another one."""
+        """The option that names this store to root, whose default store differs."""
         if self.store is None:
             return []
         file = self.store.file
@@ -71,7 +71,7 @@ def _of_number(text: str, where: Place, tell: Callable[[str], None]) -> Source:
     results = found.results()
     if not results.runs:
         raise InputError(
-            f"comparison {number}: no repeat has run to its end yet, nothing is recommended"
+            f"comparison {number}: no repeat is complete yet, there is no recommendation"
         )
     return Source(f"comparison {number}", results, found.listed.objective, where)
 

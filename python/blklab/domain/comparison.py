@@ -23,7 +23,7 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class Setup:
-    """The question: these schedulers, on these disks, under these loads."""
+    """The question: these schedulers, on these disks, under these workloads."""
 
     disks: tuple[Disk, ...]
     workloads: tuple[Entry, ...]
