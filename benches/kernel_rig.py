@@ -197,7 +197,7 @@ def shown(kernel: cache.Kernel) -> dict[str, list[dict[str, str]]]:
     path = f"{Path(figures.BLKLAB).parent}:/usr/sbin:{os.environ['PATH']}"
     for name, example in EXAMPLES.items():
         with tempfile.TemporaryDirectory() as directory:
-            # Root's guests are nobody's.
+            # Root's guests run as the user `nobody`, which must be able to read it.
             Path(directory).chmod(0o755)
             for file, text in FILES.items():
                 (Path(directory) / file).write_text(text, encoding="utf-8")

@@ -55,7 +55,9 @@ def test_what_was_before_comes_back_exactly(
     loop.write_all(choice.parse(first, loop) | {"nr_requests": "100", "read_ahead_kb": "64"})
     before = loop.settings()
     notes = apply(loop, _SPEC, roots, programs, more="nr_requests=48")
-    assert notes == ["udev is not running here: set directly; the rule counts where udev runs"]
+    assert notes == [
+        "udev is not running here: set directly; the rule takes effect where udev runs"
+    ]
     assert loop.settings().items() >= {
         "scheduler": "bfq", "nr_requests": "48", "iosched/low_latency": "0",
         "iosched/slice_idle_us": "500",
@@ -216,7 +218,7 @@ def test_a_disk_that_is_gone_is_told_and_the_rest_undone(
     _, left = change.undo(roots, programs)
     loop_device.losetup(f"/dev/{loop.name}", str(roots.etc.parent.parent / "loop.img"))
     queue.named(loop.name).write("scheduler", "none")
-    assert left == [f"{loop.name} is another disk now; nothing of it was put back"]
+    assert left == [f"{loop.name} is another disk now; none of its settings was restored"]
     assert files(roots) == []
 
 
@@ -290,7 +292,7 @@ def test_the_commands_from_apply_to_undo(
     assert code == 0
     assert f"{loop.name}: scheduler none -> bfq, read_ahead_kb 128 -> 64" in text
     assert "note: udev is not running here" in text
-    assert text.endswith("applied, and read back; see: blklab status, blklab undo\n")
+    assert text.endswith("applied and verified; see: blklab status, blklab undo\n")
     assert run("apply", loop.name, "--nr-requests", "40")[0] == 0
     code, text = run("status")
     assert code == 0
@@ -315,7 +317,7 @@ def test_the_commands_from_apply_to_undo(
     rule.place(roots).write_text("# left\n")
     code, text = run("status")
     assert code == 1
-    assert "is there, but nothing is known of what was before; remove it" in text
+    assert "is there, but the previous values are not known; remove it" in text
 
 
 def test_udev_itself_sets_it_whenever_the_disk_changes(loop: Queue, tmp_path: Path) -> None:

@@ -69,7 +69,7 @@ def test_the_recommendation_of_a_comparison_is_taken_and_none_is_refused(kept: P
     spec, said = scheduler(source, "desktop-5900rpm", "throughput")
     assert spec == "mq-deadline"
     assert said.startswith("desktop-5900rpm, throughput: mq-deadline is ")
-    with pytest.raises(InputError, match="--of-disk: say whose recommendation; there is: "):
+    with pytest.raises(InputError, match="--of-disk: name the disk of the comparison; there is: "):
         scheduler(source, None, "both")
     with pytest.raises(InputError, match="--of-disk: no disk 'x'"):
         scheduler(source, "x", "both")
@@ -122,12 +122,12 @@ def test_each_wrong_place_is_told(studied: Path, fake: Path) -> None:
     (fake / "broken").mkdir()
     (fake / "broken/study.json").write_text("[]")
     for text, part, store, message in (
-        (str(studied), None, None, "--of-part: say which part's recommendation; there is: disk, f"),
+        (str(studied), None, None, "--of-part: name the part of the study; there is: disk, f"),
         (str(studied), "flsh", None, "--of-part: no part 'flsh' in .*; did you mean 'flash'?"),
         (str(studied), "beyond", None, "--of-part: part 'beyond' was left out in .*; there is: di"),
         (str(studied / "disk"), "disk", None, "--of-part: .*/disk is not the directory of a study"),
         ("1", "disk", None, "--of-part: 1 is not the directory of a study"),
-        ("2", None, None, "comparison 2: no repeat has run to its end yet, nothing is recommended"),
+        ("2", None, None, "comparison 2: no repeat is complete yet, there is no recommendation"),
         ("77", None, None, "no comparison 77; see: blklab results"),
         ("0", None, None, "no comparison has that number"),
         ("1", None, "none.db", "none.db: no store there yet"),
@@ -144,7 +144,7 @@ def test_each_wrong_place_is_told(studied: Path, fake: Path) -> None:
 def test_what_goes_with_a_result_only_is_not_overlooked() -> None:
     for name in ("--of-part", "--of-disk", "--objective", "--store"):
         command = ["apply", "sda", "bfq", name, "x", "--dry-run"]
-        with pytest.raises(InputError, match=f"^{name}: only goes with --from$"):
+        with pytest.raises(InputError, match=f"^{name}: only works with --from$"):
             CliRunner().invoke(app, command, catch_exceptions=False)
 
 
@@ -196,7 +196,7 @@ def test_a_live_result_is_for_the_disks_that_it_was_measured_on(
     monkeypatch.setattr(roots, "HERE", machine.roots)
     given = ["apply", "--from", "reports/compare", "--dry-run", "--objective", "throughput"]
 
-    with pytest.raises(InputError, match=r"apply: say which disk; .* was measured on a model"):
+    with pytest.raises(InputError, match=r"apply: name a disk; .* was measured on a model"):
         CliRunner().invoke(app, given, catch_exceptions=False)
     named = CliRunner().invoke(app, [given[0], "sdb", *given[1:]], catch_exceptions=False)
     assert "sdb: already set so" in named.stdout

@@ -132,13 +132,13 @@ def test_all_of_a_kind_are_set_and_all_are_put_back(
 def test_disks_that_call_themselves_the_same_are_refused(machine: Machine) -> None:
     for number, name in enumerate(("sda", "sdb")):
         sata(machine, name, number, wwid="t10.Generic")
-    with pytest.raises(InputError, match="sda: sdb call themselves the same; use --for model"):
+    with pytest.raises(InputError, match="sda: sdb have the same id; use --for model"):
         planned(machine, "sda", "bfq")
 
 
 def test_udevs_own_name_for_a_disk_that_the_kernel_has_none_for(machine: Machine) -> None:
     sata(machine, "sda", 0)
-    with pytest.raises(InputError, match="sda says nothing that tells its id; use --for kind"):
+    with pytest.raises(InputError, match="sda does not report its id; use --for kind"):
         planned(machine, "sda", "bfq")
     machine.write("run/udev/data/b8:0", "E:ID_SERIAL=Generic_Flash-0:0")
     with pytest.raises(InputError, match="no udev rule can tell it"):
@@ -359,9 +359,9 @@ def test_presets_can_be_planned(machine: Machine, name: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "apply: say which disk"),
+        ([], "apply: name a disk"),
         (["sda"], "nothing to apply"),
-        (["sda", "bfq", "--preset", "hongkong-2025/nvme"], "give one of a scheduler"),
+        (["sda", "bfq", "--preset", "hongkong-2025/nvme"], "give one of: a scheduler"),
         (["sda", "--preset", "hongkong-2025/nvm"], "did you mean 'hongkong-2025/nvme'"),
         (["sda", "bfq", "--for", "all"], "--for: no 'all'"),
         (["sda", "bfq", "--as", "rule"], "--as: no 'rule'"),

@@ -150,7 +150,7 @@ def test_the_command_says_what_will_show_and_why_it_stopped(fake: Path) -> None:
     assert f"1: complete, {runs} of {runs} runs" in shown
     # It cannot go on, since nobody knows how far.
     refused = CliRunner().invoke(app, ["compare", "--resume", "1"])
-    assert "comparison 1 cannot go on: it had a budget of 30s" in str(refused.exception)
+    assert "comparison 1 cannot be resumed: it had a budget of 30s" in str(refused.exception)
     again = CliRunner().invoke(app, ["report", "reports/compare"], catch_exceptions=False)
     assert again.exit_code == 0
     assert "a confidence sequence" in Path("reports/compare/report.html").read_text()
@@ -161,4 +161,4 @@ def test_a_number_of_repeats_and_a_budget_contradict_each_other(
 ) -> None:
     code, text = failing(capfd, monkeypatch, "compare", "--budget", "30s", "--repeats", "3")
     assert code == 2
-    assert text == "blklab: --repeats: not with --budget, which decides how many there are\n"
+    assert text == "blklab: --repeats: not with --budget, which decides the number of repeats\n"

@@ -52,7 +52,7 @@ def test_compare_prints_the_answer_on_one_screen(fake: Path) -> None:
         assert sum(line.strip().startswith(load) for line in lines) == 1, load
     text = " ".join(done.stdout.split())
     for disk in ("desktop-5900rpm", "950pro-256gb"):
-        assert f"{disk}, all loads: " in text
+        assert f"{disk}, all workloads: " in text
     assert "Largest difference in throughput: " in text
     assert "All figures: --verbose, or the report." in text
     assert "Report: reports/compare/report.html" in text
@@ -352,8 +352,8 @@ def test_ctrl_c_ends_at_once_and_says_how_to_go_on(fake: Path) -> None:
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=20)
     assert process.returncode == 130
-    how = "to go on: blklab compare --resume 1"
-    assert errors == f"blklab: interrupted; what has run is kept; {how}\n"
+    how = "to continue: blklab compare --resume 1"
+    assert errors == f"blklab: interrupted; finished runs are stored; {how}\n"
     assert not (fake / "reports").exists()
 
 

@@ -283,18 +283,26 @@ def test_a_results_file_is_read_back_and_others_are_refused(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
-        (("runs",), [], r"\$\.runs: 0 where the set-up comes to 32"),
-        (("runs", 0, "scheduler"), "bfq", r"\$\.runs\[0\]: of a disk, load or scheduler that is"),
-        (("runs", 1, "repeat"), 0, r"\$\.runs\[1\]\.repeat: 0 is there twice or beyond"),
+        (("runs",), [], r"\$\.runs: 0 runs, expected 32 from the set-up"),
+        (
+            ("runs", 0, "scheduler"),
+            "bfq",
+            r"\$\.runs\[0\]: of a disk, workload or scheduler that is",
+        ),
+        (
+            ("runs", 1, "repeat"),
+            0,
+            r"\$\.runs\[1\]\.repeat: repeat 0 is duplicated or out of range",
+        ),
         (
             ("runs", 0, "bytes_per_s"),
             None,
             r"got `null` - at `\$\.runs\[0\]\.bytes_per_s`",
         ),
-        (("runs", 0, "bytes_per_s"), 1e308, r"\$\.runs\[0\]\.bytes_per_s: beyond what is possible"),
-        (("runs", 0, "latencies", "read", "count"), [1], r"latencies.read: columns of other"),
-        (("setup", "disks", 0, "label"), "ssd:dies=4", r"\$\.setup\.disks: one is there twice"),
-        (("setup", "repeats"), 5, r"\$\.runs: 32 where the set-up comes to 40"),
+        (("runs", 0, "bytes_per_s"), 1e308, r"\$\.runs\[0\]\.bytes_per_s: out of range"),
+        (("runs", 0, "latencies", "read", "count"), [1], r"latencies.read: columns of different"),
+        (("setup", "disks", 0, "label"), "ssd:dies=4", r"\$\.setup\.disks: duplicate entry"),
+        (("setup", "repeats"), 5, r"\$\.runs: 32 runs, expected 40 from the set-up"),
         (
             ("setup", "stopping"),
             5,

@@ -187,7 +187,7 @@ def test_the_kernel_refuses_and_clips_and_both_are_told(loop: Queue) -> None:
         loop.write("iosched/fifo_bath", "1")
     with pytest.raises(MissingError, match=r"no such setting; did you mean 'nr_requests'\?"):
         loop.write("nr_request", "1")
-    with pytest.raises(DeniedError, match="hw_sector_size: the kernel lets nobody change it"):
+    with pytest.raises(DeniedError, match="hw_sector_size: the kernel does not allow changes"):
         loop.write("hw_sector_size", "512")
 
 

@@ -32,7 +32,7 @@ def test_a_file_that_blklab_did_not_make_is_left_as_it_is(tmp_path: Path, conten
     file = tmp_path / "v"
     file.write_bytes(content)
     before = file.stat()
-    with pytest.raises(InputError, match="was not made by blklab, and is left as it is"):
+    with pytest.raises(InputError, match="was not made by blklab, and is not changed"):
         DiskData(file, SIZE)
     assert (file.read_bytes(), file.stat()) == (content, before)
 
@@ -50,7 +50,7 @@ def test_what_is_no_regular_file_is_refused(tmp_path: Path, kind: str) -> None:
         os.mkfifo(path)
     else:
         path = Path("/dev/null")
-    with pytest.raises(InputError, match="is no regular file"):
+    with pytest.raises(InputError, match="is not a regular file"):
         DiskData(path, SIZE)
     assert not (tmp_path / "away").exists()
 
@@ -164,9 +164,7 @@ def test_an_unrelated_file_is_no_disk_of_a_guest(
     words = ("kernel", "run", "--kernel", kernel, "--disk", "su800-128gb", "--data", "letter")
     code, text = failing(capfd, monkeypatch, *words, "--", "true")
     assert code == 2
-    assert text.endswith(
-        "letter was not made by blklab, and is left as it is; expected a new name\n"
-    )
+    assert text.endswith("letter was not made by blklab, and is not changed; expected a new name\n")
     assert Path("letter").read_text() == "precious"
 
 

@@ -291,9 +291,7 @@ def test_the_command_writes_page_and_trace(tmp_path: Path) -> None:
 
 def test_who_decides_nothing_is_said() -> None:
     done = run(*EXPLAIN, "--until", "100ms")
-    assert done.stderr == (
-        "blklab: none decides nothing that could be shown: shown are the requests\n"
-    )
+    assert done.stderr == ("blklab: none records no decisions: only the requests are shown\n")
 
 
 @pytest.mark.parametrize(

@@ -81,7 +81,7 @@ def test_what_is_no_file_is_not_read(place: Path, name: str, plant: str) -> None
     if name == "result.json":
         (place / "secret").write_text(json.dumps(GOOD))
     script = f"os.path.lexists({name!r}) and os.unlink({name!r})\n"
-    with pytest.raises(RunError, match=f"the guest left {name}, which is no file"):
+    with pytest.raises(RunError, match=f"the guest left {name}, which is not a file"):
         leaves(place, script + plant.format(there=there, name=name), GOOD, trace=place / "kept")
     assert not (place / "kept" / name).exists()
 
@@ -89,7 +89,7 @@ def test_what_is_no_file_is_not_read(place: Path, name: str, plant: str) -> None
 @pytest.mark.parametrize("file", ["../../stolen", "/etc/blklab-stolen", "secret", "", 5, None])
 def test_a_guest_does_not_choose_what_is_written(place: Path, file: Any) -> None:
     result = GOOD | {"trace": GOOD["trace"] | {"file": file}}
-    with pytest.raises(RunError, match=r"result\.json is not as it writes it"):
+    with pytest.raises(RunError, match=r"result\.json does not have the expected format"):
         leaves(place, "write('trace.txt')", result, trace=place / "a/b/kept")
     assert not (place / "stolen").exists()
 
@@ -303,7 +303,7 @@ def test_a_comparison_without_a_wall_ends_before_it_begins(place: Path) -> None:
     )  # fmt: skip
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1] == (
-        "blklab: no guest is started without a wall around it: apt-get install bubblewrap"
+        "blklab: blklab starts no guest without confinement: apt-get install bubblewrap"
     )
 
 

@@ -114,12 +114,12 @@ def test_what_was_asked_for_is_shared_once(project: Path, home: Path) -> None:
 @pytest.mark.parametrize(
     ("asked", "why"),
     [
-        ("/", "/ (all users') is never shared as a whole"),
+        ("/", "/ (files of all users) is never shared as a whole"),
         ("~", "~ (a home directory) is never shared as a whole"),
         ("/tmp", "/tmp (a guest has its own) is never shared as a whole"),
         ("/proc/self", "/proc/self (the machine itself) is never shared as a whole"),
         ("/dev/null", "/dev/null (the machine itself) is never shared as a whole"),
-        ("~/.ssh", "~/.ssh is private; a guest may send on what it reads"),
+        ("~/.ssh", "~/.ssh is private; a guest could pass on what it reads"),
         ("~/away", "~/away does not exist"),
     ],
 )
@@ -153,7 +153,7 @@ def closed() -> Iterator[Path]:
 
 def test_root_is_told_what_its_guest_cannot_read(closed: Path) -> None:
     note = view.shared(["true"]).note
-    assert note == f"{closed} is root's alone: a guest runs as nobody, and cannot read it"
+    assert note == f"{closed} is readable only for root: a guest runs as nobody, and cannot read it"
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root")

@@ -365,7 +365,7 @@ def test_without_a_wall_no_guest_is_started(
     with pytest.raises(RunError) as told:
         boot(hostile_kernel.image(place, ""), ["/init"], {}, View())
     assert str(told.value) == (
-        "no guest is started without a wall around it: apt-get install bubblewrap"
+        "blklab starts no guest without confinement: apt-get install bubblewrap"
     )
 
 

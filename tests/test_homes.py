@@ -98,8 +98,12 @@ def test_a_home_that_is_no_path_is_not_taken(home: str, monkeypatch: pytest.Monk
     ("command", "code", "said"),
     [
         ("disks", 0, ""),
-        ("fio job.fio --disk su800-128gb", 0, "nothing will be kept: no home directory"),
-        ("compare --disk su800-128gb --workload job.fio --repeats 1", 0, "nothing will be kept"),
+        ("fio job.fio --disk su800-128gb", 0, "results will not be stored: no home directory"),
+        (
+            "compare --disk su800-128gb --workload job.fio --repeats 1",
+            0,
+            "results will not be stored",
+        ),
         ("explain job.fio --disk su800-128gb", 0, ""),
         ("restore", 2, "no home directory"),
         ("results", 2, "no home directory"),

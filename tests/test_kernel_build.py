@@ -325,7 +325,7 @@ def test_list_and_remove(ball: str, tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         (["remove", "mien"], "no kernel 'mien'; did you mean 'mine'?"),
-        (["remove"], "what is to be removed?"),
+        (["remove"], "nothing to remove"),
         (["shell", "--time-travel", "of", "mine"], "no 'of'; did you mean 'off'?"),
         (["build", "--name", "a/b", "--source", "x"], "--name: 'a/b': expected letters"),
         (["build", "--patch", "absent"], "absent: No such file or directory"),

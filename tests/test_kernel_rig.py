@@ -51,7 +51,7 @@ def place(kernel: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="blklab-test-") as name:
         temporary = Path(name) / "tmp"
         temporary.mkdir()
-        # Root's guests are nobody's.
+        # Root's guests run as the user `nobody`, which must be able to read it.
         Path(name).chmod(0o755)
         monkeypatch.setenv("TMPDIR", str(temporary))
         monkeypatch.setattr(tempfile, "tempdir", str(temporary))
@@ -383,7 +383,7 @@ def test_ctrl_c_ends_the_guests_and_leaves_nothing(
     process.send_signal(signal.SIGINT)
     out, errors = process.communicate(timeout=60)
     assert (process.returncode, out) == (130, "")
-    kept = "what has run is kept; to go on: blklab compare --resume 1"
+    kept = "finished runs are stored; to continue: blklab compare --resume 1"
     told = kept if command[0] == "compare" else "nothing was written"
     assert errors.splitlines()[-1] == f"blklab: interrupted; {told}"
     assert not any(Path("/proc", guest["Pid"]).exists() for guest in guests)
@@ -496,7 +496,7 @@ def test_a_file_system_keeps_what_is_written_in_the_disks_file(place: Path, kern
             ["--mkfs=xfs", "--", "ls"],
             "has no xfs; one that has: blklab kernel build",
         ),
-        (["--data=tmp", "--", "ls"], "is no regular file"),
+        (["--data=tmp", "--", "ls"], "is not a regular file"),
         (["--time-travel=fast", "--", "ls"], "--time-travel: no 'fast'"),
         (["--trace-format=blktrace", "--", "ls"], "--trace-format: there is no --trace; expected"),
         (

@@ -54,7 +54,8 @@ def wide(repeats: int, schedulers: int = 100) -> Setup:
 def test_runs_are_counted_before_they_are_planned() -> None:
     wide(RUNS_MAX // 10_000)
     with pytest.raises(
-        InputError, match=r"10 disks x 10 loads x 100 schedulers x 5000 repeats are 50,000,000 runs"
+        InputError,
+        match=r"10 disks x 10 workloads x 100 schedulers x 5000 repeats are 50,000,000 runs",
     ) as caught:
         wide(5000)
     assert f"at most {RUNS_MAX:,}" in str(caught.value)

@@ -123,7 +123,7 @@ def test_what_is_mounted_where_we_do_not_see_it_is_never_written_to(tmp_path: Pa
             assert other.stdin and other.stdout
             if other.stdout.readline() != b"\n":
                 pytest.skip("needs namespaces, which this container refuses")
-            assert refused(name) == "a program has it open for itself alone"
+            assert refused(name) == "a program has opened it exclusively"
             other.stdin.close()
 
 
@@ -140,7 +140,7 @@ def test_swap_in_use_is_never_written_to(loop: str) -> None:
 
 def test_what_a_program_has_for_itself_alone_is_never_written_to(loop: str) -> None:
     with danger.kept_for_writing(loop, allowed=True, overwrite=None):
-        assert refused(loop) == "a program has it open for itself alone"
+        assert refused(loop) == "a program has opened it exclusively"
     with danger.kept_for_writing(loop, allowed=True, overwrite=None):
         pass
 
@@ -184,7 +184,7 @@ def test_partitions_and_what_is_on_them_are_refused(
     assert danger.full_id(part) == f"loop:{tmp_path}/parted/loop.img-part1"
     assert target.find(f"/dev/{part}").disks == (whole,)
     with danger.kept_for_writing(whole, allowed=False, overwrite=danger.full_id(whole)):
-        assert refused(part) == "a program has it open for itself alone"
+        assert refused(part) == "a program has opened it exclusively"
 
 
 def test_a_disk_with_a_mounted_partition_is_never_written_to(

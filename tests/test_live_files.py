@@ -126,7 +126,7 @@ def test_test_files_that_can_never_be_reached_again_can_be_forgotten(
         f"{place}: not removed: its file system, ext4 0000, is not mounted; once it is: blklab "
         f"restore; if it never will be: blklab restore --forget {place}"
     )
-    assert leftovers.forget(journal, str(place)) == f"{place}: forgotten; it stays as it is"
+    assert leftovers.forget(journal, str(place)) == f"{place}: record discarded; it stays as it is"
     assert list(journal.directory.iterdir()) == []
 
 

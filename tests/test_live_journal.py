@@ -266,7 +266,7 @@ def test_after_a_reboot_there_is_nothing_to_put_back(loop: Queue, journal: Journ
     path = journal.directory / f"disk-{loop.name}.json"
     path.write_text(path.read_text().replace(boot_id(), "0" * 36))
     found = leftovers.restore(journal)
-    assert found.done == [f"{loop.name}: the machine was started anew since, which undid it"]
+    assert found.done == [f"{loop.name}: the machine was rebooted since, which undid it"]
     assert journal.keys() == []
     loop.write_all(before)
 
@@ -305,9 +305,9 @@ def test_a_damaged_record_is_one_line_and_nothing_is_written(journal: Journal, t
     found = leftovers.restore(journal)
     assert len(found.problems) == 1
     assert str(path) in found.problems[0] and "not a record" in found.problems[0]
-    assert leftovers.forget(journal, "loop0") == "loop0: forgotten; it stays as it is"
+    assert leftovers.forget(journal, "loop0") == "loop0: record discarded; it stays as it is"
     assert journal.keys() == []
-    with pytest.raises(InputError, match="--forget: nothing is written down of 'loop0'"):
+    with pytest.raises(InputError, match="--forget: no record of 'loop0'"):
         leftovers.forget(journal, "loop0")
 
 
@@ -337,7 +337,7 @@ def test_what_another_user_can_write_is_not_acted_upon(
             lambda: leftovers.restore(journal),
             lambda: journal.locked("a", "a").__enter__(),
         ):
-            with pytest.raises(InputError, match=f"not to be trusted as the journal .*: {why}"):
+            with pytest.raises(InputError, match=f"not trusted as the journal .*: {why}"):
                 act()
     assert loop.settings() == before
 

@@ -62,8 +62,8 @@ def test_flash_is_written_over_before_the_first_run_of_jobs_that_write(loop: str
     blocks, lines = prepared(loop, TWO)
     assert blocks == [True] * 5 + [False] * (len(blocks) - 5)
     assert lines == [
-        f"2 runs on /dev/{loop}: about 2 s and what 2 of them need that have no runtime, after "
-        "5 MiB of it have been written over (--no-precondition leaves that out)"
+        f"2 runs on /dev/{loop}: about 2 s plus 2 of them without a runtime, after "
+        "5 MiB of it have been overwritten (--no-precondition skips this)"
     ]
 
 
@@ -77,9 +77,7 @@ def test_nothing_else_is_written_over(
     Path(f"/sys/block/{loop}/queue/rotational").write_text(rotational)
     blocks, lines = prepared(loop, text, **options)
     assert not any(blocks)
-    assert lines == [
-        f"2 runs on /dev/{loop}: about 2 s and what 2 of them need that have no runtime"
-    ]
+    assert lines == [f"2 runs on /dev/{loop}: about 2 s plus 2 of them without a runtime"]
 
 
 def test_a_directory_is_no_flash_and_of_several_disks_all_are(tmp_path: Path) -> None:
@@ -123,12 +121,12 @@ def test_only_these_parts_are_written_and_what_takes_long_is_told(
     assert not any(map(any, unchanged))
     assert any(content[3 * MIB : 3 * MIB + 100]) and any(content[6 * MIB - 4096 : 6 * MIB])
     [line] = lines
-    assert line.startswith(f"writing over {file}: about ") and line.endswith(" more")
+    assert line.startswith(f"overwriting {file}: about ") and line.endswith(" more")
 
 
 def test_a_device_that_refuses_is_one_line() -> None:
     with pytest.raises(RunError) as failed:
         precondition.write_over(Path("/dev/full"), [(0, MIB)], print)
     assert str(failed.value) == (
-        "/dev/full: could not be written over before the first run: No space left on device"
+        "/dev/full: could not be overwritten before the first run: No space left on device"
     )

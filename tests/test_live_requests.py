@@ -107,7 +107,7 @@ def test_a_comparison_tells_of_requests_and_keeps_them(
     done = CliRunner().invoke(app, ["compare", *words, *schedulers, *out], catch_exceptions=False)
     shown = CliRunner().invoke(app, ["results", "show", "1"], catch_exceptions=False)
     for text in (done.stdout, shown.stdout):
-        told = text.partition("Requests, from the queue")[2]
+        told = text.partition("Queue time and service time")[2]
         assert {line.split()[0] for line in told.splitlines() if " read " in line} == {
             "none",
             "kyber",
@@ -148,7 +148,7 @@ def test_events_that_found_no_room_are_told(loop: str, monkeypatch: pytest.Monke
     monkeypatch.setattr(requests, "_EVERY_S", 60.0)
     result = ran(f"/dev/{loop}", READS, "none")
     assert [note for note in result.notes if "requests" in note] == [
-        "events of the block layer found no room: some requests were not followed"
+        "the buffer for events of the block layer overflowed: some requests were not traced"
     ]
     # A queue with gaps would be a wrong one.
     assert (result.disk.in_flight_ns, result.disk.depth_max) == (0, 0)
@@ -236,11 +236,11 @@ def test_what_is_not_followed_is_a_note_of_the_run() -> None:
     instance = tracefs.Instance(Path("/x"), "", ())
     assert requests.Following(instance).follower(place, None) == (
         None,
-        ["requests were not followed: there are several disks below (sda, sd\\nb)"],
+        ["requests were not traced: there are several disks below (sda, sd\\nb)"],
     )
     assert requests.Following(None, "why").follower(place, None) == (
         None,
-        ["requests were not followed: why"],
+        ["requests were not traced: why"],
     )
     assert requests.Following().follower(place, None) == (None, [])
 

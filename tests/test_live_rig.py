@@ -603,7 +603,7 @@ def test_io_of_others_is_noted_and_ones_own_is_not() -> None:
         return surroundings.notes(place, still, after, (), direct=direct, own_cpu_s=0.5)
 
     assert noted(64 * MIB, 64 * MIB, direct=False) == []
-    what = "others have read from the disk meanwhile, over 5% of all"
+    what = "other programs have read from the disk meanwhile, over 5% of all"
     assert noted(64 * MIB, 32 * MIB, direct=False) == [what]
     assert noted(64 * MIB, 64 * MIB, direct=True) == [what]
 

@@ -218,7 +218,7 @@ def test_on_a_phone_nothing_reaches_beyond_the_edge(
 def test_a_browser_says_why_a_picture_is_missing(browser: Browser, tmp_path: Path) -> None:
     document = browser.opened(tmp_path, page(unmeasured("read_bytes")))
     assert drawn(document) == PICTURES - {"rate", "latency"}
-    assert document.count("<span>Not measured: of fio itself") == 2
+    assert document.count("<span>Not measured: with fio itself") == 2
 
 
 @needs_browser
@@ -250,7 +250,7 @@ def test_a_program_has_its_figure_and_no_pictures_of_processes(
     assert ("p99 of operations" in document) == bool(operation)
     assert drawn(document) == {"ranking", "depth", *(["cdf"] if operation else [])}
     assert document.count("<span>No command of the disk is known.</span>") == 2
-    assert document.count("<span>Not measured: a program that is not fio") == 2
+    assert document.count("<span>Not measured: a program other than fio") == 2
 
 
 @needs_browser

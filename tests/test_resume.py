@@ -118,7 +118,8 @@ def test_a_run_that_fails_keeps_the_others_and_says_how_to_go_on(
     code, text = failing(capfd, monkeypatch, *TINY, "--jobs", "1")
     assert code == 1
     assert text.splitlines()[-1] == (
-        "blklab: the disk fell off; what has run is kept; to go on: blklab compare --resume 1"
+        "blklab: the disk fell off; finished runs are stored; "
+        "to continue: blklab compare --resume 1"
     )
     assert not (here / "reports").exists()
     nobodys()
@@ -158,12 +159,12 @@ def test_what_has_run_to_its_end_is_only_written_again(here: Path) -> None:
         (["run", "--resume"], "--resume: nothing was left unfinished"),
         (["compare", "--resume", "9"], "--resume: no comparison 9"),
         (["compare", "--resume", "x"], "'x': not the number of a comparison"),
-        (["compare", "1"], "'1': not expected; a number goes with --resume"),
-        (["compare", "--resume", "--seed", "3"], "--seed: --resume goes on with what was asked"),
-        (["run", "--resume", "--rig", "sim"], "--rig: --resume goes on with what was asked then"),
-        (["compare", "--resume", "--no-keep"], "--no-keep: --resume goes on with what is kept"),
-        (["run", "--resume", "--no-keep"], "--no-keep: --resume goes on with what is kept"),
-        (["run", "--resume", "1"], "1 goes on with: blklab compare --resume 1"),
+        (["compare", "1"], "'1': not expected; to resume a number, add --resume"),
+        (["compare", "--resume", "--seed", "3"], "--seed: --resume uses the original options"),
+        (["run", "--resume", "--rig", "sim"], "--rig: --resume uses the original options"),
+        (["compare", "--resume", "--no-keep"], "--no-keep: --resume continues a stored comparison"),
+        (["run", "--resume", "--no-keep"], "--no-keep: --resume continues a stored comparison"),
+        (["run", "--resume", "1"], "1 is resumed with: blklab compare --resume 1"),
         (["run"], "which study? See: blklab studies"),
         (["compare", "--resume", "--store", "absent.db"], "absent.db: no store there yet"),
     ],
@@ -194,7 +195,7 @@ def test_the_usual_store_that_cannot_be_used_costs_a_line_and_no_result(
     done = run(*TINY)
     errors = done.stderr
     assert done.exit_code == 0
-    assert "blklab: nothing will be kept: " in errors
+    assert "blklab: results will not be stored: " in errors
     assert "results.db: not a store of blklab, or damaged; choose a store with --store" in errors
     assert (here / "reports/compare/results.json").exists()
     # Who has chosen a store wants the results there.
@@ -273,7 +274,7 @@ def test_a_report_that_cannot_be_written_is_kept_and_says_where(
     code, text = failing(capfd, monkeypatch, *TINY)
     assert code == 1
     assert text.splitlines()[-1].endswith(
-        "results.json: not written: No space left on device; what has run is kept: "
+        "results.json: not written: No space left on device; finished runs are stored: "
         "blklab compare --resume 1 --out DIRECTORY"
     )
     [row] = read.listed(open_store(place.find()))
@@ -308,7 +309,7 @@ def test_several_commands_at_once_share_a_new_store(here: Path) -> None:
     ]
     errors = [process.communicate(timeout=120)[1] for process in several]
     assert [process.returncode for process in several] == [0] * 4, errors
-    assert "not kept" not in "".join(errors)
+    assert "not stored" not in "".join(errors)
     rows = read.listed(open_store(place.find()))
     assert [(row.id, row.state, row.kept) for row in rows] == [
         (number, read.COMPLETE, 4) for number in (4, 3, 2, 1)
@@ -361,7 +362,7 @@ def test_what_is_not_to_be_kept_has_the_same_results_and_nothing_in_the_store(
     assert list(own_store.parent.iterdir()) == []
     file = here / "reports" / results / "results.json"
     before = file.read_bytes()
-    assert "kept as 1" in run(*command).stderr
+    assert "stored as 1" in run(*command).stderr
     assert file.read_bytes() == before
 
 

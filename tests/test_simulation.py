@@ -185,14 +185,14 @@ def test_ctrl_c_stops_a_comparison_and_says_how_to_go_on(tmp_path: Path) -> None
         text=True,
     )
     assert process.stderr is not None
-    assert process.stderr.readline().startswith("blklab: kept as 1; ")
+    assert process.stderr.readline().startswith("blklab: stored as 1; ")
     assert process.stderr.readline().endswith("5 repeats\n")
     time.sleep(0.5)
     process.send_signal(signal.SIGINT)
     out, errors = process.communicate(timeout=30)
     assert (process.returncode, out) == (130, "")
-    how = "to go on: blklab compare --resume 1"
-    assert errors == f"blklab: interrupted; what has run is kept; {how}\n"
+    how = "to continue: blklab compare --resume 1"
+    assert errors == f"blklab: interrupted; finished runs are stored; {how}\n"
     assert [path.name for path in tmp_path.iterdir()] == ["long.fio"]
 
 

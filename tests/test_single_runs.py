@@ -55,7 +55,7 @@ def test_a_single_run_is_listed_shown_exported_compared_reported_and_removed(her
     assert listed()[1]["schedulers"] == ["kyber"] and listed()[1]["imported_at"] is None
     shown = run("results", "show", "1").stdout
     assert "1: complete, 1 of 1 runs\n" in shown
-    assert "\ndisks: su800-128gb\nloads: tiny\nschedulers: kyber\n" in shown
+    assert "\ndisks: su800-128gb\nworkloads: tiny\nschedulers: kyber\n" in shown
     [row] = csv.DictReader(io.StringIO(run("results", "export", "1", "--format", "csv").stdout))
     assert (row["seed"], row["comparison"]) == ("7", "1")
     assert int(row["read_ios"]) == said["jobs"][0]["read"]["total_ios"] > 0
@@ -225,7 +225,7 @@ def test_without_the_usual_store_it_runs_and_says_that_nothing_is_kept(
     monkeypatch.setenv("XDG_DATA_HOME", str(here / "a file"))
     done = run(*FIO)
     assert done.exit_code == 0 and "read: IOPS=" in done.stdout
-    assert done.stderr.startswith("blklab: nothing will be kept: ")
+    assert done.stderr.startswith("blklab: results will not be stored: ")
     assert done.stderr.count("\n") == 1
 
 
@@ -240,7 +240,7 @@ def test_a_run_that_cannot_be_written_prints_its_figures_and_a_line(
     monkeypatch.setattr(importing, "put", full)
     done = run(*FIO)
     assert done.exit_code == 0 and "read: IOPS=" in done.stdout
-    assert done.stderr == "blklab: this run is not kept: no space left on the device\n"
+    assert done.stderr == "blklab: this run is not stored: no space left on the device\n"
 
 
 def test_a_single_run_does_not_go_on(

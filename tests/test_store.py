@@ -353,8 +353,8 @@ def test_a_store_that_fails_is_tried_again_with_the_next_run(
     seen: list[str] = []
     with locked(own_store):
         carry_out(plan(setup)[:2], rig, 1, lambda _: seen.append(keeper.lost), keeper)
-    assert seen[0] == f"1 run is not kept: {own_store}: locked by another process"
-    assert seen[1].startswith("2 runs are not kept")
+    assert seen[0] == f"1 run is not stored: {own_store}: locked by another process"
+    assert seen[1].startswith("2 runs are not stored")
     assert read.listed(store)[0].kept == 0
     carry_out(plan(setup)[:1], rig, 1, lambda _: None, Renumbered(keeper))
     assert keeper.lost == ""

@@ -154,7 +154,7 @@ def test_a_scheduler_that_is_a_module_is_loaded_and_set(ran: dict[str, Ended]) -
     assert ran["apply"].exit_code == 0
     lines = ran["apply"].output.splitlines()
     assert (lines[0], lines[-1]) == ("none", "bfq")
-    assert "applied, and read back" in ran["apply"].output
+    assert "applied and verified" in ran["apply"].output
     assert ran["holds"].exit_code == 0
     assert ": holds" in ran["holds"].output
 

@@ -171,7 +171,8 @@ def test_what_takes_one_load_refuses_several(command: list[str]) -> None:
     with pytest.raises(InputError) as error:
         CliRunner().invoke(app, command, catch_exceptions=False)
     assert (
-        str(error.value) == "sqlite:copies=1..4: is several loads; only blklab compare takes them"
+        str(error.value)
+        == "sqlite:copies=1..4: is several workloads; only blklab compare takes them"
     )
 
 
@@ -216,4 +217,4 @@ def test_a_sweep_is_compared_and_its_curve_has_every_figure(tmp_path: Path) -> N
     # More threads get more out of a disk.
     rates = [interval[0] for interval in curve["lines"]["none"]["rate"]]
     assert rates == sorted(rates)
-    assert "One load at several sizes" in (tmp_path / "report.html").read_text()
+    assert "One workload at several sizes" in (tmp_path / "report.html").read_text()

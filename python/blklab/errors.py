@@ -1,4 +1,4 @@
-"""What can go wrong, as one line for a person. The command prints it; nobody sees a traceback."""
+"""Errors, each with one line for the user. The command prints the line, never a traceback."""
 
 from __future__ import annotations
 
@@ -23,31 +23,31 @@ class Kept:
 
 
 class BlklabError(Exception):
-    """Base of all; the message is one line."""
+    """Base class; the message is one line."""
 
     exit_code = 1
     detail: Sequence[str] = ()
-    """Lines of another program, a compiler's for one, to be shown above the message."""
+    """Lines of another program, such as a compiler, to show above the message."""
     kept: Kept | None = None
     """What can be resumed."""
 
 
 class InputError(BlklabError):
-    """The user gave something that cannot be right: a name, a file, a value."""
+    """Bad input from the user: a name, a file, a value."""
 
     exit_code = 2
 
 
 class RunError(BlklabError):
-    """The input was right and the run failed nevertheless."""
+    """The input was correct, but the run failed."""
 
 
 class StoreError(BlklabError):
-    """The store cannot be used; the line says which and why."""
+    """The store cannot be used; the line says which one and why."""
 
 
 class StoppedError(BlklabError):
-    """The user has interrupted something of which a part is kept."""
+    """The user interrupted a command; finished parts are stored."""
 
     exit_code = INTERRUPTED
 

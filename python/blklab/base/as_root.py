@@ -1,4 +1,4 @@
-"""What to type where only root may go on."""
+"""The command to type where root is needed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Find a disk or a workload: a path, the user's own, or one that ships with blklab."""
+"""Find a disk or a workload: a path, the user's own, or one shipped with blklab."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _BYTES_MAX = 16 << 20
 
 @dataclass(frozen=True)
 class Entry:
-    """A file that was found: its name, where it lies and what is in it."""
+    """A found file: its name, its path and its text."""
 
     name: str
     path: Path
@@ -27,7 +27,7 @@ class Entry:
 
     @property
     def place(self) -> str:
-        """Where it lies, for messages and for the core."""
+        """Its path, for messages and for the core."""
         return utf8(str(self.path))
 
 
@@ -40,7 +40,7 @@ class Catalogue:
     suffix: str
     """With its dot."""
     packaged: Path
-    """The directory that ships with blklab."""
+    """The directory shipped with blklab."""
     variable: str
     """Environment variable naming a further directory, searched first."""
 
@@ -82,7 +82,7 @@ class Catalogue:
         try:
             yield from sorted(directory.glob(f"*{self.suffix}"))
         except PermissionError:
-            # Somebody else's home, as under sudo -u: what ships is there all the same.
+            # Another user's home, as under sudo -u: the shipped files are still there.
             return
         except OSError as error:
             raise InputError(f"{directory}: {error.strerror or error}") from error

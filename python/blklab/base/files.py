@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all; files of a user's, which may be anything."""
+"""Write files completely or not at all; read user files, which may be anything."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def text_content(path: Path, bytes_max: int, what: str) -> str:
 
 
 def why(error: OSError | ValueError) -> str:
-    """For a person. ValueError is what Python says of a path with a NUL in it."""
+    """For the user. Python raises ValueError for a path with a NUL in it."""
     said = error.strerror if isinstance(error, OSError) else None
     return said or str(error)
 
@@ -107,7 +107,7 @@ def write_together(
 
 
 def sync_directory(directory: Path) -> None:
-    """What was renamed, made or removed in it is so on the disk. OSError."""
+    """Flush its renames, creations and removals to the disk. OSError."""
     handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(handle)
@@ -116,12 +116,12 @@ def sync_directory(directory: Path) -> None:
 
 
 def _is_special(path: Path) -> bool:
-    """A device, a pipe (which are written to, never replaced) or a directory (which refuses)."""
+    """A device or pipe (written to, never replaced) or a directory (which refuses)."""
     return path.exists() and not path.is_file()
 
 
 def _bytes(text: str | bytes) -> bytes:
-    # A name in it may be of a file whose name is not UTF-8.
+    # A file name in it may not be UTF-8.
     return utf8(text).encode() if isinstance(text, str) else text
 
 
@@ -133,7 +133,7 @@ def _beside(path: Path, content: bytes, durable: bool, mode: int | None) -> Path
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)
-            # A new file is made for nobody else to read.
+            # A new file is not readable for other users.
             os.fchmod(file.fileno(), 0o666 & ~_umask() if mode is None else mode)
             file.flush()
             if durable:
@@ -163,7 +163,7 @@ def _unnamed(made: Path) -> tuple[int, bool]:
 
 
 def check_files(*paths: Path) -> None:
-    """InputError if one of them cannot be written; asked before work that takes long."""
+    """InputError if one of them cannot be written; checked before long work."""
     for path in paths:
         if path.is_dir():
             raise InputError(f"{path}: is a directory; expected a file to write")
@@ -172,7 +172,7 @@ def check_files(*paths: Path) -> None:
 
 
 def check_directory(path: Path) -> None:
-    """InputError if no file can be written below `path`; asked before work that takes long."""
+    """InputError if no file can be written below `path`; checked before long work."""
     there = next(place for place in (path, *path.absolute().parents) if os.path.lexists(place))
     if there.is_symlink() and not there.exists():
         raise InputError(f"{path}: {there} is a link to {there.readlink()}, which is not there")

@@ -1,4 +1,4 @@
-"""What has to be undone, written down before it is done; and who is doing it.
+"""Records of changes to undo, written before each change, and the process that makes it.
 
 A directory with two files for each thing that is borrowed: ``KEY.json``, the record of how it was,
 which is on the disk before the first change and goes when all is as it was; and ``KEY.lock``,
@@ -34,7 +34,7 @@ _BYTES_MAX = 1 << 20
 
 
 class BusyError(RunError):
-    """Another process that lives is at it."""
+    """Another running process uses it."""
 
 
 def default_directory() -> Path:
@@ -47,7 +47,7 @@ def default_directory() -> Path:
 
 
 def boot_id() -> str:
-    """Of this boot, which no other has."""
+    """The unique id of this boot."""
     return _BOOT_ID.read_text().strip()
 
 
@@ -58,11 +58,11 @@ class Journal:
     directory: Path
 
     def keys(self) -> list[str]:
-        """Of all records there are, sorted."""
+        """Keys of all records, sorted."""
         return self._names(".json")
 
     def unfinished(self) -> list[str]:
-        """Of what somebody is writing down, or was when it was killed, sorted."""
+        """Keys of records that a process is writing, or was writing when it was killed, sorted."""
         return self._names(".new")
 
     @contextlib.contextmanager
@@ -104,7 +104,7 @@ class Journal:
                 os.close(handle)
 
     def write(self, key: str, kind: str, record: Mapping[str, Any]) -> None:
-        """Put the record down; it is on the disk when this returns. Only with the lock held."""
+        """Write the record; it is on the disk when this returns. Only with the lock held."""
         whole = {"kind": kind, "boot_id": boot_id(), "pid": os.getpid(), **record}
         partial = _partial(key)
         with self._inside() as inside:
@@ -140,7 +140,7 @@ class Journal:
         return found
 
     def remove(self, key: str) -> None:
-        """What it says has been undone. Only with the lock held."""
+        """Remove the record: its change is undone. Only with the lock held."""
         with contextlib.suppress(FileNotFoundError), self._inside() as inside:
             os.unlink(_record(key), dir_fd=inside)
             os.fsync(inside)
@@ -166,7 +166,7 @@ class Journal:
         try:
             if why := trust.why_not(os.fstat(handle)):
                 raise InputError(
-                    f"{self.directory}: not to be trusted as the journal of what is to be undone: "
+                    f"{self.directory}: not trusted as the journal of changes to undo: "
                     f"{why}; name another by {VARIABLE}"
                 )
             yield handle
@@ -213,6 +213,6 @@ def _lock(key: str) -> str:
 
 def _unusable(directory: Path, error: OSError) -> InputError:
     return InputError(
-        f"{directory}: no place for the journal of what is to be undone: {error.strerror}; "
+        f"{directory}: no place for the journal of changes to undo: {error.strerror}; "
         f"name another by {VARIABLE}"
     )

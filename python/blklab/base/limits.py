@@ -1,4 +1,4 @@
-"""The largest counts that can be asked for. More is refused before anything is built of it."""
+"""The largest counts that users can ask for. Larger ones are refused at once."""
 
 from __future__ import annotations
 
@@ -12,6 +12,6 @@ RUNS_MAX = 100_000
 TIMEOUT_S_MAX = 366 * 86400.0
 """Of what runs in a guest: a year, which every timer of the system still takes."""
 JOBS_MAX = 1024
-"""Runs or compilers at the same time."""
+"""Parallel runs or compilers."""
 JOBS_DEFAULT = min(len(os.sched_getaffinity(0)), JOBS_MAX)
 """One per CPU."""

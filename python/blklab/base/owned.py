@@ -21,11 +21,11 @@ _PASS = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
 
 MODE = 0o700
 OPEN_MODE = 0o711
-"""Others may pass through to what is theirs."""
+"""Other users may pass through to their own files."""
 
 
 class NotOursError(OSError):
-    """Something else has its name."""
+    """Another directory has its name."""
 
     def __init__(self) -> None:
         super().__init__(None, "it is not the directory that was made")
@@ -33,7 +33,7 @@ class NotOursError(OSError):
 
 @dataclass(frozen=True)
 class Place:
-    """Where a directory of ours is, or is to be."""
+    """The place of a directory of blklab, existing or not."""
 
     parent: int
     """A handle."""
@@ -41,14 +41,14 @@ class Place:
 
     @property
     def path(self) -> Path:
-        """Where it is by now."""
+        """Its current path."""
         return path_of(self.parent) / self.name
 
     def make(self) -> int:
         """A handle of the new directory. OSError."""
         os.mkdir(self.name, MODE, dir_fd=self.parent)
         handle = os.open(self.name, _LOOK, dir_fd=self.parent)
-        # Whoever may rename here could have put another into its place, but none that is new.
+        # A user who may rename here could have replaced it, but not by a new directory.
         if not _is_ours(os.fstat(handle), None) or os.listdir(handle):  # noqa: PTH208 (of a handle)
             os.close(handle)
             raise NotOursError
@@ -64,7 +64,7 @@ class Place:
         return handle
 
     def remove(self, handle: int) -> None:
-        """The empty directory itself; whoever moved it elsewhere may have it. OSError."""
+        """Remove the empty directory itself, unless it was moved elsewhere. OSError."""
         try:
             found = os.stat(self.name, dir_fd=self.parent, follow_symlinks=False)
         except FileNotFoundError:
@@ -84,7 +84,7 @@ def at(parent: Path, name: str) -> Iterator[Place]:
 
 
 def path_of(handle: int) -> Path:
-    """Where a handle's directory is by now, without links."""
+    """The current path of a handle's directory, without links."""
     return Path(f"/proc/self/fd/{handle}").readlink()
 
 
@@ -105,7 +105,7 @@ def empty(handle: int, of_us: Callable[[str], bool] = lambda _: True) -> None:
 
 @contextlib.contextmanager
 def _opened(name: str, inside: int) -> Iterator[int]:
-    """Also what its owner, who is no root, has shut."""
+    """Also directories that their owner, not root, has closed."""
     passed = os.open(name, _PASS | os.O_NOFOLLOW, dir_fd=inside)
     try:
         itself = Path(f"/proc/self/fd/{passed}")

@@ -1,4 +1,4 @@
-"""Plain data that every reader of JSON takes, and its JSON."""
+"""Plain data that every JSON reader accepts, and its JSON."""
 
 from __future__ import annotations
 

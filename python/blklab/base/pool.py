@@ -1,4 +1,4 @@
-"""Several runs at the same time."""
+"""Parallel runs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _HERE = local()
 
 
 class _NotBegunError(Exception):
-    """Another has failed before."""
+    """Another task failed before."""
 
 
 def run_all(
@@ -58,14 +58,14 @@ def run_all(
         waiting: set[Future[Found]] = set(futures)
         while waiting:
             ended, waiting = wait(waiting, _LOOK_UP_S, FIRST_COMPLETED)
-            # What ended well beside one that failed is done too.
+            # Tasks that succeeded beside a failed one are done too.
             for future in sorted(ended, key=lambda one: (one.exception() is not None, place[one])):
                 # The one that failed may be a moment later.
                 if not isinstance(future.exception(), _NotBegunError):
                     done(future.result())
         return [future.result() for future in futures]
     except BaseException:
-        # In this order: what is told to end makes room for another.
+        # In this order: a cancelled task makes room for another.
         pool.shutdown(wait=False, cancel_futures=True)
         cancel()
         raise
@@ -74,5 +74,5 @@ def run_all(
 
 
 def side_by_side() -> int:
-    """How many tasks may run at the same time as the one of this thread, itself included."""
+    """The number of tasks that may run in parallel, this thread's included."""
     return getattr(_HERE, "threads", 1)

@@ -1,4 +1,4 @@
-"""Directories for what lasts no longer than a run, below the user's TMPDIR; all of it goes.
+"""Temporary directories of a run, below the user's TMPDIR; all of them are removed.
 
 Its path is in the journal before it is made (:mod:`blklab.base.journal`): what a process that was
 killed has left goes with the next that needs scratch, or by ``blklab restore``. It is made and
@@ -64,7 +64,7 @@ def directory(kind: str, beside: Path | None = None) -> Iterator[Path]:
                 raise _no_place(parent, error) from error
             yield path
         finally:
-            # What cannot be removed stays on record.
+            # The record of what cannot be removed stays.
             with contextlib.suppress(OSError):
                 try:
                     clear()
@@ -102,7 +102,7 @@ def recover(journal: Journal, key: str) -> list[str]:
 
 @functools.cache
 def _clear_once(journal: Journal) -> None:
-    """What earlier processes have left, once for this process."""
+    """Remove leftovers of earlier processes, once for this process."""
     for key in [key for key in journal.keys() if key.startswith(f"{KIND}-")]:  # noqa: SIM118
         with contextlib.suppress(RunError), journal.locked(key, key, once=True):
             recover(journal, key)

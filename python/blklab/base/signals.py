@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 
 _ASKED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-"""What users and the system end a process with."""
+"""Signals with which users and the system end a process."""
 _FAULTS = {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL}
 _STOPPING = {signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU}
 _IGNORED_BY_DEFAULT = {signal.SIGCHLD, signal.SIGCONT, signal.SIGURG, signal.SIGWINCH}
@@ -50,11 +50,11 @@ class Signals:
         raise SystemExit(128 + number)
 
     def hold(self) -> None:
-        """From now on a signal takes effect only behind `release`."""
+        """From now on a signal takes effect only after `release`."""
         self._deferring = True
 
     def release(self) -> None:
-        """What came meanwhile takes effect now."""
+        """Signals received meanwhile take effect now."""
         self._deferring = False
         if self._pending is not None:
             number, self._pending = self._pending, None

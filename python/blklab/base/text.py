@@ -1,4 +1,4 @@
-"""Names that devices and users gave, made fit for a terminal, a message or a table.
+"""Names from devices and users, made safe for a terminal, a message or a table.
 
 A disk's model, a mount point or a file's name may hold escape codes that move the cursor, line
 ends that forge a second line, and marks that reverse the direction of writing.

@@ -1,4 +1,4 @@
-"""Whether another user of this machine could have written, or could swap, what is acted upon."""
+"""Whether another user of this machine could have written, or could replace, a file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 def why_not(found: os.stat_result) -> str:
-    """Why what a file or directory says is not to be trusted; empty if only this user and root
+    """Why the content of a file or directory is not trusted; empty if only this user and root
     can write to it."""
     if found.st_uid not in (0, os.geteuid()):
         return f"it belongs to {_name(found.st_uid)}"
@@ -31,7 +31,7 @@ def who_may_swap(path: Path) -> str:
         if found.st_uid not in trusted:
             return f"{_name(found.st_uid)} may change what is in {directory}"
         if found.st_mode & stat.S_ISVTX:
-            # Only the owner of what is in it may rename that; whose it is, the next one tells.
+            # In it only a file's owner may rename the file; the next step checks the owner.
             continue
         group = found.st_mode & stat.S_IWGRP and found.st_gid not in trusted
         if group or found.st_mode & stat.S_IWOTH:

@@ -1,4 +1,4 @@
-"""Figures as a person would write them. For printing only, never converted back."""
+"""Figures in readable form. For printing only, never converted back."""
 
 from __future__ import annotations
 

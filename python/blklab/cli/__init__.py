@@ -19,7 +19,7 @@ from blklab.errors import INTERRUPTED, INTERRUPTED_TEXT, BlklabError
 app = typer.Typer(
     name="blklab",
     cls=lazy.LazyGroup,
-    help="Which Linux I/O scheduler, with which settings, for this disk and this load.",
+    help="Which Linux I/O scheduler, with which settings, for this disk and this workload.",
     # Typer would load rich for --help and for tracebacks, which doubles the start.
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -31,9 +31,9 @@ _FAILED = 1
 @app.callback(invoke_without_command=True)
 def root(
     context: typer.Context,
-    version: bool = typer.Option(False, "--version", help="Print the version and end."),
+    version: bool = typer.Option(False, "--version", help="Print the version and exit."),
 ) -> None:
-    """Which Linux I/O scheduler, with which settings, for this disk and this load."""
+    """Which Linux I/O scheduler, with which settings, for this disk and this workload."""
     if version:
         from blklab.domain import core
 

@@ -1,5 +1,5 @@
-"""The answer of a comparison on one screen: who is ahead where, by how much, and where nothing is
-to be won."""
+"""The answer of a comparison on one screen: which scheduler is ahead where, by how much, and where
+the choice does not matter."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 _DISKS_IN_A_ROW = 2
-"""So many columns of answers have room in 80."""
+"""The number of answer columns that fit in 80."""
 _WORTH_TELLING = 1.1
 """A difference between the best and the worst that is smaller is left to the tables."""
 
@@ -38,7 +38,7 @@ def show_answer(analysis: Analysis, setup: Mapping[str, Any], out: Console) -> N
     out.print()
     for disk, verdicts in analysis.recommendations.items():
         verdict = verdicts[analysis.objective]
-        line = f"{disk}, all loads: {sentence(verdict, analysis.objective)}"
+        line = f"{disk}, all workloads: {sentence(verdict, analysis.objective)}"
         out.print(Text(shown(line), "green" if verdict.winner else ""))
     repeats = setup["repeats"]
     out.print(f"Ranked by {analysis.objective}; medians of {repeats} repeat{'s' * (repeats > 1)}.")

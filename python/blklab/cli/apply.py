@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from blklab.settings import choice, profile, record, rule
+from blklab.settings import presets as known
 from blklab.base.text import shown
 from blklab.cli import complete, console
 from blklab.cli.keeping import StoreName
@@ -14,8 +16,6 @@ from blklab.errors import InputError, RunError
 from blklab.host import roots
 from blklab.host.devices import queue
 from blklab.host.devices.queue import IOSCHED, same
-from blklab.settings import choice, profile, record, rule
-from blklab.settings import presets as known
 
 if TYPE_CHECKING:
     from blklab.settings.change import Plan
@@ -25,7 +25,7 @@ def apply(
     device: Annotated[
         str | None,
         typer.Argument(
-            help="The disk: sda, /dev/disk/by-id/...; with --from, by default those it was "
+            help="The disk: sda, /dev/disk/by-id/...; with --from, by default the disks it was "
             "measured on.",
             autocompletion=complete.device,
         ),
@@ -42,41 +42,44 @@ def apply(
             "--from",
             metavar="ID|PATH",
             help="Take the recommendation of a comparison: its number, see: blklab results; "
-            "results.json, or the directory it lies in; the directory of a study.",
+            "results.json, or its directory; the directory of a study.",
             autocompletion=complete.kept,
         ),
     ] = None,
-    of_part: Annotated[
-        str | None, typer.Option(help="With --from: which part's, if it is a study of several.")
-    ] = None,
+    of_part: Annotated[str | None, typer.Option(help="With --from: part of the study.")] = None,
     of_disk: Annotated[
-        str | None, typer.Option(help="With --from: whose, if it is of several disks.")
+        str | None, typer.Option(help="With --from: disk of the comparison.")
     ] = None,
     objective: Annotated[
         str | None,
         typer.Option(
-            help="With --from: throughput, latency or both. [default: as it was asked then; both, "
-            "of a directory of compare]",
+            help="With --from: throughput, latency or both. [default: the comparison's own; both, "
+            "for a directory of compare]",
             autocompletion=complete.objective,
         ),
     ] = None,
     store: StoreName = None,
-    preset: Annotated[str | None, typer.Option(help="Settings with a name; see --presets.")] = None,
+    preset: Annotated[str | None, typer.Option(help="Named settings; see --presets.")] = None,
     nr_requests: Annotated[
-        int | None, typer.Option(min=1, help="Requests that may wait in the queue.")
+        int | None, typer.Option(min=1, help="Maximum number of requests in the scheduler.")
     ] = None,
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="Another setting of queue/; repeatable."),
+        typer.Option(
+            "--set", metavar="NAME=VALUE", help="Another setting in queue/: name=value; repeatable."
+        ),
     ] = None,
     which: Annotated[
-        str, typer.Option("--for", help="id: this disk; model or kind: all of its model or kind.")
+        str,
+        typer.Option("--for", help="id: this disk; model or kind: all disks of its model or kind."),
     ] = "id",
     form: Annotated[
         str, typer.Option("--as", help="udev or tuned; auto: tuned where it would undo a rule.")
     ] = "auto",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show all, change nothing.")] = False,
-    presets: Annotated[bool, typer.Option("--presets", help="List the presets and end.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show all changes, make none.")
+    ] = False,
+    presets: Annotated[bool, typer.Option("--presets", help="List the presets and exit.")] = False,
 ) -> None:
     """Set a disk's scheduler and settings, now and after every reboot."""
     from blklab.settings import change, choice, programs, recommended
@@ -85,7 +88,7 @@ def apply(
         _print_presets()
         return
     if sum(given is not None for given in (scheduler, result, preset)) > 1:
-        raise InputError("apply: give one of a scheduler, --from and --preset")
+        raise InputError("apply: give one of: a scheduler, --from, --preset")
     source = None
     if result is not None:
         source = recommended.find(result, of_part, store, console.print_note)
@@ -99,7 +102,7 @@ def apply(
         found = recommended.disks(source, of_disk, roots.HERE)
         targets = [queue.named(name, roots.HERE) for name in found]
     else:
-        raise InputError("apply: say which disk; see: blklab devices")
+        raise InputError("apply: name a disk; see: blklab devices")
     parts = [choice.of_queue(settings or [])]
     if nr_requests is not None:
         parts.append({"nr_requests": str(nr_requests)})
@@ -116,20 +119,20 @@ def apply(
             under_sudo = source.under_sudo if source and store is None else []
             for note in change.carry_out(made, roots.HERE, programs.HERE, under_sudo):
                 print(f"note: {note}")
-            print("applied, and read back; see: blklab status, blklab undo")
+            print("applied and verified; see: blklab status, blklab undo")
 
 
 def _check_alone(**options: str | None) -> None:
     """InputError if something is said that only goes with ``--from``."""
     for name, value in options.items():
         if value is not None:
-            raise InputError(f"--{name.replace('_', '-')}: only goes with --from")
+            raise InputError(f"--{name.replace('_', '-')}: only works with --from")
 
 
 def status(
     as_json: Annotated[bool, typer.Option("--json", help="Machine-readable.")] = False,
 ) -> None:
-    """Say whether what was applied still holds; exit code 1 if not."""
+    """Check that applied settings still hold; exit code 1 if not."""
     from blklab.settings import status as states
 
     now = states.status(record.load(roots.HERE), roots.HERE)
@@ -143,10 +146,10 @@ def status(
 
 def undo(
     everything: Annotated[
-        bool, typer.Option("--all", help="Everything, not only the latest.")
+        bool, typer.Option("--all", help="Undo all, not only the latest.")
     ] = False,
 ) -> None:
-    """Take back the latest apply: every setting and file as it was before."""
+    """Undo the latest apply: restore every setting and file."""
     from blklab.settings import change, choice, programs, record
 
     wrong = []

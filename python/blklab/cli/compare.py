@@ -46,7 +46,11 @@ def compare(
     context: typer.Context,
     number: Annotated[
         str | None,
-        typer.Argument(metavar="[ID]", help="With --resume: which.", autocompletion=complete.kept),
+        typer.Argument(
+            metavar="[ID]",
+            help="With --resume: the comparison's number.",
+            autocompletion=complete.kept,
+        ),
     ] = None,
     disk: Annotated[
         list[str] | None,
@@ -60,7 +64,7 @@ def compare(
         typer.Option(
             help="Workload: name or any .fio file, with :option=value,... to change fio's "
             "options, or with --rig live a program: sqlite[:parameter=value,...]; "
-            "numjobs=4..256 is 4, 8, 16 and so on to 256; repeatable. "
+            "numjobs=4..256 runs 4, 8, 16 and so on to 256; repeatable. "
             f"[default: {', '.join(defaults.WORKLOADS)}]",
             autocompletion=complete.workload,
         ),
@@ -75,13 +79,13 @@ def compare(
         ),
     ] = None,
     repeats: Annotated[
-        int, typer.Option(min=1, max=REPEATS_MAX, help="Runs of each, with other seeds.")
+        int, typer.Option(min=1, max=REPEATS_MAX, help="Number of repeats, each with its own seed.")
     ] = 5,
     budget: Annotated[
         str | None,
         typer.Option(
             metavar="TIME",
-            help="Instead of --repeats: repeat until the answer is known, but not longer than "
+            help="Instead of --repeats: repeat until the answer is known, for at most "
             "90s, 10m, 2h.",
         ),
     ] = None,
@@ -89,13 +93,13 @@ def compare(
     objective: Annotated[
         str,
         typer.Option(
-            help="What to rank by: throughput, latency or both.",
+            help="Rank by throughput, latency or both.",
             autocompletion=complete.objective,
         ),
     ] = "both",
     out: Annotated[Path, typer.Option(help="Directory for report.html and results.json.")] = _OUT,
     jobs: Annotated[
-        int, typer.Option(min=1, max=JOBS_MAX, help="Runs at the same time; default: one per CPU.")
+        int, typer.Option(min=1, max=JOBS_MAX, help="Maximum parallel runs; default: one per CPU.")
     ] = JOBS_DEFAULT,
     rig: RigName = "sim",
     kernel: KernelName = None,
@@ -112,13 +116,13 @@ def compare(
     ] = False,
     as_json: Annotated[
         bool,
-        typer.Option("--json", help="Print rankings and verdicts as JSON on stdout, nothing else."),
+        typer.Option("--json", help="Print only rankings and verdicts, as JSON, on stdout."),
     ] = False,
     store: StoreName = None,
     no_keep: NoKeep = False,
     resume: Resume = False,
 ) -> None:
-    """Run every scheduler on every disk under every load, and say which suits best."""
+    """Run every scheduler on every disk under every workload, and say which is best."""
     from blklab.domain import specs
     from blklab.experiment import budget as budgets
 
@@ -127,7 +131,7 @@ def compare(
     if budget is not None:
         budgets.seconds(budget)
         if keeping.is_told(context, "repeats"):
-            raise InputError("--repeats: not with --budget, which decides how many there are")
+            raise InputError("--repeats: not with --budget, which decides the number of repeats")
     if resume:
         work = keeping.resumed(store, number)
         told = {name for name in ("out", "objective") if keeping.is_told(context, name)}
@@ -238,7 +242,7 @@ def checked_objective(objective: str) -> str:
 def _question(setup: Setup, budget: str) -> str:
     counts = {
         "scheduler": len(setup.schedulers),
-        "load": len(setup.workloads),
+        "workload": len(setup.workloads),
         "disk": len(setup.disks),
         "repeat": setup.repeats,
     }

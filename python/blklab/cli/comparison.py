@@ -75,7 +75,7 @@ def show_advice(analysis: Analysis, out: Console) -> None:
     from rich.text import Text
 
     out.print()
-    out.print(Text("Recommendations, over all loads", style="bold"))
+    out.print(Text("Recommendations, over all workloads", style="bold"))
     for disk, verdicts in analysis.recommendations.items():
         for objective in OBJECTIVES:
             out.print(shown(f"{disk}, {objective}: {sentence(verdicts[objective], objective)}"))
@@ -102,7 +102,7 @@ def show_cells(analysis: Analysis, out: Console, *, requests: bool) -> None:
         said = shown(f"{analysis.objective}: {sentence(verdict, analysis.objective)}")
         out.print(Text(said, style))
         if requests and any(row.stages for row in cell.rows):
-            out.print("Requests, from the queue to the disk and from there to their end:")
+            out.print("Queue time and service time of requests:")
             out.print(_requests(cell))
     if any(row.has_few(requests=requests) for cell in analysis.cells for row in cell.rows):
         out.print()

@@ -164,9 +164,9 @@ def _scheduler(one: Device) -> Iterator[str]:
     if one.decision:
         yield f"decided by: {one.decision.text}"
         if one.decision.default:
-            yield f"the kernel's own choice: {one.decision.default}"
+            yield f"the kernel's default: {one.decision.default}"
         if one.decision.influences:
-            yield "set by, the last one wins:"
+            yield "set by (the last one wins):"
             yield from (f"{_INDENT}{influence_text(each)}" for each in one.decision.influences)
 
 

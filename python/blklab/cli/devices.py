@@ -25,8 +25,8 @@ def devices(
         list[str] | None,
         typer.Argument(
             metavar="DEVICE",
-            help="Tell everything about these: sda, /dev/sda, /dev/disk/by-id/...; of a "
-            "directory, about the disks below it.",
+            help="Show all details of these: sda, /dev/sda, /dev/disk/by-id/...; of a "
+            "directory: the disks below it.",
             autocompletion=complete.device,
         ),
     ] = None,
@@ -35,7 +35,7 @@ def devices(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Machine-readable.")] = False,
 ) -> None:
-    """Show this machine's disks: schedulers, settings, what is on them, who decides."""
+    """Show this machine's disks: schedulers, settings, contents, and what sets them."""
     from blklab.host.devices import device, modules
 
     if names:

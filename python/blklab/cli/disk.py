@@ -45,12 +45,12 @@ def create(
             "--id",
             min=0,
             max=(1 << 20) - 1,
-            help="The N of /dev/ublkbN. [default: the first that is free]",
+            help="The N of /dev/ublkbN. [default: the first free one]",
         ),
     ] = None,
     seed: PlatterSeed = 1,
 ) -> None:
-    """Make /dev/ublkbN and serve it until Ctrl-C; then print what it did as JSON."""
+    """Make /dev/ublkbN and serve it until Ctrl-C; then print its counters as JSON."""
     from blklab.domain import core, specs
 
     model = specs.disk(disk)
@@ -69,15 +69,15 @@ def create(
 
 @app.command("list")
 def listed() -> None:
-    """List the ublk devices of this machine, whoever serves them."""
+    """List all ublk devices of this machine."""
     _become(["list"])
 
 
 @app.command()
 def remove(
-    number: Annotated[int, typer.Argument(metavar="N", min=0, help="That of /dev/ublkbN.")],
+    number: Annotated[int, typer.Argument(metavar="N", min=0, help="The N of /dev/ublkbN.")],
 ) -> None:
-    """End a device and its server; also deletes what a killed server has left."""
+    """Remove a device and its server; also deletes leftovers of a killed server."""
     _become(["remove", str(number)])
 
 

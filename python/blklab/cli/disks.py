@@ -14,7 +14,7 @@ from blklab.domain.experiment import Disk
 def disks(
     name: Annotated[
         str | None,
-        typer.Argument(help="Tell everything about this one.", autocompletion=complete.disk),
+        typer.Argument(help="Show all details of this one.", autocompletion=complete.disk),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Machine-readable.")] = False,
 ) -> None:

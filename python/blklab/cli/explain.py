@@ -40,16 +40,16 @@ def explain(
         str, typer.Option(help="name[:tunable=value,...].", autocompletion=complete.scheduler)
     ] = "none",
     from_: Annotated[
-        str, typer.Option("--from", metavar="TIME", help="Begin of the window: 4s, 250ms, 80us.")
+        str, typer.Option("--from", metavar="TIME", help="Start of the window: 4s, 250ms, 80us.")
     ] = "0s",
     until: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Its end. [default: the run's]")
+        str | None, typer.Option(metavar="TIME", help="End of the window. [default: the run's end]")
     ] = None,
     process: Annotated[
         list[str] | None,
         typer.Option(
-            help="Show this one only: a job's name, or name.0 of its first clone; "
-            "kernel: its write-back and flushes; repeatable."
+            help="Show only this process: a job's name, or name.0 for its first clone; "
+            "kernel: its writeback and flushes; repeatable."
         ),
     ] = None,
     requests: Annotated[
@@ -57,16 +57,19 @@ def explain(
         typer.Option(
             min=1,
             max=100_000,
-            help="Most that are shown; what is left out is counted. "
+            help="Maximum number of requests; the others are counted. "
             f"[default: {TEXT_REQUESTS} as text, {FILE_REQUESTS} in a file]",
         ),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="Write a page with the picture there, instead of text.")
+        Path | None,
+        typer.Option(help="Write an HTML page with the timeline to this file, instead of text."),
     ] = None,
     perfetto: Annotated[
         Path | None,
-        typer.Option(help="Write a trace for https://ui.perfetto.dev there, instead of text."),
+        typer.Option(
+            help="Write a trace for https://ui.perfetto.dev to this file, instead of text."
+        ),
     ] = None,
     rig: RigName = "sim",
     kernel: KernelName = None,
@@ -77,7 +80,7 @@ def explain(
     host: HostValues = None,
     ignore_unsupported: IgnoreUnsupported = False,
 ) -> None:
-    """Show what happened to each request of a run, and what the scheduler decided, over time."""
+    """Show what happened to each request of a run, and the scheduler's decisions, over time."""
     from blklab.domain import core, specs
     from blklab.timelines import summary, window
     from blklab.timelines.timeline import build

@@ -56,15 +56,17 @@ def fio(
         int, typer.Option(min=0, max=2**63 - 1, help="The same seed gives the same result.")
     ] = 1,
     output_format: Annotated[
-        str, typer.Option(help="normal, json, json+ or terse, as fio's; several with commas.")
+        str, typer.Option(help="normal, json, json+ or terse, as in fio; several with commas.")
     ] = "normal",
-    output: Annotated[Path | None, typer.Option(help="Write there instead of stdout.")] = None,
+    output: Annotated[
+        Path | None, typer.Option(help="Write to this file instead of stdout.")
+    ] = None,
     host: HostValues = None,
     ignore_unsupported: IgnoreUnsupported = False,
     store: StoreName = None,
     no_keep: NoKeep = False,
 ) -> None:
-    """Run one fio job file once and print what fio prints; the result is kept, see: blklab
+    """Run one fio job file once and print what fio prints; the result is stored, see: blklab
     results."""
     from blklab import fio as formats
     from blklab.domain import core, specs
@@ -80,7 +82,7 @@ def fio(
     entry = specs.workload(job)
     if programs.is_program(entry):
         raise InputError(
-            f"{entry.name}: is no job of fio's; to run it once: blklab compare --rig live "
+            f"{entry.name}: is not a fio job; to run it once: blklab compare --rig live "
             f"--workload {entry.name} --scheduler NAME --repeats 1 --disk DIRECTORY"
         )
     changed = specs.host(host or ())

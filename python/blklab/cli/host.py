@@ -12,7 +12,7 @@ from blklab.cli import console
 def host(
     as_json: Annotated[bool, typer.Option("--json", help="Machine-readable.")] = False,
 ) -> None:
-    """Show the modelled host: CPUs, what I/O costs on them, memory and write-back."""
+    """Show the modelled host: CPUs, the CPU cost of I/O, memory and writeback."""
     from blklab.domain import core
 
     tables = {name: rows for name, rows in core.environment().items() if name != "queue"}

@@ -33,16 +33,14 @@ StoreName = Annotated[
     typer.Option(
         "--store",
         metavar="FILE|URL",
-        help="Where results are kept: a file, or postgresql+psycopg://... [default: "
+        help="Store of results: a file, or postgresql+psycopg://... [default: "
         "$BLKLAB_STORE, else blklab/results.db in your data directory]",
     ),
 ]
-NoKeep = Annotated[
-    bool, typer.Option("--no-keep", help="Do not put results into the store of: blklab results.")
-]
+NoKeep = Annotated[bool, typer.Option("--no-keep", help="Do not store the results.")]
 Resume = Annotated[
     bool,
-    typer.Option("--resume", help="Go on with what was killed: ID, or what was begun last."),
+    typer.Option("--resume", help="Continue an interrupted comparison: ID; default: the latest."),
 ]
 _GO_WITH_RESUME = ("resume", "store", "jobs", "out", "objective", "as_json")
 
@@ -64,14 +62,16 @@ def check_resume(context: typer.Context, resume: bool, argument: str) -> None:
     told = [name for name in context.params if is_told(context, name)]
     if resume:
         if "no_keep" in told:
-            raise InputError("--no-keep: --resume goes on with what is kept, and keeps the rest")
+            raise InputError(
+                "--no-keep: --resume continues a stored comparison, and stores the rest"
+            )
         for name in told:
             if name not in (*_GO_WITH_RESUME, argument):
-                raise InputError(
-                    f"--{name.replace('_', '-')}: --resume goes on with what was asked then"
-                )
+                raise InputError(f"--{name.replace('_', '-')}: --resume uses the original options")
     elif argument in told:
-        raise InputError(f"'{context.params[argument]}': not expected; a number goes with --resume")
+        raise InputError(
+            f"'{context.params[argument]}': not expected; to resume a number, add --resume"
+        )
 
 
 def is_told(context: typer.Context, name: str) -> bool:
@@ -112,9 +112,7 @@ def begin(work: Work) -> Keeper:
     except StoreError as error:
         _not_kept(error, work.store.place.chosen)
         return events.Nowhere(str(error))
-    console.print_notes(
-        [f"kept as {keeper.name}; to look at it: blklab results show {keeper.name}"]
-    )
+    console.print_notes([f"stored as {keeper.name}; to see it: blklab results show {keeper.name}"])
     return keeper
 
 
@@ -132,7 +130,7 @@ def begin_study(
         _not_kept(error, kept.place.chosen)
         return {}
     numbers = [keeper.name for keeper in keepers.values()]
-    console.print_notes([f"kept as {', '.join(numbers)}; to look at them: blklab results"])
+    console.print_notes([f"stored as {', '.join(numbers)}; to see them: blklab results"])
     return keepers
 
 
@@ -182,7 +180,7 @@ def resumed(store: str | None, number: str | None) -> Work:
     asked = request.from_bytes(f"comparison {found.id}: request", found.request, request.Request)
     if asked.budget:
         raise InputError(
-            f"comparison {found.id} cannot go on: it had a budget of {asked.budget}; what has "
+            f"comparison {found.id} cannot be resumed: it had a budget of {asked.budget}; what has "
             f"run is kept: blklab report {found.id}"
         )
     where = rig_of(asked.rig, asked.options)
@@ -223,7 +221,7 @@ def end_single(
     try:
         single.keep(planned, result, begun_at, ended_at)
     except BlklabError as error:
-        console.print_note(f"this run is not kept: {error}")
+        console.print_note(f"this run is not stored: {error}")
 
 
 @contextmanager
@@ -244,7 +242,9 @@ def telling(keepers: Sequence[Keeper], command: str) -> Iterator[None]:
 
 def _how_to_go_on(keepers: Sequence[Keeper], command: str) -> str:
     name = next((keeper.name for keeper in keepers if keeper.name), "")
-    return f"what has run is kept; to go on: blklab {command} --resume {name}" if name else ""
+    return (
+        f"finished runs are stored; to continue: blklab {command} --resume {name}" if name else ""
+    )
 
 
 @contextmanager
@@ -258,7 +258,7 @@ def written(keepers: Sequence[Keeper], command: str) -> Iterator[None]:
             keeper.finish()
         if kept:
             how = f"blklab {command} --resume {kept[0]} --out DIRECTORY"
-            error.args = (f"{error}; what has run is kept: {how}",)
+            error.args = (f"{error}; finished runs are stored: {how}",)
         raise
     for keeper in keepers:
         keeper.finish()
@@ -286,4 +286,4 @@ def _place(store: str | None) -> Place | None:
 def _not_kept(error: BlklabError, chosen: bool) -> None:
     if chosen:
         raise error
-    console.print_notes([f"nothing will be kept: {error}; choose a store with --store"])
+    console.print_notes([f"results will not be stored: {error}; choose a store with --store"])

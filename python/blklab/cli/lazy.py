@@ -45,32 +45,32 @@ class Listed:
 
 COMMANDS: Mapping[str, Listed] = {
     "compare": Listed(
-        "compare:compare", "Say which scheduler suits a disk and a load, and how much."
+        "compare:compare", "Say which scheduler suits a disk and a workload, by how much."
     ),
-    "run": Listed("run:run", "Run a published comparison again, and check what it says."),
+    "run": Listed("run:run", "Run a published comparison again, and check its statements."),
     "fio": Listed("fio:fio", "Run one fio job file once and print what fio prints."),
     "explain": Listed("explain:explain", "Show what happened to each request of a run, and why."),
     "devices": Listed(
         "devices:devices",
-        "Show this machine's disks, and who sets their scheduler.",
+        "Show this machine's disks, and what sets their scheduler.",
         computes=False,
     ),
-    "disks": Listed("disks:disks", "List the disk models, or all about one."),
+    "disks": Listed("disks:disks", "List the disk models, or all details of one."),
     "schedulers": Listed("schedulers:schedulers", "List the I/O schedulers, or one's tunables."),
     "workloads": Listed("workloads:workloads", "List the workloads: job files and real programs."),
     "studies": Listed("studies:studies", "List the published comparisons that can be run again."),
-    "host": Listed("host:host", "Show the modelled host: CPUs, memory and write-back."),
-    "report": Listed("report:report", "Make a report again, without running anything."),
+    "host": Listed("host:host", "Show the modelled host: CPUs, memory and writeback."),
+    "report": Listed("report:report", "Write a report again, without running anything."),
     "restore": Listed(
-        "restore:restore", "Put back what a killed run has left on real disks.", computes=False
+        "restore:restore", "Undo what a killed run left on real disks.", computes=False
     ),
     "apply": Listed(
         "apply:apply", "Set a disk's scheduler, now and after every boot.", computes=False
     ),
-    "status": Listed("apply:status", "Say whether what was applied still holds.", computes=False),
-    "undo": Listed("apply:undo", "Take back the latest apply.", computes=False),
-    "verify": Listed("verify:verify", "Hold the simulator against a real kernel.", computes=False),
-    "results": Listed("results:app", "List, show, compare, export and remove what is kept."),
+    "status": Listed("apply:status", "Check that applied settings still hold.", computes=False),
+    "undo": Listed("apply:undo", "Undo the latest apply.", computes=False),
+    "verify": Listed("verify:verify", "Compare the simulator with a real kernel.", computes=False),
+    "results": Listed("results:app", "List, show, compare, export and remove stored results."),
     "kernel": Listed(
         "kernel:app", "Build Linux as a program, patched or not, and start it.", computes=False
     ),

@@ -19,7 +19,7 @@ ShareOption = Annotated[
     typer.Option(
         "--share",
         metavar="DIR",
-        help="A directory or file of this machine that the guest sees too, read-only; repeatable.",
+        help="A directory or file that the guest can read; repeatable.",
     ),
 ]
 DataPlace = Annotated[
@@ -27,11 +27,11 @@ DataPlace = Annotated[
     typer.Option(
         "--data",
         metavar="memory|none|FILE",
-        help="Where the disk's data are kept: in memory, in a sparse file that stays (a new one, "
+        help="Where the disk's data are: in memory, in a sparse file that stays (a new one, "
         "or one that blklab made), or nowhere (reads give zeros).",
     ),
 ]
 PlatterSeed = Annotated[
     int,
-    typer.Option("--seed", min=0, max=2**63 - 1, help="Where a platter stands at the start."),
+    typer.Option("--seed", min=0, max=2**63 - 1, help="Seed of the platter's position."),
 ]

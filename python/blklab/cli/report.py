@@ -20,29 +20,29 @@ def report(
     results: Annotated[
         str,
         typer.Argument(
-            help="The number of a comparison, see: blklab results; results.json, or the directory "
-            "it lies in; the directory of a study.",
+            help="The number of a comparison, see: blklab results; results.json, or its "
+            "directory; the directory of a study.",
             autocompletion=complete.kept,
         ),
     ],
     objective: Annotated[
         str | None,
         typer.Option(
-            help="throughput, latency or both; a study has its own. [default: as it was asked "
-            "then; both, of a directory]",
+            help="throughput, latency or both; a study has its own. [default: the comparison's "
+            "own; both, for a directory]",
             autocompletion=complete.objective,
         ),
     ] = None,
     out: Annotated[
         Path | None,
         typer.Option(
-            help="The page to write (of a study the directory); default: beside it, of a number "
+            help="The page to write (for a study the directory); default: beside it, for a number "
             "reports/NUMBER/report.html."
         ),
     ] = None,
     store: StoreName = None,
 ) -> None:
-    """Make the report again from what is kept, without running anything."""
+    """Write the report again from stored results, without running anything."""
     from blklab.study import kept_files as studies
 
     wanted = checked_objective(objective) if objective else None
@@ -69,7 +69,7 @@ def _of_number(number: str, objective: str | None, out: Path | None, store: str 
     found = read.comparison(kept, ids.number(number), tell=console.print_note)
     results, row = found.results(), found.listed
     if not results.runs:
-        raise InputError(f"{number}: no repeat has run to its end yet, nothing can be compared")
+        raise InputError(f"{number}: no repeat is complete yet, there is nothing to compare")
     answers = analyse(results.runs, objective or row.objective, anytime=results.anytime)
     title = f"{row.study}: {row.part}" if row.study else None
     page = out or Path("reports") / number / "report.html"

@@ -14,13 +14,13 @@ def restore(
     forget: Annotated[
         str | None,
         typer.Option(
-            help="Discard the record of this disk, whose settings are right as they are, or of "
-            "this directory of test files.",
+            help="Discard this disk's saved settings and keep the current ones; or discard the "
+            "record of this directory of test files.",
             metavar="DISK|DIRECTORY",
         ),
     ] = None,
 ) -> None:
-    """Put back the settings of disks and remove the test files that a killed blklab has left."""
+    """Restore disk settings and remove test files that a killed blklab left."""
     from blklab.rigs.live import leftovers
 
     journal = Journal(default_directory())

@@ -14,7 +14,7 @@ KernelName = Annotated[
     str | None,
     typer.Option(
         "--kernel",
-        help="With --rig kernel: which, by name; see: blklab kernel list. "
+        help="With --rig kernel: the kernel's name; see: blklab kernel list. "
         "[default: the last without changes]",
         autocompletion=complete.kernel,
     ),
@@ -32,8 +32,8 @@ CacheState = Annotated[
     str | None,
     typer.Option(
         "--cache",
-        help="With --rig live: what of the files is in memory when a run begins: cold (nothing) "
-        "or warm (all). [default: cold]",
+        help="With --rig live: page cache when a run begins: cold (empty) "
+        "or warm (all files). [default: cold]",
         autocompletion=complete.cache,
     ),
 ]
@@ -42,7 +42,7 @@ WriteDevice = Annotated[
     typer.Option(
         "--write-device",
         help="With --rig live: the job may write to the device itself, if it is not in use and "
-        "nothing known is on it.",
+        "holds no known data.",
     ),
 ]
 Overwrite = Annotated[
@@ -51,22 +51,22 @@ Overwrite = Annotated[
         "--overwrite",
         metavar="ID",
         help="With --rig live: the job may write to the device with this full id if it is not in "
-        "use, whatever is on it. All of that is lost.",
+        "use. All its data is lost.",
     ),
 ]
 TraceLatency = Annotated[
     bool,
     typer.Option(
         "--trace-latency",
-        help="With --rig live: follow each request through the kernel's block events, so that "
-        "time in queue and time in the device are told apart.",
+        help="With --rig live: measure queue time and service time of each request "
+        "from the kernel's block events.",
     ),
 ]
 NoPrecondition = Annotated[
     bool,
     typer.Option(
         "--no-precondition",
-        help="With --rig live: do not write over the part of a flash device that the jobs use "
+        help="With --rig live: do not overwrite the part of a flash device that the jobs use "
         "before the first run.",
     ),
 ]

@@ -47,7 +47,7 @@ def run(
     rig: Annotated[
         str | None,
         typer.Option(
-            help="Run all parts there that can. [default: each part on its own first rig]",
+            help="Run all parts that can run on this rig. [default: each part's first rig]",
             autocompletion=complete.rig,
         ),
     ] = None,
@@ -55,8 +55,8 @@ def run(
         str | None,
         typer.Option(
             metavar="DIRECTORY|DEVICE",
-            help="With --rig live: run there instead of on the study's modelled disks. In a "
-            "directory test files are made.",
+            help="With --rig live: run here instead of on the study's disk models. In a "
+            "directory blklab makes test files.",
         ),
     ] = None,
     cache: CacheState = None,
@@ -67,7 +67,9 @@ def run(
     repeats: Annotated[
         int | None,
         typer.Option(
-            min=1, max=REPEATS_MAX, help="Runs of each, with other seeds. [default: the study's]"
+            min=1,
+            max=REPEATS_MAX,
+            help="Number of repeats, each with its own seed. [default: the study's]",
         ),
     ] = None,
     seed: Annotated[
@@ -79,17 +81,17 @@ def run(
         typer.Option(help="Directory for the report and all results. [default: reports/STUDY]"),
     ] = None,
     jobs: Annotated[
-        int, typer.Option(min=1, max=JOBS_MAX, help="Runs at the same time; default: one per CPU.")
+        int, typer.Option(min=1, max=JOBS_MAX, help="Maximum parallel runs; default: one per CPU.")
     ] = JOBS_DEFAULT,
     as_json: Annotated[
         bool,
-        typer.Option("--json", help="Print what came out as JSON on stdout, nothing else."),
+        typer.Option("--json", help="Print only the results, as JSON, on stdout."),
     ] = False,
     store: StoreName = None,
     no_keep: NoKeep = False,
     resume: Resume = False,
 ) -> None:
-    """Run a study and set what was published beside what is measured."""
+    """Run a study and compare the published with the measured."""
     from blklab import study as studies
     from blklab.cli import console, judgements, keeping
     from blklab.report.study import texts

@@ -12,7 +12,7 @@ from blklab.cli import complete, console
 def schedulers(
     name: Annotated[
         str | None,
-        typer.Argument(help="Tell everything about this one.", autocompletion=complete.scheduler),
+        typer.Argument(help="Show all details of this one.", autocompletion=complete.scheduler),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Machine-readable.")] = False,
 ) -> None:

@@ -15,11 +15,11 @@ from blklab.studies import STUDIES
 def studies(
     name: Annotated[
         str | None,
-        typer.Argument(help="Tell everything about this one.", autocompletion=complete.study),
+        typer.Argument(help="Show all details of this one.", autocompletion=complete.study),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Machine-readable.")] = False,
 ) -> None:
-    """List the studies; with a name or a .toml file, what it runs and what was published."""
+    """List the studies; with a name or a .toml file, its parts and published statements."""
     from blklab import study
     from blklab.cli import console, judgements
 
@@ -36,7 +36,7 @@ def studies(
             rows.append((label, study.parse(STUDIES.read(path)).title))
         except InputError as error:
             # One's own broken file must not hide the others.
-            rows.append((label, f"not to be run: {error}"))
+            rows.append((label, f"cannot run: {error}"))
     if as_json:
         console.print_json([{"name": label, "title": title} for label, title in rows])
     else:

@@ -21,35 +21,39 @@ if TYPE_CHECKING:
 
 def verify(
     load: Annotated[
-        list[str] | None, typer.Option(help="Only these loads; repeatable. [default: all]")
+        list[str] | None, typer.Option(help="Only these workloads; repeatable. [default: all]")
     ] = None,
     scheduler: Annotated[
         list[str] | None,
         typer.Option(
-            help="Only these schedulers; repeatable. [default: those of the load]",
+            help="Only these schedulers; repeatable. [default: those of the workload]",
             autocompletion=complete.scheduler,
         ),
     ] = None,
     disk: Annotated[
         list[str] | None,
         typer.Option(
-            help="These disk models in place of the matrix's own; repeatable.",
+            help="These disk models instead of the matrix's own; repeatable.",
             autocompletion=complete.disk,
         ),
     ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="A few loads: some seconds.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="A few workloads: some seconds.")] = False,
     kernel: Annotated[
         str | None,
         typer.Option(help="A kernel of `blklab kernel list`. [default: the last without changes]"),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Seed of all runs.")] = 1,
     jobs: Annotated[
-        int, typer.Option(min=1, max=JOBS_MAX, help="Cells at the same time; default: one per CPU.")
+        int, typer.Option(min=1, max=JOBS_MAX, help="Maximum parallel cells; default: one per CPU.")
     ] = JOBS_DEFAULT,
-    out: Annotated[Path | None, typer.Option(help="Write the cells there as JSON, too.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="JSON in place of the table.")] = False,
+    out: Annotated[
+        Path | None, typer.Option(help="Also write the cells to this file, as JSON.")
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print JSON instead of the table.")
+    ] = False,
 ) -> None:
-    """Run the same loads on the simulator and in a real kernel, and lay both side by side.
+    """Run the same workloads on the simulator and in a real kernel, and compare them.
 
     Ends with exit code 1 if the simulator misses its bar.
     """
@@ -82,7 +86,8 @@ def _print(cells: list[Cell], verdict: Verdict, kernel: str) -> None:
     terminal = console.console()
     for place in dict.fromkeys(cell.place for cell in cells):
         table = console.table(
-            *("load", "scheduler", "kernel", "off", "p50", "p99", "order", ""), right=range(2, 7)
+            *("workload", "scheduler", "kernel", "off", "p50", "p99", "order", ""),
+            right=range(2, 7),
         )
         for cell in cells:
             if cell.place == place:

@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 def workloads(
     name: Annotated[
         str | None,
-        typer.Argument(help="Tell everything about this one.", autocompletion=complete.workload),
+        typer.Argument(help="Show all details of this one.", autocompletion=complete.workload),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Machine-readable.")] = False,
 ) -> None:
-    """List the workloads; with a name or a .fio file, the job file or program and what it means."""
+    """List the workloads; with a name or a .fio file, the job file or program, explained."""
     from blklab.domain import core, specs
 
     if name is None:
@@ -97,7 +97,7 @@ def describe(chosen: Chosen) -> dict[str, Any]:
         "unit": program.unit,
         "higher_is_better": program.higher_is_better,
         "operation": program.operation,
-        "target": "a device, which is only read" if program.on_device else "a directory",
+        "target": "a device, read-only" if program.on_device else "a directory",
         "needs": dict(program.needs),
         "missing": program.missing(),
         "parameters": [

@@ -1,4 +1,4 @@
-"""Do runs that somebody else has written fit their set-up, so that they can be judged and drawn?
+"""Do runs from a file fit their set-up, so that they can be analysed and drawn?
 
 Types are checked before (`blklab.domain.setup`). Here: columns of one length, figures that are
 finite, every run of the set-up and none twice.
@@ -17,10 +17,10 @@ from blklab.domain.stages import PERCENTILES as STAGE_PERCENTILES
 from blklab.domain.stages import Spread, Stages
 
 OPERATIONS = ("read", "write", "sync", "trim", "operation")
-"""Whose latencies a run may have."""
+"""The operations with latencies."""
 _RATE_MAX = 1e18
 _LEAST = 1e-18
-"""Less than a byte in the time that a run can last."""
+"""Less than a byte in the longest possible run."""
 _NS_MAX = 2**63 - 1
 """Of virtual time, which goes on for 292 years."""
 _TRACE = ("queued_ns", "issued_ns", "completed_ns", "sector", "sectors", "op", "process")
@@ -32,16 +32,16 @@ def wrong(setup: SetupDocument, runs: Sequence[Measurement], behind: str = "") -
     """What is wrong; where, with `behind` behind each run's place: ``$.runs[3]``."""
     for kind, names in labels(setup).items():
         if len(set(names)) < len(names):
-            yield f"$.setup.{kind}: one is there twice"
+            yield f"$.setup.{kind}: duplicate entry"
     there = expected(setup)
     seen: set[tuple[str, str, str, int]] = set()
     for place, run in enumerate(runs):
         where = f"$.runs[{place}]{behind}"
         what = (run.disk, run.workload, run.scheduler)
         if what not in there:
-            yield f"$.runs[{place}]: of a disk, load or scheduler that is not of the set-up"
+            yield f"$.runs[{place}]: of a disk, workload or scheduler that is not in the set-up"
         if not 0 <= run.repeat < setup.repeats or (*what, run.repeat) in seen:
-            yield f"{where}.repeat: {run.repeat} is there twice or beyond"
+            yield f"{where}.repeat: repeat {run.repeat} is duplicated or out of range"
         seen.add((*what, run.repeat))
         for one in measured(run):
             yield f"{where}.{one}"
@@ -50,9 +50,9 @@ def wrong(setup: SetupDocument, runs: Sequence[Measurement], behind: str = "") -
 def wrong_in(run: Measurement, there: Set[tuple[str, str, str]], repeats: int) -> Iterator[str]:
     """What is wrong with one run of a set-up in which `there` is `expected`; where in the run."""
     if (run.disk, run.workload, run.scheduler) not in there:
-        yield "of a disk, load or scheduler that is not of the set-up"
+        yield "of a disk, workload or scheduler that is not in the set-up"
     if not 0 <= run.repeat < repeats:
-        yield f"repeat: {run.repeat} is beyond {repeats}"
+        yield f"repeat: {run.repeat} is above {repeats}"
     yield from measured(run)
 
 
@@ -80,15 +80,15 @@ def expected(setup: SetupDocument) -> set[tuple[str, str, str]]:
 def measured(run: Measurement) -> Iterator[str]:
     """What is wrong with one run's figures, each with where in the run."""
     if not 0 <= run.duration_ns <= _NS_MAX:
-        yield "duration_ns: beyond what is possible"
+        yield "duration_ns: out of range"
     if not 0 <= run.seed < 2**64:
         yield "seed: not of 64 bits"
     for name in ("bytes_per_s", "ios_per_s"):
         if not _is_figure(getattr(run, name), _RATE_MAX):
-            yield f"{name}: beyond what is possible"
+            yield f"{name}: out of range"
     if run.figure is not None:
         if not _is_figure(run.figure.value, _RATE_MAX):
-            yield "figure.value: beyond what is possible"
+            yield "figure.value: out of range"
         if (
             not 0 < len(run.figure.unit) <= _UNIT_CHARACTERS_MAX
             or not run.figure.unit.isprintable()
@@ -98,7 +98,7 @@ def measured(run: Measurement) -> Iterator[str]:
     if not _are_counts(run.disk_counters.values()) or any(
         name not in run.disk_counters for name in _COUNTERS
     ):
-        yield "disk_counters: not what a disk counts"
+        yield "disk_counters: unexpected counters"
     for place, job in enumerate(run.jobs):
         yield from _latencies(f"jobs[{place}].latencies", job.latencies)
     yield from _stages(run.stages)
@@ -114,15 +114,15 @@ def _latencies(where: str, several: Mapping[str, Latency]) -> Iterator[str]:
             yield f"{where}: no operation of that name"
         columns = (latency.value_ns, latency.count)
         if len(latency.percentiles_ns) != len(PERCENTILES) or _differ(columns) or not columns[0]:
-            yield f"{where}.{name}: columns of other lengths"
+            yield f"{where}.{name}: columns of different lengths"
         counts = (*latency.percentiles_ns, *columns[0], *columns[1], latency.ios)
         total = sum(latency.count)
         if not _are_counts(counts) or not 0 < total <= INT_MAX:
-            yield f"{where}.{name}: beyond what is possible"
+            yield f"{where}.{name}: out of range"
         if list(latency.value_ns) != sorted(set(latency.value_ns)):
             yield f"{where}.{name}.value_ns: does not rise"
         if not _is_figure(latency.mean_ns, INT_MAX):
-            yield f"{where}.{name}.mean_ns: beyond what is possible"
+            yield f"{where}.{name}.mean_ns: out of range"
 
 
 def _stages(several: Mapping[str, Stages]) -> Iterator[str]:
@@ -130,44 +130,44 @@ def _stages(several: Mapping[str, Stages]) -> Iterator[str]:
         if name not in REQUESTS:
             yield "stages: no operation of that name"
         if not (0 < of.requests <= INT_MAX and 0 < of.one_in <= INT_MAX):
-            yield f"stages.{name}: beyond what is possible"
+            yield f"stages.{name}: out of range"
         for stage in (of.queue, of.disk):
             yield from _spread(f"stages.{name}", stage)
 
 
 def _spread(where: str, spread: Spread) -> Iterator[str]:
     if len(spread.percentiles_ns) != len(STAGE_PERCENTILES):
-        yield f"{where}: columns of other lengths"
+        yield f"{where}: columns of different lengths"
     figures = (spread.min_ns, spread.max_ns, *spread.percentiles_ns)
     moments = (spread.mean_ns, spread.stddev_ns)
     if not _are_counts(figures) or not all(_is_figure(value, INT_MAX) for value in moments):
-        yield f"{where}: beyond what is possible"
+        yield f"{where}: out of range"
 
 
 def _story(story: Story) -> Iterator[str]:
     if not (0 < story.interval_ns <= INT_MAX and 0 < story.overview_stride <= INT_MAX):
-        yield "story: beyond what is possible"
+        yield "story: out of range"
     for name, columns in (("series", story.series), ("overview", story.overview),
                           ("detail", story.detail)):  # fmt: skip
         if not all(_are_numbers(column) for column in columns.values()):
-            yield f"story.{name}: beyond what is possible"
+            yield f"story.{name}: out of range"
         if name == "series":
             lengths = {len(column) for column in columns.values()} - {0}
         else:
             lengths = {len(columns.get(key, ())) for key in _TRACE}
             lengths |= {len(column) for column in columns.values()}
         if len(lengths) > 1 or (name != "series" and not set(_TRACE) <= columns.keys()):
-            yield f"story.{name}: columns are missing or of other lengths"
+            yield f"story.{name}: columns are missing or of different lengths"
 
 
 def _service(service: Service) -> Iterator[str]:
     if _differ((service.end_ns, service.process, service.bytes)) or _differ(
         (service.names, service.start_ns)
     ):
-        yield "service: columns of other lengths"
+        yield "service: columns of different lengths"
     numbers = (*service.start_ns, *service.end_ns, *service.process, *service.bytes)
     if not _are_numbers(numbers) or sum(map(abs, service.bytes)) > INT_MAX:
-        yield "service: beyond what is possible"
+        yield "service: out of range"
 
 
 def _differ(columns: Sequence[Sequence[object]]) -> bool:
@@ -179,7 +179,7 @@ def _are_numbers(values: Iterable[int]) -> bool:
 
 
 def _is_figure(value: float, most: float) -> bool:
-    """Nothing, or so much that ratios of two of them are numbers."""
+    """Zero, or large enough that ratios of two of them are numbers."""
     return value == 0 or _LEAST <= value <= most
 
 

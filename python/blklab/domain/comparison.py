@@ -23,7 +23,7 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class Setup:
-    """The question: these schedulers, on these disks, under these loads."""
+    """The question: these schedulers, on these disks, under these workloads."""
 
     disks: tuple[Disk, ...]
     workloads: tuple[Entry, ...]
@@ -40,9 +40,9 @@ class Setup:
         _unique("--scheduler", list(self.schedulers))
         if self.runs > RUNS_MAX:
             raise InputError(
-                f"{len(self.disks)} disks x {len(self.workloads)} loads x {len(self.schedulers)} "
-                f"schedulers x {self.repeats} repeats are {self.runs:,} runs; at most "
-                f"{RUNS_MAX:,} are planned at a time"
+                f"{len(self.disks)} disks x {len(self.workloads)} workloads x "
+                f"{len(self.schedulers)} schedulers x {self.repeats} repeats are "
+                f"{self.runs:,} runs; at most {RUNS_MAX:,} are planned at a time"
             )
 
     @property

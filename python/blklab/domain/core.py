@@ -15,7 +15,7 @@ from blklab.base.text import shown
 from blklab.domain.experiment import Disk, environment_variables
 from blklab.errors import InputError
 
-TOO_LARGE = "seed or host value: out of range; 64 bits are what there is"
+TOO_LARGE = "seed or host value: out of range for 64 bits"
 
 
 def version() -> str:

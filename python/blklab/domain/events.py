@@ -1,4 +1,4 @@
-"""What is told while a comparison runs: the end of each run, and to whom.
+"""Events of a running comparison: the end of each run, and its receiver.
 
 The layer that runs experiments tells a `Keeper` and knows no store.
 """
@@ -34,15 +34,15 @@ class Keeper(Protocol):
 
     @property
     def name(self) -> str:
-        """What a person calls it: its number; empty if it is not kept."""
+        """Its number, for the user; empty if it is not stored."""
 
     @property
     def kept(self) -> Mapping[int, Measurement]:
-        """What was there before, by number in the plan."""
+        """Runs stored before, by number in the plan."""
 
     @property
     def lost(self) -> str:
-        """Why some could not be kept, empty if all were."""
+        """Why some runs could not be stored; empty if all were."""
 
     def keep(self, number: int, finished: Finished) -> None:
         """One run; never raises for the store's sake."""
@@ -57,7 +57,7 @@ class Keeper(Protocol):
 
 @dataclass
 class Nowhere:
-    """For want of a store, or since nobody wants it kept."""
+    """Without a store, or with --no-keep."""
 
     lost: str
     name: str = ""

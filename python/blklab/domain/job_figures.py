@@ -1,4 +1,4 @@
-"""What each job of a run got, as plain data: its figures, and who was served when.
+"""The service of each job of a run, as plain data: its figures, and its turns.
 
 For what a figure of the whole run hides: fairness, and the few that wait beside the many.
 """
@@ -17,7 +17,7 @@ from blklab.domain.latencies import Latency, io_seconds, latencies
 from blklab.domain.result import DIRECTIONS, Job, Result, Trace
 
 EARLY_NS = 1_000_000_000
-"""How long a job has only just begun."""
+"""The length of a job's start phase."""
 TURNS_MAX = 4096
 """Changes from one process to another that are kept of a run."""
 _FLUSH = 2
@@ -45,10 +45,10 @@ class JobFigures:
 
 @dataclass(frozen=True)
 class Service:
-    """Who was served when: successive completions of one process are one row."""
+    """The turns of each process: successive completions of one process are one row."""
 
     names: tuple[str, ...]
-    """Whose clone each process is, by number."""
+    """The job of each process, by number."""
     start_ns: tuple[int, ...]
     """When each process began."""
     end_ns: tuple[int, ...]

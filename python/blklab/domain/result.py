@@ -1,4 +1,4 @@
-"""What a run leaves behind, typed. The fields are those of `result.rs`, from every rig."""
+"""The typed result of a run. The fields are those of `result.rs`, from every rig."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from blklab.domain.tables import Table
 
 DIRECTIONS = ("read", "write", "trim")
 KERNEL_PROCESS = -1
-"""``Trace.process`` of the kernel's own write-back."""
+"""``Trace.process`` of the kernel's own writeback."""
 
 
 class RunData(Protocol):
@@ -62,7 +62,7 @@ class Direction:
     ios: int
     bytes: int
     runtime_ns: int
-    """Time in which they were: what bandwidth and IOPS are divided by."""
+    """The time by which bandwidth and IOPS are divided."""
     slat: LatencySummary
     clat: LatencySummary
     lat: LatencySummary
@@ -213,7 +213,7 @@ class Decisions(Table):
 
 @dataclass(frozen=True)
 class Figure:
-    """What a program that is not fio gives as its result: the one thing it is ranked by."""
+    """The result of a program other than fio: the figure that ranks it."""
 
     value: float
     unit: str
@@ -236,21 +236,21 @@ class Result:
     detail: Trace
     decisions: Decisions
     detail_left_out: int = 0
-    """Commands of the window asked for that there was no room for."""
+    """Commands of the requested window beyond the limit."""
     decisions_left_out: int | None = None
-    """Decisions of the window that there was no room for; None if nobody noted any."""
+    """Decisions of the window beyond the limit; None if the rig records none."""
     notes: tuple[str, ...] = ()
-    """What was not as it was asked for, a line each: tunables that the kernel has rounded."""
+    """Differences from the requested settings, a line each: tunables that the kernel rounded."""
     raw: Mapping[str, bytes] = field(default_factory=dict)
-    """What programs of the rig wrote themselves, by file: fio's own ``fio.json``."""
+    """Files written by the rig's programs: fio's own ``fio.json``."""
     device_before: Mapping[str, Any] | None = None
-    """The device's settings and state before the run, as plain data; None on modelled disks."""
+    """The device's settings and state before the run, as plain data; None on disk models."""
     device_after: Mapping[str, Any] | None = None
     """The same after it."""
     figure: Figure | None = None
-    """Of a program that is not fio."""
+    """Of a program other than fio."""
     operations_ns: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
-    """How long each of its operations took; empty where it does not tell."""
+    """The time of each of its operations; empty if the program does not report it."""
 
     def histogram(self, direction: str) -> Histogram:
         """Completion latencies of all jobs in one direction."""

@@ -67,4 +67,4 @@ def _wrong(found: _Document) -> Iterator[str]:
     yield from check_runs.wrong(found.setup, found.runs)
     planned = len(check_runs.expected(found.setup)) * found.setup.repeats
     if len(found.runs) != planned or not planned:
-        yield f"$.runs: {len(found.runs)} where the set-up comes to {planned}"
+        yield f"$.runs: {len(found.runs)} runs, expected {planned} from the set-up"

@@ -10,9 +10,9 @@ import msgspec
 from blklab.base.limits import REPEATS_MAX
 
 _LABEL_MAX = 8192
-"""A disk may be a directory, whose path Linux lets have 4096 bytes."""
+"""A disk may be a directory; Linux allows paths of 4096 bytes."""
 INT_MAX = 2**53
-"""What all who read JSON can hold; also of nanoseconds a hundred days."""
+"""The largest integer of every JSON reader; in nanoseconds a hundred days."""
 
 Label = Annotated[str, msgspec.Meta(min_length=1, max_length=_LABEL_MAX)]
 Value = str | int | float | bool | None

@@ -61,7 +61,7 @@ def workload(spec: str | os.PathLike[str]) -> Entry:
     if text not in paths:
         name, colon, _ = text.partition(":")
         if colon and len(sweep.expanded(text)) > 1:
-            raise InputError(f"{text}: is several loads; only blklab compare takes them")
+            raise InputError(f"{text}: is several workloads; only blklab compare takes them")
         if name in programs.NAMES:
             return programs.entry(text)
         what, changed = sweep.taken_apart(text)

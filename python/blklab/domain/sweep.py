@@ -1,4 +1,4 @@
-"""One load at several sizes: ``name:number=4..256`` is 4, 8, 16 and so on up to 256.
+"""One workload at several sizes: ``name:number=4..256`` is 4, 8, 16 and so on up to 256.
 
 For fio's options and the parameters of programs alike. What is written is replaced before anything
 reads it, so that each size is a load of its own, with a name that says which.
@@ -20,14 +20,14 @@ _NUMBER = re.compile(r"\d{1,18}")
 
 @dataclass(frozen=True)
 class Sweep:
-    """Loads that differ in one number."""
+    """Workloads that differ in one number."""
 
     load: str
     """What is the same in all of them."""
     parameter: str
     """What that number is."""
     members: tuple[tuple[int, str], ...]
-    """The number and the name of each load, the smallest first."""
+    """The number and the name of each workload, the smallest first."""
 
 
 def expanded(spec: str) -> list[str]:

@@ -15,9 +15,9 @@ from blklab.experiment.statistics import Answer, Interval, Unranked, decide, med
 
 OBJECTIVES = ("throughput", "latency", "both")
 OBJECTIVE_TEXT = {
-    "throughput": "bytes per second, reads and writes together; of programs their own figure",
+    "throughput": "bytes per second, reads and writes together; for programs their own figure",
     "latency": "99th percentile of the latency of reads, else of fsync, else of writes",
-    "both": "geometric mean of the two ratios: as much faster as it is quicker to answer",
+    "both": "geometric mean of the throughput ratio and the latency ratio",
 }
 RANKED_BY = 99.0
 """The percentile of latency."""
@@ -26,9 +26,7 @@ OPERATION_TEXT = {"read": "reads", "sync": "fsyncs", "write": "writes", "trim": 
 # Who waits: a reader for its data, a writer for its fsync, only then for the write call.
 _WAITED_FOR = ("read", "sync", "write", "trim", "operation")
 
-NOT_MEASURED = Unranked(
-    "not measured: no run, or no I/O whose latency could be compared", "not measured"
-)
+NOT_MEASURED = Unranked("not measured: no run, or no I/O with a latency to compare", "not measured")
 
 MB_S = "MB/s"
 """10^6 bytes per second."""

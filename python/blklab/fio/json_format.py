@@ -19,7 +19,7 @@ from blklab.fio.status import (
 )
 
 FIO_VERSION = "fio-3.33"
-"""Whose schema this is; readers look at it."""
+"""The version of fio with this schema; readers check it."""
 
 _DEPTHS = ("1", "2", "4", "8", "16", "32", ">=64")
 _BATCHES = ("0", "4", "8", "16", "32", "64", ">=64")

@@ -1,4 +1,4 @@
-"""This machine: its disks, its udev rules, and who decides how a disk's queue is set.
+"""This machine: its disks, its udev rules, and what sets a disk's queue.
 
 Only `devices.queue` sets anything; all else is read.
 """

@@ -1,4 +1,4 @@
-"""Where the machine's own files are. Tests, and whoever looks at a copy of another machine's
+"""The places of the machine's own files. Tests, and users of a copy of another machine's
 files, name other places."""
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ def main(order_text: str) -> None:
     measure = what.program.begin(what.values, place)
     print(READY, flush=True)
     if not sys.stdin.readline():
-        # Who waits for us has gone.
+        # The parent process has gone.
         return
     cpu_s, start_ns = _cpu_s(), time.monotonic_ns()
     outcome = measure()

@@ -89,7 +89,7 @@ PROGRAM = Program(
     needs={"sync": "coreutils"},
     parameters=(
         Parameter("files", 20_000, 1, 1_000_000, "", "of each tree"),
-        Parameter("trees", 1, 1, 64, "", "side by side, a thread each"),
+        Parameter("trees", 1, 1, 64, "", "in parallel, a thread each"),
     ),
     begin=begin,
     # Half a block is lost per file, an inode and a name are needed; twice that, and one large file.

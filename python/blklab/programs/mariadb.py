@@ -35,7 +35,12 @@ ROOM_BYTES = 320 << 20
 """Of an empty server: its log (96 MiB), its own tables, undo and temporary ones, and what they grow
 by."""
 BUFFER_POOL = Parameter(
-    "buffer_pool_mib", 64, 6, 1 << 20, "MiB", "InnoDB's own cache; less of it is more for the disk"
+    "buffer_pool_mib",
+    64,
+    6,
+    1 << 20,
+    "MiB",
+    "InnoDB's own cache; with a smaller one the disk gets more I/O",
 )
 
 _SOCKET = "mariadb.sock"
@@ -49,7 +54,7 @@ def find(name: str) -> str | None:
 
 @dataclass(frozen=True)
 class Account:
-    """Of who comes by TCP, on 127.0.0.1."""
+    """The account for TCP connections, on 127.0.0.1."""
 
     port: int
     user: str
@@ -66,14 +71,14 @@ class Server:
         self._buffer_pool_mib = buffer_pool_mib
         self._connections = connections
         self.owner = self._site.user or _own_name()
-        """Whoever is this user of the machine is, by the socket, the server's administrator."""
+        """This system user is the server's administrator, through the socket."""
         # Others see it in the list of processes: it opens nothing but what is thrown away.
         self.account = Account(_free_port(), DATABASE, secrets.token_hex(16)) if tcp else None
 
     def make(self) -> None:
         """Lay it out, empty. RunError if its user cannot get there."""
         self._site.make()
-        # Nobody else is, by any way: the other method lets everybody in by TCP.
+        # No other account is: the other method would admit every account by TCP.
         root = (
             "--auth-root-authentication-method=socket",
             f"--auth-root-socket-user={self.owner}",
@@ -104,7 +109,7 @@ class Server:
         return self._site.running(command, self._is_up, signal.SIGTERM)
 
     def make_database(self) -> None:
-        """One of the name `DATABASE`, empty, and who may use it by TCP."""
+        """Create the empty database `DATABASE`, and the account that may use it by TCP."""
         self._sql(f"CREATE DATABASE {DATABASE}")
         if self.account:
             who = f"'{self.account.user}'@'127.0.0.1'"
@@ -136,7 +141,7 @@ def _own_name() -> str:
     try:
         return pwd.getpwuid(number).pw_name
     except KeyError:
-        raise RunError(f"the user {number}, who would run MariaDB, has no name") from None
+        raise RunError(f"the user {number}, which would run MariaDB, has no name") from None
 
 
 def _program(name: str) -> str:
@@ -147,7 +152,7 @@ def _program(name: str) -> str:
 
 
 def _free_port() -> int:
-    """One that nobody had just now; who takes it meanwhile is named by the server's last words."""
+    """A free port; if another process takes it meanwhile, the server's last message says so."""
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         port: int = one.getsockname()[1]

@@ -105,7 +105,7 @@ class _Server:
         }
         words = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
         command = [_program("postgres"), "-D", str(self.data), *words]
-        # "Fast shutdown": who is connected is sent away.
+        # "Fast shutdown": disconnects clients.
         return self._site.running(command, self._is_up, signal.SIGINT)
 
     def call(self, name: str, *words: str) -> str:
@@ -128,14 +128,14 @@ def _program(name: str) -> str:
 
 PROGRAM = Program(
     name="pgbench",
-    summary="pgbench: read-write transactions on a PostgreSQL server of its own",
+    summary="pgbench: read-write transactions on a private PostgreSQL server",
     unit="tps",
     higher_is_better=True,
     operation="a transaction",
     needs=dict.fromkeys(("initdb", "postgres", "pgbench", "psql", "pg_isready"), "postgresql"),
     parameters=(
         Parameter("scale", 10, 1, 100_000, "", "of 100 000 accounts each, about 15 MB"),
-        Parameter("clients", 8, 1, 1000, "", "connections, a transaction after the other each"),
+        Parameter("clients", 8, 1, 1000, "", "connections, each with one transaction at a time"),
         Parameter("duration_s", 30, 1, 86_400, "s", "of transactions"),
         Parameter("shared_buffers_mb", 128, 1, 1 << 20, "MB", "PostgreSQL's own cache"),
     ),

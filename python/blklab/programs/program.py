@@ -1,4 +1,4 @@
-"""What a program says of itself: parameters, needs, its figure, how it is run."""
+"""The description of a program: parameters, needs, its figure, how it runs."""
 
 from __future__ import annotations
 
@@ -57,11 +57,11 @@ class Program:
     """Programs, and Debian's packages that have them, or what to type where there is none."""
     parameters: tuple[Parameter, ...]
     begin: Callable[[Values, Place], Callable[[], Outcome]]
-    """Make ready what is to be there; what it returns is what is measured."""
+    """Prepare the program's data; the returned function is measured."""
     room_bytes: Callable[[Values], int] = lambda _: 0
-    """The most that it puts into its directory."""
+    """The maximum size of its directory."""
     duration_s: Callable[[Values], float | None] = lambda _: None
-    """How long it runs, where that is known beforehand."""
+    """Its run time, if it is known beforehand."""
     on_device: bool = False
     """It reads from the device itself and has no directory."""
     other_user: bool = False
@@ -70,7 +70,7 @@ class Program:
     """Where a program of `needs` is."""
 
     def missing(self) -> str:
-        """What there is not, and what to type; empty if it can run."""
+        """Missing needs, and the command that installs them; empty if it can run."""
         absent = [name for name in self.needs if self.find(name) is None]
         if not absent:
             return ""

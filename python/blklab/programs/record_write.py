@@ -63,7 +63,7 @@ PROGRAM = Program(
     parameters=(
         Parameter("size_mib", 1024, 1, 1 << 20, "MiB", "of each file"),
         Parameter("record_kib", 64, 1, 65536, "KiB", "of each write"),
-        Parameter("writers", 1, 1, 64, "", "files side by side, a thread each"),
+        Parameter("writers", 1, 1, 64, "", "files in parallel, a thread each"),
     ),
     begin=begin,
     room_bytes=lambda values: values["writers"] * (values["size_mib"] + 1) * _KIB * _KIB,

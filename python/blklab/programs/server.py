@@ -1,4 +1,4 @@
-"""A database server of our own: as whom it runs, where it lies, from when on it answers.
+"""A private database server: its user, its directory, its start.
 
 It ends with us, and what it has written goes with the directory. Nothing of a server that runs
 already, or of its settings, is read or touched.
@@ -37,7 +37,7 @@ class Site:
     name: str
     """The server's: ``PostgreSQL``."""
     user: str | None
-    """As whom it runs; none if as we."""
+    """The user that runs it; None for the current user."""
 
     @property
     def data(self) -> Path:
@@ -54,8 +54,8 @@ class Site:
             self.place.run(["test", "-w", str(self.data)], self.user)
         except RunError:
             raise RunError(
-                f"the user {self.user}, who runs {self.name}, has no way into the directory: "
-                "name one that others may pass through to (chmod o+x)"
+                f"the user {self.user}, which runs {self.name}, cannot enter the directory: "
+                "name one that other users can enter (chmod o+x)"
             ) from None
 
     def run(self, command: Sequence[str]) -> str:
@@ -93,7 +93,7 @@ class Site:
 
 
 def user_of(name: str) -> str | None:
-    """As whom a server runs that does not run as root: `name`, or nobody where there is none."""
+    """The user for a server that does not run as root: `name`, or `nobody` if it does not exist."""
     if os.geteuid() != 0:
         return None
     names = {entry.pw_name for entry in pwd.getpwall()}

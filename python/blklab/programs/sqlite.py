@@ -71,8 +71,8 @@ PROGRAM = Program(
     needs={},
     parameters=(
         Parameter("insertions", 1000, 1, 1_000_000, "", "of each copy"),
-        Parameter("copies", 1, 1, 64, "", "databases side by side, a thread each"),
-        Parameter("row_bytes", 100, 1, 1_000_000, "bytes", "that cannot be compressed, a row"),
+        Parameter("copies", 1, 1, 64, "", "databases in parallel, a thread each"),
+        Parameter("row_bytes", 100, 1, 1_000_000, "bytes", "of incompressible data per row"),
         Parameter("wal", 0, 0, 1, "", "1: a write-ahead log, instead of a rollback journal"),
     ),
     begin=begin,

@@ -144,8 +144,8 @@ PROGRAM = Program(
     needs={},
     parameters=(
         Parameter("starts", 20, 1, 100_000, "", "one after the other"),
-        Parameter("readers", 2, 0, 64, "", "streams that read meanwhile"),
-        Parameter("writers", 1, 0, 64, "", "streams that write meanwhile"),
+        Parameter("readers", 2, 0, 64, "", "streams that read in parallel"),
+        Parameter("writers", 1, 0, 64, "", "streams that write in parallel"),
         Parameter("size_mib", 256, 1, 1 << 20, "MiB", "of each stream's file"),
     ),
     begin=begin,

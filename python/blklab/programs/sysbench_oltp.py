@@ -66,7 +66,7 @@ def _outcome(text: str) -> Outcome:
 
 PROGRAM = Program(
     name="sysbench-oltp",
-    summary="sysbench oltp_read_write: transactions on a MariaDB server of its own",
+    summary="sysbench oltp_read_write: transactions on a private MariaDB server",
     unit="tps",
     higher_is_better=True,
     operation="a transaction",
@@ -74,7 +74,7 @@ PROGRAM = Program(
     parameters=(
         Parameter("tables", 4, 1, 1000, "", "of equal size"),
         Parameter("rows", 250_000, 1, 100_000_000, "", "of each table, about 0.2 KB each"),
-        Parameter("threads", 8, 1, 1000, "", "connections, a transaction after the other each"),
+        Parameter("threads", 8, 1, 1000, "", "connections, each with one transaction at a time"),
         Parameter("duration_s", 30, 1, 86_400, "s", "of transactions"),
         mariadb.BUFFER_POOL,
     ),

@@ -92,14 +92,14 @@ def _go_tpc() -> str:
 
 PROGRAM = Program(
     name="tpcc",
-    summary="TPC-C's transactions (go-tpc) on a MariaDB server of its own",
+    summary="TPC-C's transactions (go-tpc) on a private MariaDB server",
     unit="tpmC",
     higher_is_better=True,
     operation="",
     needs={"go-tpc": INSTALL} | mariadb.NEEDS,
     parameters=(
         Parameter("warehouses", 2, 1, 10_000, "", "of about 100 MB each"),
-        Parameter("threads", 8, 1, 1000, "", "connections, a transaction after the other each"),
+        Parameter("threads", 8, 1, 1000, "", "connections, each with one transaction at a time"),
         Parameter("duration_s", 60, 1, 86_400, "s", "of transactions"),
         mariadb.BUFFER_POOL,
     ),

@@ -1,4 +1,4 @@
-"""Two sets of comparisons side by side: how many times the figures of one are those of the other.
+"""Two sets of comparisons side by side, with the ratios of their figures.
 
 A set is one comparison or several, whose runs are taken together. Disks are the same if they are
 called the same, else if they are of the same model: so a disk measured on two machines meets
@@ -40,9 +40,9 @@ class Gap:
     """Median over the runs, as `second`."""
     second: float
     ratio: Interval | None
-    """How many times the first's figure the second's is; None if that is not compared."""
+    """The second figure divided by the first; None if they are not compared."""
     resolution: float = 1.0
-    """The ratio that one I/O more or less makes."""
+    """The ratio caused by one I/O more or less."""
     why: str = ""
     """Why it is not compared."""
 
@@ -56,14 +56,14 @@ class Gap:
 
 @dataclass(frozen=True)
 class Pair:
-    """One scheduler on one disk under one load, on both sides."""
+    """One scheduler on one disk under one workload, on both sides."""
 
     disk: str
-    """As the first set calls it."""
+    """Its name in the first set."""
     workload: str
     scheduler: str
     operation: str
-    """Whose latency `p99` is of; empty if nobody's is known on both sides."""
+    """The operation of `p99`; empty if none is known on both sides."""
     runs: tuple[int, int]
     paired: bool
     """Whether runs were compared seed by seed."""
@@ -81,14 +81,14 @@ class Difference:
 
     pairs: tuple[Pair, ...]
     only_first: tuple[str, ...]
-    """Disk, load and scheduler that the other set has not, in words."""
+    """Disk, workload and scheduler missing in the other set, in words."""
     only_second: tuple[str, ...]
     notes: tuple[str, ...]
-    """What makes the two less alike than they look."""
+    """Hidden differences between the two."""
 
 
 def difference(first: Sequence[Comparison], second: Sequence[Comparison]) -> Difference:
-    """Every disk, load and scheduler that is on both sides, in the order of the first."""
+    """Every disk, workload and scheduler on both sides, in the order of the first."""
     names = _matched(first, second)
     ours = _cells(first, {})
     theirs = _cells(second, names)
@@ -110,7 +110,7 @@ def _told(key: _Key) -> str:
 
 
 def _matched(first: Sequence[Comparison], second: Sequence[Comparison]) -> dict[str, str]:
-    """What the first set calls the second's disks."""
+    """Names in the first set of the second set's disks."""
     ours, theirs = _disks(first), _disks(second)
     by_model: dict[Any, str] = {}
     for label, disk in ours.items():

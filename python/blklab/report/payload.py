@@ -1,4 +1,4 @@
-"""What the pictures show, thinned so that the page stays small.
+"""The data of the pictures, thinned so that the page stays small.
 
 Distributions keep one point per pixel or so of their tail; series are summed over equal
 stretches, so that no I/O is lost; traces keep every n-th command of the whole run and
@@ -56,7 +56,7 @@ def build(results: Results, analysis: Analysis) -> dict[str, Any]:
 
 
 def thinning(results: Results) -> str:
-    """What was left out of the pictures, in a sentence."""
+    """What the pictures omit, in a sentence."""
     strides = [run.story.overview_stride for run in results.runs if run.story is not None]
     if not strides:
         return ""
@@ -108,7 +108,7 @@ def _cell(
 
 
 def _unmeasured(runs: Collection[Measurement]) -> dict[str, str]:
-    """Why there is nothing over time of the processes or of the queue, if there is nothing."""
+    """Why there are no series of the processes or of the queue, if there are none."""
 
     def missing(name: str) -> bool:
         return any(
@@ -120,11 +120,11 @@ def _unmeasured(runs: Collection[Measurement]) -> dict[str, str]:
 
     reasons = {}
     if any(run.figure is not None for run in runs):
-        reasons["processes"] = "Not measured: a program that is not fio is not followed over time."
+        reasons["processes"] = "Not measured: a program other than fio is not traced over time."
     elif missing("read_bytes"):
-        reasons["processes"] = "Not measured: of fio itself, only direct I/O is followed over time."
+        reasons["processes"] = "Not measured: with fio itself, only direct I/O is traced over time."
     if missing("in_flight_milli"):
-        reasons["queue"] = "Not measured: there were more events of the block layer than room."
+        reasons["queue"] = "Not measured: the buffer for events of the block layer overflowed."
     return reasons
 
 
@@ -147,7 +147,7 @@ def _titles(cell: Cell) -> dict[str, str]:
     low, high = (number_text(row.rate.estimate) for row in (by_rate[0], by_rate[-1]))
     name = "Figure" if cell.is_program else "Throughput"
     titles["throughput"] = (
-        f"{name}: {high} {cell.unit}, whoever schedules"
+        f"{name}: {high} {cell.unit}, with any scheduler"
         if low == high
         else f"{name}: from {low} ({by_rate[0].scheduler}) to {high} {cell.unit} "
         f"({by_rate[-1].scheduler})"
@@ -161,7 +161,7 @@ def _titles(cell: Cell) -> dict[str, str]:
         by_p99 = sorted(cell.rows, key=lambda row: row.p99.estimate)
         quick, slow = (duration_text(row.p99.estimate) for row in (by_p99[0], by_p99[-1]))
         titles["latency"] = (
-            f"99 % of {name} end within {quick}, whoever schedules"
+            f"99 % of {name} end within {quick}, with any scheduler"
             if quick == slow
             else f"99 % of {name} end within {quick} ({by_p99[0].scheduler}) "
             f"to {slow} ({by_p99[-1].scheduler})"

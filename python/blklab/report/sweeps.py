@@ -1,4 +1,4 @@
-"""Curves over the one number in which several loads differ: threads, clients, copies."""
+"""Curves over the one number in which several workloads differ: threads, clients, copies."""
 
 from __future__ import annotations
 

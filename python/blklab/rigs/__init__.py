@@ -14,7 +14,7 @@ from blklab.domain.experiment import Disk, Experiment
 from blklab.errors import InputError, nearest
 
 if TYPE_CHECKING:
-    # numpy, which those do not need who only ask which rigs there are: 60 ms.
+    # numpy, which a list of the rigs does not need: 60 ms.
     from blklab.domain.result import Result
 
 
@@ -108,7 +108,7 @@ def check_workload(name: str, workload: Entry) -> None:
     if programs.is_program(workload) and not RIGS[name].programs:
         able = " or ".join(f"--rig {other}" for other, known in RIGS.items() if known.programs)
         raise InputError(
-            f"{workload.name}: is a real program; --rig {name} runs fio's jobs only, programs "
+            f"{workload.name}: is a real program; --rig {name} runs only fio jobs, programs "
             f"need {able}"
         )
 

@@ -1,4 +1,4 @@
-"""A file that keeps a modelled disk's data, from one run to the next.
+"""A file that keeps a disk model's data from one run to the next.
 
 A disk's data are as large as the disk, and writing to them overwrites what is there. So a file is
 used only if it is new, or if blklab made it: then it has the disk's size to the byte and carries a
@@ -42,7 +42,7 @@ class DiskData:
             self._handle = os.open(self.path, flags | os.O_CREAT | os.O_EXCL, 0o600)
         except FileExistsError:
             if not stat.S_ISREG(os.lstat(self.path).st_mode):
-                raise InputError(f"--data: {shown(str(self.path))} is no regular file") from None
+                raise InputError(f"--data: {shown(str(self.path))} is not a regular file") from None
             self._handle = os.open(self.path, flags)
             self._lock()
             self._check(capacity_bytes)
@@ -73,14 +73,14 @@ class DiskData:
         found = os.fstat(self._handle)
         name = shown(str(self.path))
         if not stat.S_ISREG(found.st_mode):
-            raise InputError(f"--data: {name} is no regular file")
+            raise InputError(f"--data: {name} is not a regular file")
         try:
             mark = os.getxattr(self._handle, _MARK)
         except OSError:
             mark = b""
         if not mark:
             raise InputError(
-                f"--data: {name} was not made by blklab, and is left as it is; expected a new name"
+                f"--data: {name} was not made by blklab, and is not changed; expected a new name"
             )
         if found.st_size != capacity_bytes or mark != str(capacity_bytes).encode():
             raise InputError(

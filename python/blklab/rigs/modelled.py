@@ -1,4 +1,4 @@
-"""What rigs before disk models have in common: they take nothing that has to be given back."""
+"""The common part of rigs with disk models: they change nothing that must be restored."""
 
 from __future__ import annotations
 

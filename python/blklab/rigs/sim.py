@@ -65,7 +65,7 @@ class SimRig(ModelledDisks):
             raise RunError(str(error)) from error
         except _core.PanicException as error:
             raise RunError(
-                f"a mistake of blklab's own, please report it with the job file: {error}"
+                f"an error in blklab, please report it with the job file: {error}"
             ) from error
         return Result.from_run(run)
 

@@ -46,9 +46,9 @@ class Plan:
     profile: str
     """The whole profile of tuned; empty if none is needed."""
     module: str
-    """To be loaded first; empty if none is."""
+    """Module to load first; empty if none."""
     rivals: dict[str, list[Influence]]
-    """By disk, those who would undo it."""
+    """By disk: settings of other programs that would undo it."""
     notes: list[str] = field(default_factory=list)
 
 
@@ -118,7 +118,7 @@ def carry_out(
         Signals.guarding() as signals,
     ):
         if record.load(roots) != made.earlier:
-            raise RunError("another blklab has applied or undone something meanwhile; try again")
+            raise RunError("another blklab applied or undid something meanwhile; try again")
         _check_ours(made.earlier, roots)
         return _carried_out(made, signals, roots, programs)
 
@@ -137,7 +137,7 @@ def _carried_out(made: Plan, signals: Signals, roots: Roots, programs: Programs)
             set_directly = disk.write_all(made.entry.settings)
             if set_directly and udev_runs(roots):
                 listed = ", ".join(set_directly)
-                notes.append(f"{disk.name}: udev has not set {listed}; set directly")
+                notes.append(f"{disk.name}: udev did not set {listed}; blklab set it directly")
             _check_all(disk, made.entry.settings)
             before.after = disk.settings()
         # Too late to be taken back: a signal from now on finds it done.
@@ -149,7 +149,7 @@ def _carried_out(made: Plan, signals: Signals, roots: Roots, programs: Programs)
         left = _take_back(made.entry, made.earlier, roots, programs)
         signals.release()
         if left and isinstance(error, BlklabError):
-            raise RunError(f"{error}; and not put back: {'; '.join(left)}") from error
+            raise RunError(f"{error}; and not restored: {'; '.join(left)}") from error
         raise
     signals.release()
     return notes
@@ -164,7 +164,7 @@ def undo(roots: Roots, programs: Programs) -> tuple[Entry, list[str]]:
     with record.alone(roots), Signals.guarding() as signals, contextlib.ExitStack() as stack:
         entries = record.load(roots)
         if not entries:
-            raise RunError("another blklab has undone it meanwhile")
+            raise RunError("another blklab undid it meanwhile")
         names = (disk.name for disk in entries[-1].disks)
         stack.enter_context(record.undisturbed(names, roots))
         signals.hold()
@@ -199,9 +199,9 @@ def _restore(one: Before, applied: Mapping[str, str], roots: Roots) -> list[str]
         disk = _again(one, roots)
         now = disk.settings() if disk is not None else {}
     except (InputError, queue.GoneError):
-        return [f"{shown(one.name)} is not there; nothing of it was put back"]
+        return [f"{shown(one.name)} is missing; none of its settings was restored"]
     if disk is None:
-        return [f"{shown(one.name)} is another disk now; nothing of it was put back"]
+        return [f"{shown(one.name)} is another disk now; none of its settings was restored"]
     touched = _touched(one, applied)
     # The rest stays as it is now, though what is put back may disturb it.
     rest = {name: now[name] for name in one.before if name in now and name not in touched}
@@ -231,7 +231,7 @@ def _touched(one: Before, applied: Mapping[str, str]) -> list[str]:
 
 
 def _again(one: Before, roots: Roots) -> Queue | None:
-    """The same disk, whatever it is called now."""
+    """The same disk, under its current name."""
     for name in [one.name, *queue.disks(roots)] if one.identity else []:
         with contextlib.suppress(InputError):
             disk = queue.named(name, roots)
@@ -255,9 +255,7 @@ def _key(
             return key, found
     if target.name in found:
         others = ", ".join(shown(name) for name in found if name != target.name)
-        raise InputError(
-            f"{shown(target.name)}: {others} call themselves the same; use --for model"
-        )
+        raise InputError(f"{shown(target.name)}: {others} have the same id; use --for model")
     raise InputError(f"{shown(target.name)}: no udev rule can tell it from others; use --for kind")
 
 
@@ -273,7 +271,7 @@ def _check_not_spread(
             raise InputError(
                 f"{choice.text({name: entry.settings[name] for name in unasked})} was applied to "
                 f"{own} alone, and would now reach {len(names)} disks; give the same settings "
-                "anew, or first: blklab undo"
+                "again, or first: blklab undo"
             )
 
 
@@ -347,7 +345,7 @@ def _write_files(rules: str, content: str, roots: Roots) -> None:
 
 def _tell_udev(disks: Sequence[Queue], roots: Roots, programs: Programs) -> list[str]:
     if not udev_runs(roots):
-        return ["udev is not running here: set directly; the rule counts where udev runs"]
+        return ["udev is not running here: set directly; the rule takes effect where udev runs"]
     commands = [["udevadm", "control", "--reload"]]
     commands += [
         ["udevadm", "trigger", "--action=change", f"/sys/block/{disk.name}"] for disk in disks
@@ -367,7 +365,7 @@ def _tell_tuned(
 
 
 def _check_all(disk: Queue, settings: Mapping[str, str]) -> None:
-    """All together once more: one setting may have changed another."""
+    """Check all again: one setting may have changed another."""
     for name, value in settings.items():
         found = disk.read(name)
         if not same(found, value):
@@ -375,17 +373,17 @@ def _check_all(disk: Queue, settings: Mapping[str, str]) -> None:
 
 
 def _check_may_write(roots: Roots, under_sudo: Sequence[str] = ()) -> None:
-    """InputError with what to type, before anything is changed."""
+    """InputError with the command to type, before any change."""
     for path in (rule.place(roots), record.path(roots)):
         there = next(place for place in path.parents if place.exists())
         if not os.access(there, os.W_OK | os.X_OK):
             if os.geteuid() == 0:
-                raise InputError(f"{path}: {there} is not to be written, even by root: read-only?")
+                raise InputError(f"{path}: {there} is not writable, even by root: read-only?")
             raise InputError(f"{path}: needs root; type: {as_root(under_sudo)}")
 
 
 def _check_ours(entries: Sequence[Entry], roots: Roots) -> None:
-    """InputError if somebody else has written or changed our files."""
+    """InputError if another program has written or changed blklab's files."""
     for path, text in (
         (rule.place(roots), _rules(entries)),
         (profile.place(roots), _profile(entries)),

@@ -1,4 +1,4 @@
-"""What is to be set, as attributes of a queue, from words."""
+"""The settings to apply, as attributes of a queue, from their text form."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def beside(earlier: Mapping[str, str], new: Mapping[str, str]) -> dict[str, str]
 
 
 def check(settings: Mapping[str, str]) -> None:
-    """InputError if settings that were read from a file could not have come from here."""
+    """InputError if settings from a file could not have been written by blklab."""
     for name, value in settings.items():
         known = name in (SCHEDULER, *SETTABLE) or (
             name.startswith(IOSCHED) and _NAME.fullmatch(name.removeprefix(IOSCHED))
@@ -74,7 +74,7 @@ def check(settings: Mapping[str, str]) -> None:
 
 
 def text(settings: Mapping[str, str]) -> str:
-    """For a person: ``bfq, low_latency=0, nr_requests=64``."""
+    """For the user: ``bfq, low_latency=0, nr_requests=64``."""
     words = [
         value if name == SCHEDULER else f"{name.removeprefix(IOSCHED)}={value}"
         for name, value in settings.items()

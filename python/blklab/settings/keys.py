@@ -37,7 +37,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9_.:+=,@/ -]")
 _MATCH = re.compile(
     r"(KERNEL|ATTRS?\{[a-z_/]+\}|ENV\{[A-Z_]+\})==\"[A-Za-z0-9_.:+=,@/?* -]+\"", re.ASCII
 )
-# Bytes that are no UTF-8 are read as \xff; nobody can say how many letters udev takes them for.
+# Bytes that are not UTF-8 are read as \xff; udev may count them as any number of characters.
 _ODD = re.compile(r"\\x[0-9a-f]{2}|[^\x00-\x7f]+")
 
 
@@ -67,28 +67,28 @@ def key(kind: str, queue: Queue, roots: Roots) -> list[Key]:
         return [Key(kind, matches) for matches in found]
     name = shown(queue.name)
     others = {"id": "kind", "model": "id", "kind": "id"}
-    raise InputError(f"{name} says nothing that tells its {kind}; use --for {others[kind]}")
+    raise InputError(f"{name} does not report its {kind}; use --for {others[kind]}")
 
 
 def of_one(queue: Queue, roots: Roots) -> str:
-    """What tells this disk from others, to know it again; empty if it says nothing."""
+    """What identifies this disk; empty if it reports nothing."""
     found = _of_one(node.device(queue.disk, roots), queue.name)
     return ", ".join(found[0]) if found else ""
 
 
 def check(key: Key) -> None:
-    """InputError if a key that was read from a file is none that `key` makes."""
+    """InputError if a key from a file is not one that `key` makes."""
     if key.kind not in KINDS or not key.matches or not all(map(_MATCH.fullmatch, key.matches)):
         raise InputError(f"not a key of blklab's: {shown(key.text)}")
 
 
 def is_identity(text: str) -> bool:
-    """Whether `of_one` could have said so."""
+    """Whether `of_one` could have returned it."""
     return not text or bool(_MATCH.fullmatch(text))
 
 
 def pattern(text: str) -> str:
-    """A pattern of udev that fits `text`, and does no harm in a rule."""
+    """A udev pattern that matches `text` and is harmless in a rule."""
     made = _ODD.sub("\0", text)
     return "".join("*" if sign == "\0" else sign if _PLAIN.match(sign) else "?" for sign in made)
 

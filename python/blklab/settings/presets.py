@@ -1,4 +1,4 @@
-"""Settings that somebody has recommended, by name, with what we have measured of them.
+"""Published recommendations of settings, by name, with blklab's own measurements.
 
 The figures are of the simulator and, where it is named, of Linux itself on the kernel rig; the
 commands that made them stand in ``docs/applying.md``.
@@ -17,11 +17,11 @@ class Preset:
     """One recommendation."""
 
     said: str
-    """By whom, in a line."""
+    """Its source, in a line."""
     scheduler: str
-    """As on the command line; empty if it is about the queue alone."""
+    """As on the command line; empty if it concerns only the queue."""
     measured: str
-    """What came of it here."""
+    """Its measured effect."""
     queue: dict[str, str] = field(default_factory=dict)
     """Attributes of the queue."""
 
@@ -31,7 +31,7 @@ PRESETS = {
         "for NVMe: deadline with read_expire 200 ms and write_expire 500 ms",
         "mq-deadline:read_expire=200,write_expire=500",
         "the two deadlines changed nothing in any run: no request waits so long on such a disk; "
-        "none moved 1 to 9 % more than mq-deadline under every load tried",
+        "none moved 1 to 9 % more than mq-deadline under every workload tried",
     ),
     "hongkong-2025/sas": Preset(
         "for SAS arrays: CFQ with slice_idle 8; Linux has had no CFQ since 5.0, bfq is the "
@@ -45,14 +45,14 @@ PRESETS = {
     "hongkong-2025/mysql": Preset(
         "for busy MySQL servers: nr_requests 128",
         "",
-        "nothing changed under any load tried, on a disk with many queues and on one of SAS; on an "
-        "NVMe disk with one queue of 128 commands the p99 of readers beside a writer fell from 16 "
-        "to 2 ms under mq-deadline",
+        "nothing changed under any workload tried, on a disk with many queues and on a SAS disk; "
+        "on an NVMe disk with one queue of 128 commands the p99 of readers beside a writer fell "
+        "from 16 to 2 ms under mq-deadline",
         {"nr_requests": "128"},
     ),
 }
 NOT_SETTINGS = (
-    "hongkong-2025 also advises a queue for each KVM guest and ionice; that is set in the guest's "
+    "hongkong-2025 also advises a queue for each KVM guest and ionice; set these in the guest's "
     "definition and for processes, not on a disk"
 )
 

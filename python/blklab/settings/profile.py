@@ -1,4 +1,4 @@
-"""A profile of tuned that keeps tuned from undoing what is applied.
+"""A tuned profile that stops tuned from undoing applied settings.
 
 tuned gives each disk to one section, that of the lowest ``priority`` first. The profile includes
 those that are active and has, for the disk, a section of its own before theirs, with the same
@@ -40,7 +40,7 @@ _PROPERTIES = ("ID_SERIAL", "ID_WWN", "DM_UUID", "MD_UUID")
 
 
 def place(roots: Roots) -> Path:
-    """Where the profile is: tuned 2.23 has a directory for profiles, earlier ones have not."""
+    """The profile's path: tuned 2.23 has a directory for profiles, earlier versions do not."""
     newer = any((top / "tuned/profiles").is_dir() for top in (roots.etc, roots.usr / "lib"))
     return roots.etc / ("tuned/profiles" if newer else "tuned") / NAME / "tuned.conf"
 
@@ -100,11 +100,11 @@ def check(content: str) -> None:
 
 
 def check_names(names: Sequence[str]) -> None:
-    """InputError if these are no names of profiles that were active."""
+    """InputError if these are not names of profiles."""
     if not all(_SAFE.fullmatch(name) and not name.startswith("-") for name in names):
         raise InputError(f"not profiles of tuned's: {shown(', '.join(names))}")
 
 
 def active_without(roots: Roots) -> list[str]:
-    """The active profiles but ours; a name that tuned would not load is left out."""
+    """The active profiles except blklab's; names that tuned would not load are left out."""
     return [name for name in tuned.active(roots) if name != NAME and _SAFE.fullmatch(name)]

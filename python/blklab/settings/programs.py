@@ -1,4 +1,4 @@
-"""The programs of the machine that are asked to take notice: udev, modprobe, tuned.
+"""The machine's programs that apply settings: udev, modprobe, tuned.
 
 Nothing is given to a shell. Tests put their own in the place of `HERE`.
 """
@@ -23,7 +23,7 @@ class Programs(Protocol):
         """Whether it is installed."""
 
     def run(self, words: Sequence[str]) -> str:
-        """Empty if it went well, otherwise what was wrong in one line."""
+        """Empty on success, otherwise the error in one line."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class OfMachine:
         return shutil.which(name) is not None
 
     def run(self, words: Sequence[str]) -> str:
-        """Empty if it went well, otherwise what was wrong in one line."""
+        """Empty on success, otherwise the error in one line."""
         if not self.has(words[0]):
             return f"{words[0]} is not installed"
         try:

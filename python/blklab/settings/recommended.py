@@ -1,4 +1,4 @@
-"""What measurements recommend: those of a comparison, of a study's part, or kept in the store."""
+"""Recommendations of a comparison, of a study's part, or of a comparison in the store."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ class Source:
     """For a person."""
     results: Results
     objective: str
-    """As it was asked when it ran, as far as that is known."""
+    """The objective of its run, as far as it is known."""
     store: Place | None = None
     """The store that the number is of."""
 
     @property
     def under_sudo(self) -> list[str]:
-        """What names it to root, whose usual store is another one."""
+        """The option that names this store to root, whose default store differs."""
         if self.store is None:
             return []
         file = self.store.file
@@ -71,7 +71,7 @@ def _of_number(text: str, where: Place, tell: Callable[[str], None]) -> Source:
     results = found.results()
     if not results.runs:
         raise InputError(
-            f"comparison {number}: no repeat has run to its end yet, nothing is recommended"
+            f"comparison {number}: no repeat is complete yet, there is no recommendation"
         )
     return Source(f"comparison {number}", results, found.listed.objective, where)
 
@@ -86,7 +86,7 @@ def _of_study(directory: Path, name: str | None) -> Source:
     if not ran:
         raise InputError(f"{directory}: no part of this study has run")
     if name is None and len(ran) > 1:
-        raise InputError(f"--of-part: say which part's recommendation; there is: {', '.join(ran)}")
+        raise InputError(f"--of-part: name the part of the study; there is: {', '.join(ran)}")
     chosen = next(iter(ran)) if name is None else name
     if chosen not in ran:
         known = chosen in {part.name for part in study.parts}
@@ -107,7 +107,7 @@ def scheduler(source: Source, disk: str | None, objective: str | None) -> tuple[
     results = source.results
     answers = analyse(results.runs, by, anytime=results.anytime).recommendations
     if disk is None and len(answers) > 1:
-        raise InputError(f"--of-disk: say whose recommendation{nearest('', answers)}")
+        raise InputError(f"--of-disk: name the disk of the comparison{nearest('', answers)}")
     of = next(iter(answers)) if disk is None else disk
     if of not in answers:
         raise InputError(f"--of-disk: no disk '{shown(of)}' in {source.name}{nearest(of, answers)}")
@@ -129,7 +129,7 @@ def disks(source: Source, disk: str | None, roots: Roots) -> list[str]:
     settings = [row for one in rows for row in one["parameters"]]
     ids_then = [str(row["value"]) for row in settings if row["key"].endswith(": id")]
     if setup["rig"] != "live" or not ids_then:
-        raise InputError(f"apply: say which disk; {source.name} was measured on a model")
+        raise InputError(f"apply: name a disk; {source.name} was measured on a model")
     here = {shown(full_id(name, roots)): name for name in queues.disks(roots)}
     for one in ids_then:
         if one not in here:

@@ -1,4 +1,4 @@
-"""What was applied and what was before: a file that is written before anything is changed.
+"""The record of applied settings and previous values, written before any change.
 
 ``/var/lib/blklab/applied.json``, or in the directory that ``BLKLAB_STATE`` names. Entries are a
 stack: the latest is undone first, so what was before it is what is there after.
@@ -39,11 +39,11 @@ VARIABLE = "BLKLAB_STATE"
 
 @dataclass
 class Before:
-    """One disk as it was before, and as it was right after."""
+    """One disk, before the change and right after it."""
 
     name: str
     identity: str
-    """What it calls itself; empty if it says nothing."""
+    """Its identity; empty if it reports none."""
     before: dict[str, str]
     after: dict[str, str] = field(default_factory=dict)
 
@@ -87,11 +87,11 @@ def alone(roots: Roots) -> Iterator[None]:
     try:
         # What is written here would not be believed later.
         if why := trust.why_not(os.fstat(handle)):
-            raise InputError(f"{directory}: not to be trusted with what is applied: {why}")
+            raise InputError(f"{directory}: not trusted for the record of applied settings: {why}")
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield
     except BlockingIOError:
-        raise RunError(f"{directory}: another blklab applies or undoes at this moment") from None
+        raise RunError(f"{directory}: another blklab is running apply or undo") from None
     finally:
         os.close(handle)
 
@@ -156,7 +156,9 @@ def _text(place: Path) -> str:
         with os.fdopen(handle, encoding="utf-8") as file:
             for what, found in ((place.parent, os.fstat(parent)), (place, os.fstat(handle))):
                 if why := trust.why_not(found):
-                    raise InputError(f"{what}: not to be trusted with what is applied: {why}")
+                    raise InputError(
+                        f"{what}: not trusted for the record of applied settings: {why}"
+                    )
             if not stat.S_ISREG(found.st_mode):
                 raise InputError(f"{place}: expected a file")
             return file.read(_BYTES_MAX)

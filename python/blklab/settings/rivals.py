@@ -1,4 +1,4 @@
-"""Who would undo what is applied: everybody that comes later and wants something else."""
+"""What would undo applied settings: later rules and services that set other values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rules file that blklab writes, whole, from everything that is applied.
+"""The whole rules file of blklab, from all applied settings.
 
 One line for each setting, all with the same key, in the order in which they can be set. What was
 applied last stands first, and its disks skip the rest: no event sets one scheduler after another.
@@ -58,20 +58,20 @@ def text(parts: Sequence[Part]) -> str:
 
 
 def effects(content: str, disk: Queue, roots: Roots) -> list[Effect]:
-    """What this content of the file would do to a disk beside all other rules."""
+    """The effect of this content on a disk, together with all other rules."""
     ours = place(roots)
     found = judge.effects(disk.disk, "change", roots, {ours: content})
     return [effect for effect in found if effect.line.file == ours]
 
 
 def wanted(content: str, disk: Queue, roots: Roots) -> dict[str, str]:
-    """The settings that the file means for a disk; nothing if it is not meant."""
+    """The file's settings for a disk; empty if no key matches."""
     found = effects(content, disk, roots)
     return {effect.attribute: effect.value for effect in found if effect.value is not None}
 
 
 def disks(parts: Sequence[Part], roots: Roots) -> dict[str, dict[str, str]]:
-    """Every disk of this machine that these parts mean, with what they want of it."""
+    """Every disk of this machine that matches these parts, with its settings."""
     content = text(parts)
     found = {}
     for name in queue.disks(roots):

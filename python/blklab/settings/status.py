@@ -1,4 +1,4 @@
-"""Does what was applied still hold? If not, who has changed it?"""
+"""Do applied settings still hold? If not, what changed them?"""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ class Setting:
     found: str | None
     """None if it cannot be read."""
     by: Influence | None
-    """Who had the last word on it, if that is not our rule."""
+    """What set it last, if that is not blklab's rule."""
 
     @property
     def holds(self) -> bool:
-        """Whether it is as it was applied."""
+        """Whether it still has the applied value."""
         return self.found is not None and same(self.found, self.wanted)
 
 
 @dataclass(frozen=True)
 class OfDisk:
-    """A disk that something is applied to."""
+    """A disk with applied settings."""
 
     name: str
     settings: tuple[Setting, ...]
     rivals: tuple[Influence, ...]
-    """Who would undo it at the next boot, or event."""
+    """What would undo it at the next boot, or event."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Status:
     entries: tuple[Entry, ...]
     disks: tuple[OfDisk, ...]
     missing: tuple[str, ...]
-    """Disks that it was applied to and that are not there now, as they were called then."""
+    """Disks of the entry that are missing now, by their names then."""
     rule_is_there: bool
     """Whether the rules file is as it was written."""
 
@@ -101,11 +101,11 @@ def lines(now: Status) -> list[str]:
     for disk in now.disks:
         told.append("")
         told += _lines(disk)
-    told += [f"{shown(name)}: not there, or not as it called itself" for name in now.missing]
+    told += [f"{shown(name)}: missing, or with another id" for name in now.missing]
     if not now.rule_is_there and now.entries:
-        told += ["", f"{rule.NAME} is gone or was changed; after a reboot nothing of it holds"]
+        told += ["", f"{rule.NAME} is gone or was changed; after a reboot no setting holds"]
     elif not now.rule_is_there:
-        told.append(f"{rule.NAME} is there, but nothing is known of what was before; remove it")
+        told.append(f"{rule.NAME} is there, but the previous values are not known; remove it")
     return told or ["nothing is applied"]
 
 

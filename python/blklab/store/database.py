@@ -1,4 +1,4 @@
-"""A database that is open, whichever it is: made, brought up to date, every error one line."""
+"""An open database: created, upgraded, every error in one line."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ _REASONS = {
     "disk i/o error": "cannot be read or written (disk I/O error)",
     "unable to open": "cannot be opened",
 }
-"""What SQLite says, and what a person is told."""
+"""SQLite's texts, and blklab's messages."""
 
 _ERRORS = (SQLAlchemyError, DamagedError, UnicodeError, OSError)
-"""What comes of a database that cannot be used."""
+"""Errors of an unusable database."""
 
 
 class Store:
@@ -53,7 +53,7 @@ class Store:
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
-        """A transaction that is there whole or not at all. StoreError."""
+        """A transaction: all or nothing. StoreError."""
         with self._telling(), self._engine.connect() as made:
             connection = made.execution_options(blklab_writes=True)
             with connection.begin():
@@ -168,7 +168,7 @@ def _bring_up_to_date(store: Store) -> None:
 
 
 def _version(store: Store, connection: Connection) -> int | None:
-    """None of an empty database. StoreError if it is somebody else's, or of a newer blklab."""
+    """None for an empty database. StoreError if it is not blklab's, or of a newer blklab."""
     tables = inspect(connection).get_table_names()
     if schema.MARK.name not in tables:
         if tables:
@@ -189,7 +189,7 @@ def _version(store: Store, connection: Connection) -> int | None:
 
 
 def _use_a_log(store: Store) -> None:
-    """Write-ahead logging: who reads does not wait for who writes. It is kept in the file."""
+    """Write-ahead logging: readers do not wait for writers. The file keeps this setting."""
     with store._telling(), store._engine.connect() as connection:
         raw = connection.connection.driver_connection
         assert raw is not None, "it is connected"

@@ -57,7 +57,7 @@ class ComparisonDocument:
 
 
 def check(one: ComparisonDocument, setup: SetupDocument) -> str:
-    """What is wrong first, with ``$`` for the comparison; empty if nothing is."""
+    """The first error, with ``$`` for the comparison; empty if there is none."""
     return next(_wrong(one, setup), "")
 
 
@@ -94,9 +94,9 @@ def _names(one: ComparisonDocument, setup: SetupDocument) -> Iterator[str]:
 def _cells(one: ComparisonDocument, setup: SetupDocument) -> Iterator[str]:
     cells = {(disk, load) for disk, load, _ in check_runs.expected(setup)}
     if len(cells) < len(setup.disks) * len(setup.workloads):
-        yield "$.setup.left_out: leaves nothing of a disk"
+        yield "$.setup.left_out: leaves no scheduler for a disk"
     if one.planned != len(check_runs.expected(setup)) * setup.repeats:
-        yield "$.planned: not what the set-up comes to"
+        yield "$.planned: not the number of runs of the set-up"
 
 
 def _runs(one: ComparisonDocument) -> Iterator[str]:
@@ -104,16 +104,16 @@ def _runs(one: ComparisonDocument) -> Iterator[str]:
     for place, run in enumerate(one.runs):
         where = f"$.runs[{place}]"
         if run.number in numbers or run.number >= one.planned:
-            yield f"{where}.number: {run.number} is there twice or beyond what was planned"
+            yield f"{where}.number: run {run.number} is duplicated or out of range"
         if not (_is_time(run.begun_at) and _is_time(run.ended_at)):
-            yield f"{where}: begins or ends at no time with its zone, from 1970 to 9998"
+            yield f"{where}: its start or end is not a time with its zone, from 1970 to 9998"
         if _is_deep(run.device_before) or _is_deep(run.device_after):
             yield f"{where}: a device's state is nested too deeply"
         numbers.add(run.number)
 
 
 def _is_deep(value: Any) -> bool:
-    """Deeper than whoever reads it later can follow."""
+    """Deeper than later readers can parse."""
     level = [value]
     for _ in range(_DEPTH_MAX):
         level = [

@@ -70,7 +70,7 @@ class InStore:
                     insert_run(connection, self.id, _run(number, finished))
         except StoreError as error:
             count = len(self._waiting)
-            what = f"{count} run{'s are' if count > 1 else ' is'} not kept: " if count else ""
+            what = f"{count} run{'s are' if count > 1 else ' is'} not stored: " if count else ""
             self.lost = f"{what}{error}"
         else:
             self._waiting.clear()

@@ -1,4 +1,4 @@
-"""Which process runs a comparison, so that nobody else goes on with it meanwhile."""
+"""Which process runs a comparison, so that no other process resumes it meanwhile."""
 
 from __future__ import annotations
 

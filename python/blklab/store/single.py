@@ -44,7 +44,7 @@ class Single:
         if len(waiting.files(self.place)) % waiting.MANY == 0:
             from blklab.store.opening import open_store
 
-            # It is kept; whoever looks next is told what is wrong with the store.
+            # It is stored; the next command that opens the store reports its problem.
             with contextlib.suppress(StoreError):
                 open_store(self.place).close()
 

@@ -60,7 +60,7 @@ def left(store: Store, number: int | None, *, study: bool) -> Left:
         raise InputError(f"{row.id} is a single run, which has ended; to run it again: blklab fio")
     if (row.study is None) == study:
         command = "compare" if row.study is None else "run"
-        raise InputError(f"{row.id} goes on with: blklab {command} --resume {row.id}")
+        raise InputError(f"{row.id} is resumed with: blklab {command} --resume {row.id}")
     return Left(
         row.id,
         packing.column(f"comparison {row.id}: setup", row.setup, dict[str, Any]),

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from blklab.store.place import Place
 
 MANY = 100
-"""So many are taken in by who has written the last: the next to open the store need not wait."""
+"""From this number on, the writer imports them, so that the next command need not wait."""
 _ENDING = ".run"
 _ASIDE = ".refused"
 _SQLITE = b"SQLite format 3\0"

@@ -121,52 +121,59 @@ TABLES = Shape(
 )
 
 STUDY = (
-    Key("title", TEXT, "what it is, in a line; `blklab studies` shows it"),
-    Key("question", TEXT, "what it asks"),
-    Key("source", TEXT, "where the published figures stand", ""),
-    Key("rigs", RIGS, "where its parts can run; the first unless `--rig` says", '["sim"]'),
-    Key("repeats", REPEATS, "runs of each, with other seeds", "5"),
+    Key("title", TEXT, "a summary in one line, for `blklab studies`"),
+    Key("question", TEXT, "the question of the study"),
+    Key("source", TEXT, "the source of the published figures", ""),
+    Key("rigs", RIGS, "the rigs on which its parts can run; the first is the default", '["sim"]'),
+    Key("repeats", REPEATS, "number of repeats, each with its own seed", "5"),
     Key("seed", SEED, "seed of the first repeat", "1"),
     Key("kernel", TABLES, "`[[kernel]]`: kernels to build", "none"),
     Key("part", TABLES, "`[[part]]`: its comparisons, at least one"),
 )
 KERNEL = (
     Key("name", NAME, "`SCHEDULER@NAME` runs on it"),
-    Key("summary", TEXT, "what is different in it", ""),
+    Key("summary", TEXT, "how it differs from the default kernel", ""),
     Key("source", TEXT, "version, tarball or directory", "as `blklab kernel build`"),
-    Key("patches", TEXTS, "files, beside the study's", "none"),
-    Key("add", TEXTS, "C files for `block/`, such as a new scheduler; beside the study's", "none"),
+    Key("patches", TEXTS, "files, relative to the study's", "none"),
+    Key(
+        "add",
+        TEXTS,
+        "C files for `block/`, such as a new scheduler; relative to the study's",
+        "none",
+    ),
     Key("config", TEXTS, "options, `NAME=VALUE`", "none"),
-    Key("late_disk", TEXT, "why its guests may keep the disk waiting", "that makes runs invalid"),
+    Key("late_disk", TEXT, "why the disk may be late in its guests", "that makes runs invalid"),
 )
 PART = (
     Key("name", NAME, "also that of its directory in the report"),
-    Key("question", TEXT, "what this part asks", "the study's"),
-    Key("note", TEXT, "what is not as it was published", ""),
-    Key("rigs", RIGS, "where it can run", "the study's"),
+    Key("question", TEXT, "the question of this part", "the study's"),
+    Key("note", TEXT, "differences from the published set-up", ""),
+    Key("rigs", RIGS, "the rigs on which it can run", "the study's"),
     Key("disks", TEXTS, "as `--disk` of compare"),
     Key("workloads", TEXTS, "as `--workload` of compare"),
-    Key("schedulers", TEXTS, "as `--scheduler` of compare; `@KERNEL` behind it"),
-    Key("repeats", REPEATS, "runs of each", "the study's"),
-    Key("objective", OBJECTIVE, "what to rank by", '"both"'),
-    Key("host", HOST, "what to change of the modelled host", "nothing"),
-    Key("weights", WEIGHTS, "what share of the disk jobs are to get, by name; see below", "1 each"),
+    Key("schedulers", TEXTS, "as `--scheduler` of compare, with `@KERNEL` to name a kernel"),
+    Key("repeats", REPEATS, "number of repeats", "the study's"),
+    Key("objective", OBJECTIVE, "rank by this objective", '"both"'),
+    Key("host", HOST, "settings of the modelled host", "nothing"),
+    Key("weights", WEIGHTS, "share of the disk for each job, by name; see below", "1 each"),
     Key("claim", TABLES, "`[[part.claim]]`: what was published", "none"),
 )
 _CLAIM_FIRST = (
-    Key("kind", TEXT, "which kind of claim; the other keys depend on it"),
-    Key("text", TEXT, "what was said, in a sentence"),
+    Key("kind", TEXT, "kind of the claim; the other keys depend on it"),
+    Key("text", TEXT, "the published statement, in a sentence"),
 )
 _CLAIM_LAST = (
-    Key("metric", METRIC, "the figure it is about", '"mb_s"'),
-    Key("job", TEXT, "whose figure: a job of the load, its clones together", "that of all"),
-    Key("disks", TEXTS, "on which of the part's disks", "on each"),
-    Key("workloads", TEXTS, "under which of the part's loads", "under each"),
-    Key("source", TEXT, "where it stands", "the study's"),
-    Key("not_reproduced", TEXT, "known reasons why it may not come out", ""),
+    Key("metric", METRIC, "the metric of the claim", '"mb_s"'),
+    Key("job", TEXT, "a job of the workload, all its clones together", "all jobs"),
+    Key("disks", TEXTS, "disks of the part", "each"),
+    Key("workloads", TEXTS, "workloads of the part", "each"),
+    Key("source", TEXT, "the place in the source", "the study's"),
+    Key("not_reproduced", TEXT, "known reasons why it may not be reproduced", ""),
 )
-_SUMMED = Key("summed", FLAG, "about the sum of the figures under all these loads", "false")
-_TOLERANCE = Key("tolerance_percent", PERCENT, "how far the measured may be off")
+_SUMMED = Key(
+    "summed", FLAG, "the claim is about the sum of the figures under all these workloads", "false"
+)
+_TOLERANCE = Key("tolerance_percent", PERCENT, "allowed deviation of the measured figure")
 CLAIMS = {
     "figures": (
         *_CLAIM_FIRST,
@@ -176,41 +183,41 @@ CLAIMS = {
     ),
     "ratio": (
         *_CLAIM_FIRST,
-        Key("schedulers", PAIR, "the one and the other"),
-        Key("value", RATIO, "how many times the other's figure the one's was"),
+        Key("schedulers", PAIR, "the two schedulers, first and second"),
+        Key("value", RATIO, "the first one's figure divided by the second one's"),
         _TOLERANCE,
         *_CLAIM_LAST,
     ),
     "difference": (
         *_CLAIM_FIRST,
-        Key("schedulers", PAIR, "the one and the other"),
-        Key("value", RATIO, "by how much the one's figure was above the other's"),
+        Key("schedulers", PAIR, "the two schedulers, first and second"),
+        Key("value", RATIO, "the first one's figure minus the second one's"),
         _TOLERANCE,
         *_CLAIM_LAST,
     ),
     "order": (
         *_CLAIM_FIRST,
-        Key("schedulers", SEVERAL, "the best first"),
+        Key("schedulers", SEVERAL, "the schedulers, the best first"),
         _SUMMED,
         *_CLAIM_LAST,
     ),
     "single-run": (
         *_CLAIM_FIRST,
-        Key("schedulers", SEVERAL, "who was ahead first"),
+        Key("schedulers", SEVERAL, "the schedulers, the best first"),
         _SUMMED,
         *_CLAIM_LAST,
     ),
     "bound": (
         *_CLAIM_FIRST,
-        Key("schedulers", TEXTS, "of whom it is said", "the part's"),
+        Key("schedulers", TEXTS, "the schedulers of the claim", "the part's"),
         Key("least", RATIO, "the figure is at least this", "any"),
         Key("most", RATIO, "and at most this", "any"),
         *_CLAIM_LAST,
     ),
     "no-difference": (
         *_CLAIM_FIRST,
-        Key("schedulers", SEVERAL, "who is alike", "the part's"),
-        Key("tolerance_percent", PERCENT, "what is no difference", "2"),
+        Key("schedulers", SEVERAL, "the schedulers that are alike", "the part's"),
+        Key("tolerance_percent", PERCENT, "the largest difference that counts as none", "2"),
         *_CLAIM_LAST,
     ),
 }

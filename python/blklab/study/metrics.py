@@ -119,13 +119,13 @@ METRICS = {
                / 1e9, True),
         Metric("later_us", "us", "mean time from queue to completion of a job's commands, without "
                "those of its first second", False, _stretch(_later_us), True),
-        Metric("start_peak", "times", "the same of its first second, against later", False,
+        Metric("start_peak", "times", "the same in its first second, over that of later", False,
                _stretch(_start_peak), True),
-        Metric("jain", "of 1", "Jain's index of the bytes per weight, while all want the disk",
-               True, _shared(lambda how: how.jain)),
-        Metric("lag_mib", "MiB", "the furthest that anybody was behind his ideal share, while all "
-               "want the disk", False, _shared(lambda how: how.lag_bytes / 2**20)),
-        Metric("ends_apart", "times", "how much longer the last process took than the first",
+        Metric("jain", "of 1", "Jain's index of the bytes per weight, while all compete for "
+               "the disk", True, _shared(lambda how: how.jain)),
+        Metric("lag_mib", "MiB", "the largest lag of a process behind its ideal share, while "
+               "all compete for the disk", False, _shared(lambda how: how.lag_bytes / 2**20)),
+        Metric("ends_apart", "times", "duration of the last process divided by that of the first",
                False, _shared(lambda how: how.ends_apart)),
     )
 }  # fmt: skip

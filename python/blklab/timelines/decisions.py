@@ -45,11 +45,11 @@ class Kind:
 
 
 SPANS: Mapping[str, str] = {
-    "turn": "a process's turn: the disk is for its requests, but for what is injected",
-    "idling": "the disk is kept idle, waiting for the process",
-    "raised weight": "the process counts for more than its weight says",
-    "batch": "requests of one direction go, one behind the other",
-    "held back": "no more requests of this kind go until some have ended",
+    "turn": "a process's turn: the disk serves its requests, and injected ones",
+    "idling": "the scheduler idles and waits for the process",
+    "raised weight": "the process counts for more than its own weight",
+    "batch": "requests of one direction are dispatched one after the other",
+    "held back": "no more requests of this kind are dispatched until some complete",
 }
 """What lasts, in words."""
 
@@ -84,12 +84,12 @@ def _plain(words: str, short: str, span: str = "", edge: Edge = "") -> Kind:
 
 def _raised(why: str, short: str) -> Kind:
     return Kind(
-        lambda note: f"its weight counts {note.a} times: {why}", short, "raised weight", "begin"
+        lambda note: f"its weight is raised {note.a} times: {why}", short, "raised weight", "begin"
     )
 
 
 def _batch_start(note: Note) -> str:
-    starved = ", for they were passed over often enough" if note.b else ""
+    starved = ", because they were passed over often enough" if note.b else ""
     return f"a batch of {several(note.a)} begins{starved}"
 
 
@@ -112,41 +112,43 @@ def _chosen(what: str) -> Kind:
 KINDS: Mapping[str, Kind] = {
     "slice-start": Kind(_slice_start, "turn begins", "turn", "begin"),
     "slice-timed": Kind(
-        lambda note: f"its first request has ended: the turn may take {duration_text(note.a)}",
-        "its first request has ended: how long the turn may take",
+        lambda note: f"its first request completed: the turn may take {duration_text(note.a)}",
+        "its first request completed: the length of its turn is known",
     ),
-    "slice-end-no-more-requests": _end("it asks for no more"),
-    "slice-end-too-idle": _end("it keeps the disk waiting"),
+    "slice-end-no-more-requests": _end("it has no more requests"),
+    "slice-end-too-idle": _end("it idled for too long"),
     "slice-end-time-out": _end("its time is over"),
     "slice-end-budget-exhausted": _end("its budget is used up"),
-    "slice-end-preempted": _end("another goes before it"),
-    "slice-end-released": _end("its queue is given up"),
-    "slice-end-handed-over": _end("another goes on close to where it stopped"),
+    "slice-end-preempted": _end("another process preempts it"),
+    "slice-end-released": _end("its queue is released"),
+    "slice-end-handed-over": _end("another continues close to its position"),
     "idle-start": Kind(
         lambda note: (
-            f"the disk is kept idle for it, {duration_text(max(note.a - note.at_ns, 0))} at most"
+            f"idling for its next request, {duration_text(max(note.a - note.at_ns, 0))} at most"
         ),
         "idling begins",
         "idling",
         "begin",
     ),
-    "idle-end-request": _plain("idling ends: it asks again", "it asks again", "idling", "end"),
+    "idle-end-request": _plain(
+        "idling ends: it sent a request", "it sent a request", "idling", "end"
+    ),
     "idle-end-time-out": _plain(
-        "idling ends: it did not ask again in time", "it did not ask in time", "idling", "end"
+        "idling ends: it sent no request in time", "it sent no request in time", "idling", "end"
     ),
     "idle-end-given-up": _plain(
-        "idling ends: another is served", "another is served", "idling", "end"
+        "idling ends: another process is served", "another process is served", "idling", "end"
     ),
-    "weight-raised-interactive": _raised("somebody may be waiting for it", "interactive"),
+    "weight-raised-interactive": _raised("a user may be waiting for it", "interactive"),
     "weight-raised-soft-real-time": _raised(
-        "it asks for little at regular times (soft real-time)", "soft real-time"
+        "it sends few requests at regular times (soft real-time)", "soft real-time"
     ),
     "weight-raised-end": _plain(
-        "its weight is its own again", "weight its own again", "raised weight", "end"
+        "its weight-raising ends", "weight-raising ends", "raised weight", "end"
     ),
     "injected": Kind(
-        lambda note: f"a request of it goes in the turn of {note.name_of(note.a)}",
-        "a request goes in the turn of another",
+        lambda note: f"its request is injected into the turn of {note.name_of(note.a)}",
+        "a request is injected into another's turn",
     ),
     "preempts": Kind(
         lambda note: f"it takes the turn of {note.name_of(note.a)}", "takes the turn of another"
@@ -155,37 +157,39 @@ KINDS: Mapping[str, Kind] = {
         lambda note: f"it shares a queue with {note.name_of(note.a)} from now on",
         "shares a queue with another",
     ),
-    "queue-split": _plain("it has a queue of its own again", "has a queue of its own again"),
+    "queue-split": _plain("it has its own queue again", "has its own queue again"),
     "large-burst": _plain(
-        "it began together with many others and is not taken for interactive",
-        "began together with many others",
+        "it started together with many others and does not count as interactive",
+        "started together with many others",
     ),
-    "expired": _plain(
-        "a request of it has waited too long and goes first", "a request waited too long"
-    ),
+    "expired": _plain("its request waited too long and goes first", "a request waited too long"),
     "aged": _plain(
-        "a request of it has waited so long that it goes before those of a higher class",
+        "its request waited so long that it goes before those of a higher class",
         "a request of a low class waited too long",
     ),
     "batch-start": Kind(_batch_start, "batch begins", "batch", "begin", of_queue=True),
     "batch-end": Kind(_batch_end, "batch ends", "batch", "end", of_queue=True),
     "held-back": Kind(
-        lambda note: f"{several(note.a)} are held back: {note.b} may be with the disk at once",
+        lambda note: f"{several(note.a)} are held back: at most {note.b} at the disk",
         "held back",
         "held back",
         "begin",
         of_queue=True,
     ),
     "let-go": Kind(
-        lambda note: f"{several(note.a)} go again", "go again", "held back", "end", of_queue=True
-    ),
-    "depth-changed": Kind(
-        lambda note: f"from now on {note.b} {several(note.a)} may be with the disk at once",
-        "another number may be with the disk",
+        lambda note: f"{several(note.a)} are no longer held back",
+        "no longer held back",
+        "held back",
+        "end",
         of_queue=True,
     ),
-    "async-chosen": _chosen("requests that nobody waits for"),
-    "sync-noidle-chosen": _chosen("processes that nobody idles for"),
-    "sync-chosen": _chosen("processes that are worth idling for"),
+    "depth-changed": Kind(
+        lambda note: f"from now on at most {note.b} {several(note.a)} at the disk",
+        "another limit at the disk",
+        of_queue=True,
+    ),
+    "async-chosen": _chosen("async requests"),
+    "sync-noidle-chosen": _chosen("processes without idling"),
+    "sync-chosen": _chosen("processes with idling"),
 }
 """By name."""

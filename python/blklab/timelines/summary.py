@@ -84,7 +84,9 @@ def _longest(timeline: Timeline) -> str:
         waits[request.op] = max(waits.get(request.op, 0), waited_ns)
     told = [f"{op}s up to {duration_text(waits[op])}" for op in ("read", "write") if waits.get(op)]
     return (
-        f"{' and '.join(told)} wait in the scheduler" if told else "nothing waits in the scheduler"
+        f"{' and '.join(told)} wait in the scheduler"
+        if told
+        else "no request waits in the scheduler"
     )
 
 
@@ -106,17 +108,17 @@ def left_out(timeline: Timeline) -> str:
 
 
 def undecided(timeline: Timeline) -> str:
-    """Why there are no decisions, if nobody noted any."""
+    """Why there are no decisions, if the rig records none."""
     if timeline.decides:
         return ""
     if timeline.rig != "sim":
         return (
-            "a kernel does not tell what its scheduler decides: shown is what its block layer "
-            "tells, when each request is queued, dispatched and completed; for the decisions: "
+            "a kernel does not report its scheduler's decisions, only when its block layer "
+            "queues, dispatches and completes each request; for the decisions use "
             "--rig sim"
         )
     name = timeline.scheduler.partition(":")[0]
-    return f"{name} decides nothing that could be shown: shown are the requests"
+    return f"{name} records no decisions: only the requests are shown"
 
 
 def seconds(at_ns: int) -> str:
@@ -135,9 +137,9 @@ def _turns(timeline: Timeline, spans: Sequence[Span]) -> str:
         parts.append(f"most often one ends because {why} ({share})")
     idle = sum(s.end_ns - s.start_ns for s in timeline.spans if s.kind == "idling")
     parts.append(
-        f"the disk is kept idle {number_text(100 * idle / whole_ns)} % of the time"
+        f"the disk idles {number_text(100 * idle / whole_ns)} % of the time"
         if idle
-        else "the disk is never kept idle"
+        else "the disk never idles"
     )
     return "; ".join(parts) + "."
 

@@ -19,7 +19,7 @@ KERNEL = "kernel"
 """Name of the row of its own write-back and flushes."""
 SCHEDULER = "(scheduler)"
 ROWS = 32
-"""With more processes than these, those to whom nothing happens have no row."""
+"""With more processes than these, idle processes have no row."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class Timeline:
     requests_left_out: int = 0
     decisions_left_out: int = 0
     decides: bool = True
-    """False if nobody has noted decisions."""
+    """False if the rig records no decisions."""
     lanes: dict[int, int] = field(default_factory=dict)
     """A request's number -> which lane of its row it is drawn in: none hides another."""
 

@@ -8,7 +8,7 @@ from blklab.cli.kernel import build, listed, remove, run, shell, source
 
 app = typer.Typer(
     name="kernel",
-    help="Build Linux as a program, patched or not, keep it and start it.",
+    help="Build Linux as a program, patched or not, store it and start it.",
     rich_markup_mode=None,
     add_completion=False,
 )
@@ -22,6 +22,6 @@ app.command("source")(source.source)
 
 @app.callback(invoke_without_command=True)
 def group(context: typer.Context) -> None:
-    """Build Linux as a program, patched or not, keep it and start it."""
+    """Build Linux as a program, patched or not, store it and start it."""
     if context.invoked_subcommand is None:
         print(context.get_help())

@@ -17,7 +17,7 @@ def build(
     source: Annotated[
         str | None,
         typer.Option(
-            help="Version (7.3, 6.12.107), tarball, or directory of one's own. "
+            help="Version (7.3, 6.12.107), tarball, or your own directory. "
             f"[default: {DEFAULT_VERSION}]",
         ),
     ] = None,
@@ -29,8 +29,8 @@ def build(
         list[Path] | None,
         typer.Option(
             metavar="FILE.c",
-            help="C file of one's own, such as a new scheduler, for the kernel's block/; "
-            "repeatable. One that is there by that name is replaced.",
+            help="Your own C file, such as a new scheduler, for the kernel's block/; "
+            "repeatable. It replaces a file of the same name.",
         ),
     ] = None,
     config: Annotated[
@@ -40,21 +40,21 @@ def build(
     name: Annotated[
         str | None,
         typer.Option(
-            help="What to call it. [default: after source and patches]",
+            help="The kernel's name. [default: from source and patches]",
             autocompletion=complete.kernel,
         ),
     ] = None,
     jobs: Annotated[
         int | None,
-        typer.Option(min=1, max=JOBS_MAX, help="Compilers at the same time; default: one per CPU."),
+        typer.Option(min=1, max=JOBS_MAX, help="Maximum parallel compilers; default: one per CPU."),
     ] = None,
     refresh: Annotated[
         bool,
-        typer.Option(help="Ask the mirror for a newer source of that version, if one is cached."),
+        typer.Option(help="Ask the mirror for a newer source, even if one is cached."),
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Machine-readable.")] = False,
 ) -> None:
-    """Build Linux as a program (user-mode Linux) and keep it; no root is needed."""
+    """Build Linux as a program (user-mode Linux) and store it; needs no root."""
     from blklab.rigs.kernel.build import build as build_kernel
 
     with steps.shown() as told:

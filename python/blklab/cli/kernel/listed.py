@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def listed(
     as_json: Annotated[bool, typer.Option("--json", help="Machine-readable.")] = False,
 ) -> None:
-    """List the kernels that were built, the latest first, what the cache takes, and what confines
+    """List the built kernels, the latest first, the size of the cache, and what confines
     guests here."""
     kernels = cache.kernels()
     console.print_notes(cache.damaged())

@@ -25,9 +25,9 @@ def remove(
         ),
     ] = False,
 ) -> None:
-    """Remove kernels from the cache; what they were built of stays for the next build."""
+    """Remove kernels from the cache; sources and objects stay for the next build."""
     if not names and not sources:
-        raise InputError("what is to be removed? Kernels by name, or --sources")
+        raise InputError("nothing to remove: name kernels, or use --sources")
     # All are looked up before the first goes.
     for name, kernel in [(name, cache.find(name)) for name in names or ()]:
         gone = cache.remove(kernel, name)

@@ -48,37 +48,40 @@ def run(
     kernel: Annotated[
         str | None,
         typer.Option(
-            help="By name. [default: the last without changes]", autocompletion=complete.kernel
+            help="Kernel by name. [default: the last without changes]",
+            autocompletion=complete.kernel,
         ),
     ] = None,
     mkfs: Annotated[
         str | None,
         typer.Option(
-            help="Make a file system on the disk: ext4; xfs or btrfs with a kernel that has them."
+            help="Make a file system on the disk: ext4; xfs or btrfs if the kernel has them."
         ),
     ] = None,
-    mount: Annotated[Path, typer.Option(help="With --mkfs: where it is mounted.")] = Path("/mnt"),
+    mount: Annotated[Path, typer.Option(help="With --mkfs: the mount point.")] = Path("/mnt"),
     data: DataPlace = "memory",
     overwrite_data: Annotated[
         bool,
         typer.Option(
-            "--overwrite-data", help="With --mkfs and --data FILE: although the file holds data."
+            "--overwrite-data", help="With --mkfs and --data FILE: even if the file holds data."
         ),
     ] = False,
     share: ShareOption = None,
-    memory: Annotated[int, typer.Option(min=64, max=65536, help="The guest's, in MiB.")] = 512,
+    memory: Annotated[
+        int, typer.Option(min=64, max=65536, help="The guest's memory, in MiB.")
+    ] = 512,
     scratch: Annotated[
         int,
         typer.Option(
             min=16,
             max=65536,
-            help="Room for what the program prints, for the trace, and for its first directory "
-            "without --mkfs; of this machine's memory, in MiB.",
+            help="Limit for the program's output, the trace, and its first directory "
+            "without --mkfs, in MiB of this machine's memory.",
         ),
     ] = 1024,
     trace: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Directory to keep the block layer's events in."),
+        typer.Option(metavar="DIR", help="Directory for the block layer's events."),
     ] = None,
     trace_format: Annotated[
         str | None,
@@ -91,8 +94,8 @@ def run(
     time_travel: Annotated[
         str,
         typer.Option(
-            help="The guest's clock: inf-cpu (virtual, CPU work is free), on (virtual, CPU work "
-            "takes its time) or off (the host's)."
+            help="The guest's clock: inf-cpu (virtual, CPU work takes no time), on (virtual, CPU "
+            "work takes time) or off (the host's)."
         ),
     ] = "inf-cpu",
     seed: Annotated[
@@ -100,14 +103,14 @@ def run(
         typer.Option(
             min=0,
             max=2**63 - 1,
-            help="Where a platter stands at the start, and what is random in the guest.",
+            help="Seed of the platter's position and of all randomness in the guest.",
         ),
     ] = 1,
     timeout: Annotated[
-        float, typer.Option(min=1, max=limits.TIMEOUT_S_MAX, help="End it after so many seconds.")
+        float, typer.Option(min=1, max=limits.TIMEOUT_S_MAX, help="End it after this many seconds.")
     ] = 3600.0,
 ) -> None:
-    """Run a program in a guest, before a modelled disk, and say what the disk did.
+    """Run a program in a guest, on a disk model, and print the disk's counters.
 
     This machine's programs are there, this directory and what the command names, read-only. The
     program starts in the disk's file system, or without --mkfs in an empty directory that goes with
@@ -120,7 +123,7 @@ def run(
     if trace is not None:
         check_directory(trace)
     elif trace_format is not None:
-        raise InputError("--trace-format: there is no --trace; expected a directory for the events")
+        raise InputError("--trace-format: needs --trace with a directory for the events")
     seen = view.shared(command, share or ())
     task = program.Program(
         command=command,

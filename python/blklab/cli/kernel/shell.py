@@ -26,7 +26,7 @@ def shell(
     disk: Annotated[
         str | None,
         typer.Option(
-            help="A disk model that is to be there: name or file.toml[:key=value,...].",
+            help="A disk model for the guest: name or file.toml[:key=value,...].",
             autocompletion=complete.disk,
         ),
     ] = None,
@@ -42,10 +42,10 @@ def shell(
     ] = "off",
     share: ShareOption = None,
     timeout: Annotated[
-        float, typer.Option(min=1, max=limits.TIMEOUT_S_MAX, help="End it after so many seconds.")
+        float, typer.Option(min=1, max=limits.TIMEOUT_S_MAX, help="End it after this many seconds.")
     ] = 86400.0,
 ) -> None:
-    """Start a kernel with a shell inside, which sees this machine's programs and this directory."""
+    """Start a kernel with a shell, which sees this machine's programs and this directory."""
     import termios
 
     from blklab.domain import specs

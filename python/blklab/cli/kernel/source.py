@@ -13,7 +13,7 @@ from blklab.rigs.kernel import DEFAULT_VERSION
 
 def source(
     file: Annotated[
-        str, typer.Argument(help="As the kernel's source has it: block/kyber-iosched.c.")
+        str, typer.Argument(help="Path in the kernel's source: block/kyber-iosched.c.")
     ],
     of: Annotated[
         str | None,
@@ -23,7 +23,7 @@ def source(
         ),
     ] = None,
 ) -> None:
-    """Print a file of the source that kernels are built of; it is fetched if need be."""
+    """Print a file of the kernel's source; downloads the source if needed."""
     from blklab.rigs.kernel import source as sources
 
     with steps.shown() as told:

@@ -8,7 +8,7 @@ from blklab.cli.results import diff, export, imported, listed, remove, show
 
 app = typer.Typer(
     name="results",
-    help="List, show, compare, export and remove what is kept of comparisons.",
+    help="List, show, compare, export and remove stored comparisons.",
     rich_markup_mode=None,
     add_completion=False,
 )

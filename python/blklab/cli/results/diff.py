@@ -32,7 +32,7 @@ def diff(
     as_json: Annotated[bool, typer.Option("--json", help="Machine-readable.")] = False,
     store: StoreName = None,
 ) -> None:  # fmt: skip
-    """Set two comparisons side by side: how many times A's figures B's are."""
+    """Compare two sets of comparisons: B's figures divided by A's."""
     from blklab.base.plain import plain
     from blklab.report.difference import difference
     from blklab.store import ids, read
@@ -45,7 +45,7 @@ def diff(
     found = difference(*sides)
     if not found.pairs:
         raise InputError(
-            f"{first} and {second} have no scheduler on the same disk under the same load"
+            f"{first} and {second} have no scheduler on the same disk under the same workload"
         )
     if as_json:
         console.print_json(plain(found))
@@ -86,12 +86,12 @@ def _print(found: Difference) -> None:
         out.print(table)
     if any(pair.p99_ns and pair.p99_ns.why for pair in found.pairs):
         out.print(f"{few_text()}.")
-    out.print("B/A: how many times A's figure B's is (95 % interval); * if they differ.")
+    out.print("B/A: B's figure divided by A's (95 % interval); * if they differ.")
     for side, missing in (("A", found.only_first), ("B", found.only_second)):
         if missing:
             out.print(Text(shown(f"Only in {side}: {'; '.join(missing)}.")))
     if not all(pair.paired for pair in found.pairs):
-        out.print("Runs have other seeds: compared as independent samples.")
+        out.print("Runs have different seeds: compared as independent samples.")
     for note in found.notes:
         out.print(Text(shown(f"Note: {note}.")))
 

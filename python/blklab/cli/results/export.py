@@ -22,7 +22,7 @@ def export(
         str | None,
         typer.Option(
             "--format",
-            help="json: everything, to be imported elsewhere; csv, parquet: a row for each run. "
+            help="json: everything, for import elsewhere; csv, parquet: a row for each run. "
             "[default: by the name of --out, else json]",
             autocompletion=complete.export_format,
         ),
@@ -39,7 +39,7 @@ def export(
     if out is not None:
         check_files(out)
     elif chosen == "parquet":
-        raise InputError("--format parquet: not for a terminal or a pipe; say where with --out")
+        raise InputError("--format parquet: not for a terminal or a pipe; name a file with --out")
     kept = opened(store)
     wanted = dict.fromkeys(number for text in numbers for number in ids.numbers(text))
     several = [

@@ -12,11 +12,11 @@ from blklab.cli.keeping import StoreName
 
 
 def imported(
-    file: Annotated[Path, typer.Argument(help="What 'blklab results export' wrote as JSON.")],
+    file: Annotated[Path, typer.Argument(help="A JSON file of 'blklab results export'.")],
     as_json: Annotated[bool, typer.Option("--json", help="Machine-readable.")] = False,
     store: StoreName = None,
 ) -> None:
-    """Import what another machine has exported, all of it or nothing."""
+    """Import another machine's export, completely or not at all."""
     from blklab.store import exchange, importing, place
     from blklab.store.opening import open_store
 
@@ -29,6 +29,6 @@ def imported(
     if new:
         print(f"imported as {', '.join(map(str, new))}")
     if old:
-        print(f"there already: {', '.join(map(str, old))}")
+        print(f"already there: {', '.join(map(str, old))}")
     if not new and not old:
-        print("nothing is in it")
+        print("the export is empty")

@@ -34,7 +34,7 @@ def listed(
     ] = None,
     workload: Annotated[
         list[str] | None,
-        typer.Option(help="Only with this load; repeatable.", autocompletion=complete.workload),
+        typer.Option(help="Only with this workload; repeatable.", autocompletion=complete.workload),
     ] = None,
     scheduler: Annotated[
         list[str] | None,
@@ -44,7 +44,7 @@ def listed(
     ] = None,
     rig: Annotated[
         list[str] | None,
-        typer.Option(help="Only of this rig; repeatable: any.", autocompletion=complete.rig),
+        typer.Option(help="Only of this rig; repeat for several.", autocompletion=complete.rig),
     ] = None,
     since: Annotated[
         str | None, typer.Option(metavar="TIME", help="2026-11-22, or 30m, 12h, 7d ago.")
@@ -52,7 +52,7 @@ def listed(
     as_json: Annotated[bool, typer.Option("--json", help="Machine-readable.")] = False,
     store: StoreName = None,
 ) -> None:  # fmt: skip
-    """List what is kept of comparisons, the latest first."""
+    """List the stored comparisons, the latest first."""
     if context.invoked_subcommand is not None:
         return
     from blklab.store import place, read
@@ -75,7 +75,7 @@ def listed(
         _print(rows)
     else:
         filtered = wanted != read.Filter()
-        print("none that matches" if filtered else f"nothing is kept yet in {where.text}")
+        print("no match" if filtered else f"no results yet in {where.text}")
 
 
 def _print(rows: Sequence[Listed]) -> None:
@@ -83,7 +83,9 @@ def _print(rows: Sequence[Listed]) -> None:
 
     from blklab.store.read import COMPLETE
 
-    table = console.table("id", "begun", "rig", "runs", "disks; loads; schedulers", right=(0, 3))
+    table = console.table(
+        "id", "begun", "rig", "runs", "disks; workloads; schedulers", right=(0, 3)
+    )
     for name in range(4):
         table.columns[name].no_wrap = True
     for row in rows:

@@ -20,19 +20,20 @@ if TYPE_CHECKING:
 
 def show(
     number: Annotated[
-        str, typer.Argument(metavar="ID", help="Its number.", autocompletion=complete.kept)
+        str,
+        typer.Argument(metavar="ID", help="The comparison's number.", autocompletion=complete.kept),
     ],
     objective: Annotated[
         str | None,
         typer.Option(
-            help="What to rank by: throughput, latency or both. [default: as it was asked then]",
+            help="Rank by throughput, latency or both. [default: the comparison's own]",
             autocompletion=complete.objective,
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Machine-readable.")] = False,
     store: StoreName = None,
 ) -> None:
-    """Show what a comparison found, and when, where and on what it ran."""
+    """Show the results of a comparison, and when, where and on what it ran."""
     from blklab.cli import comparison, console
     from blklab.experiment.analyse import analyse
     from blklab.experiment.summary import summarise
@@ -52,7 +53,7 @@ def show(
         comparison.show_cells(answers, out, requests=comparison.are_told(found.setup))
         comparison.show_advice(answers, out)
     else:
-        print("\nno repeat has run to its end yet, nothing can be compared")
+        print("\nno repeat is complete yet, there is nothing to compare")
 
 
 def _head(found: Comparison) -> None:
@@ -69,7 +70,7 @@ def _head(found: Comparison) -> None:
         f"{machine.get('system') or 'system not known'}",
         ", ".join(f"{name} {versions[name]}" for name in names),
         f"disks: {', '.join(row.disks)}",
-        f"loads: {', '.join(row.workloads)}",
+        f"workloads: {', '.join(row.workloads)}",
         f"schedulers: {', '.join(row.schedulers)}",
     ]
     if row.imported_at:

@@ -1,4 +1,4 @@
-"""The block devices of this machine: what they are, how they are set, who decides that.
+"""The block devices of this machine: their kind, their settings, and what sets these.
 
 Everything is read from sysfs, procfs and the configuration files below `roots.Roots`, as any
 user may; nothing is asked of a program. What devices say of themselves is hostile input, and

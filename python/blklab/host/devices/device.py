@@ -1,4 +1,4 @@
-"""Everything that can be told of a block device without root, as plain data."""
+"""Everything about a block device that needs no root, as plain data."""
 
 from __future__ import annotations
 

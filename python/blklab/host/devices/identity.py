@@ -1,4 +1,4 @@
-"""Who a disk says it is, and what it is attached by.
+"""A disk's identity as it reports it, and its transport.
 
 A disk behind SATA tells its whole name in ATA's own words in SCSI's page 89h; the SCSI names
 beside it are cut off at 16 signs, the firmware at 4 (SAT-3, 12.4.2; ATA8-ACS, 7.16).
@@ -33,7 +33,7 @@ _MODEL_WORDS = slice(54, 94)
 
 @dataclass(frozen=True)
 class Identity:
-    """In the device's own words; empty where it says nothing."""
+    """As the device reports it; empty if it does not."""
 
     vendor: str
     model: str

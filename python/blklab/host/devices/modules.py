@@ -60,7 +60,7 @@ def configured(roots: Roots) -> dict[str, str]:
 
 
 def blocked(modules: Iterable[str], roots: Roots) -> dict[str, str]:
-    """Of these modules, those that modprobe may not load by their alias, and the line that says
+    """Modules that modprobe may not load by their alias, with the line that says
     so as ``file:line``."""
     wanted = {name.replace("-", "_"): name for name in modules}
     found: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""What is mounted, used as swap, or known to hold a file system."""
+"""Mounts, swap, and known file systems."""
 
 from __future__ import annotations
 

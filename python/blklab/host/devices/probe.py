@@ -1,4 +1,4 @@
-"""What a device holds by its own first and last blocks, where udev has not looked."""
+"""The contents of a device by its first and last blocks, where udev has not probed it."""
 
 from __future__ import annotations
 

@@ -74,15 +74,15 @@ class MissingError(QueueError):
 
 
 class DeniedError(QueueError):
-    """Not for this user, or for nobody; the message says what to type."""
+    """No permission for this user, or for any; the message says what to type."""
 
 
 class RefusedError(QueueError):
-    """The kernel does not take the value."""
+    """The kernel refuses the value."""
 
 
 class DifferentError(QueueError):
-    """The kernel took the value and made another of it."""
+    """The kernel accepted the value and changed it."""
 
     def __init__(self, disk: str, attribute: str, wanted: str, found: str) -> None:
         super().__init__(disk, attribute, f"set to {shown(wanted)} and read back as {shown(found)}")
@@ -261,7 +261,7 @@ class Queue:
         if error.errno == errno.EROFS:
             return f"{shown(str(path))} is in a file system mounted read-only, as in a container"
         if not path.stat().st_mode & 0o222:
-            return "the kernel lets nobody change it"
+            return "the kernel does not allow changes"
         # /sys/block/... for short: the command is to be typed.
         command = f"echo {shlex.quote(value)} > {shlex.quote(str(path))}"
         return f"not permitted; type: sudo sh -c {shlex.quote(command)}"

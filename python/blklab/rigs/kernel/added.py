@@ -1,4 +1,4 @@
-"""C files of one's own in the kernel's ``block/``: a new scheduler, or another version of one.
+"""The user's C files in the kernel's ``block/``: a new scheduler, or another version of one.
 
 A file that the source does not have is compiled and linked in; one that it has is replaced. No
 option of the configuration is needed.

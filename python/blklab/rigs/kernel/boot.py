@@ -135,7 +135,7 @@ class Guest:
                     f"the guest was ended after {self._timeout_s:g} s", self.tail()
                 )
             case supervise.ABANDONED:
-                raise KernelError("the guest was ended before its time")
+                raise KernelError("the guest was ended early")
         raise KernelError("the guest's process died", self.tail())
 
     def kill(self) -> None:

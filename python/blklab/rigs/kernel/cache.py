@@ -1,4 +1,4 @@
-"""Where kernels and all that they are made of lie, and who may touch it when.
+"""The cache of kernels and all their parts, and the locks for access to it.
 
 ::
 
@@ -95,7 +95,7 @@ class Kernel:
 
     @property
     def changes(self) -> tuple[str, ...]:
-        """What tells it from the kernel as it is published; a directory of one's own may hold
+        """The difference from the published kernel; a user's directory may hold
         anything."""
         patches = ", ".join(label for label in self.patches if label not in OWN_PATCHES)
         found = (
@@ -214,7 +214,7 @@ def _read(key: str) -> Kernel | str:
         known = {"key": key, "names": sorted(names)}
         kernel = msgspec.convert(row | known if isinstance(row, dict) else row, Kernel)
     except InputError as error:
-        return f"{error}; no whole kernel: remove {place}, or build it again"
+        return f"{error}; the kernel is incomplete: remove {place}, or build it again"
     except (ValueError, RecursionError, msgspec.ValidationError) as error:
         return f"{record}: not a kernel's record ({error}); remove {place}, or build it again"
     if not _VERSION.match(kernel.version):
@@ -238,7 +238,7 @@ def find(name: str) -> Kernel:
         there = [named for named, key in names.items() if by_key(key) is not None]
         hint = nearest(name, there) if there else "; build one: blklab kernel build"
         raise InputError(f"no kernel '{name}'{hint}")
-    found = _read(key) if _NAME.fullmatch(key) else f"'{key}' is no kernel's key"
+    found = _read(key) if _NAME.fullmatch(key) else f"'{key}' is not a kernel's key"
     if isinstance(found, str):
         raise InputError(f"kernel '{name}': {found}")
     return found
@@ -272,7 +272,7 @@ def keep(kernel: Kernel, files: Mapping[str, Path]) -> None:
     with locked(kernel.directory), whole_directory(kernel.directory) as partial:
         for name, path in files.items():
             shutil.copy2(path, partial / name)
-            # Root's guests are nobody's.
+            # Root's guests run as the user `nobody`, which must be able to read it.
             (partial / name).chmod(0o755 if os.access(path, os.X_OK) else 0o644)
         (partial / "kernel.json").write_text(json.dumps(row, indent=2) + "\n", encoding="utf-8")
 

@@ -1,4 +1,4 @@
-"""What can go wrong with a kernel: one line, and the kernel's own words above it."""
+"""Errors of kernels: one line, and the kernel's own messages above it."""
 
 from __future__ import annotations
 

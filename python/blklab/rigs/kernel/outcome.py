@@ -1,4 +1,4 @@
-"""What a guest has left: ``result.json``, and whether its disk was in time.
+"""A guest's result: ``result.json``, and whether its disk was on time.
 
 The guest is hostile, so it is read by its types: what is not as the guest's own program writes it
 is refused, in one line.
@@ -107,7 +107,9 @@ def decoded(text: bytes, kind: type[_Found], name: str) -> _Found:
     try:
         return msgspec.json.decode(text, type=kind)
     except (ValueError, RecursionError) as error:
-        raise RunError(f"the guest's {name} is not as it writes it: {shown(str(error))}") from error
+        raise RunError(
+            f"the guest's {name} does not have the expected format: {shown(str(error))}"
+        ) from error
 
 
 def notes(outcome: Mapping[str, Any], disk: Disk) -> tuple[str, ...]:

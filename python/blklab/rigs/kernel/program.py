@@ -1,4 +1,4 @@
-"""Any program of this machine in a guest, with a modelled disk before it."""
+"""Any program of this machine in a guest, with a modelled disk."""
 
 from __future__ import annotations
 

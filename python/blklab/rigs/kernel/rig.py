@@ -33,7 +33,7 @@ from blklab.rigs.kernel.view import HERE, View
 from blklab.rigs.modelled import ModelledDisks
 
 DRIVERS = ("fio", "native")
-"""Who issues the I/O."""
+"""The programs that can issue the I/O."""
 
 _MIB_DIRECT = 256
 _MIB_BESIDE_CACHE = 112

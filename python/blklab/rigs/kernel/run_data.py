@@ -113,7 +113,7 @@ class GuestRun:
                 for one in ("value_ns", "count")
             )
             if len(values) != len(counts) or (counts < 0).any() or (np.diff(values) <= 0).any():
-                raise RunError(f"the guest's {histogram} is no histogram")
+                raise RunError(f"the guest's {histogram} is not a histogram")
 
     def columns(self) -> list[str]:
         """Their names."""

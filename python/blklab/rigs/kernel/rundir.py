@@ -55,10 +55,12 @@ class RunDirectory:
         except FileNotFoundError:
             raise
         except OSError as error:
-            raise RunError(f"the guest left {name}, which is no file: {error.strerror}") from error
+            raise RunError(
+                f"the guest left {name}, which is not a file: {error.strerror}"
+            ) from error
         if not stat.S_ISREG(os.fstat(handle).st_mode):
             os.close(handle)
-            raise RunError(f"the guest left {name}, which is no file")
+            raise RunError(f"the guest left {name}, which is not a file")
         return os.fdopen(handle, "rb")
 
     def read(self, name: str, bytes_max: int) -> bytes:

@@ -1,4 +1,4 @@
-"""What a kernel is built of: a version, a tarball, or a directory of one's own."""
+"""The source of a kernel: a version, a tarball, or the user's directory."""
 
 from __future__ import annotations
 

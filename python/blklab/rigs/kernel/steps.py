@@ -1,4 +1,4 @@
-"""What a long piece of work tells of itself; the command draws it."""
+"""Progress of long work; the command draws it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs one guest and sees to it that nothing of it outlives whoever asked for it.
+"""Runs one guest and ends all of it when the process that started it ends.
 
 A program of its own, run by path, so that it starts fast and lives on when blklab is
 killed. Its standard input is a pipe that blklab holds open: when that closes, for whatever
@@ -23,7 +23,7 @@ import time
 
 POWERED_OFF, PANICKED, TIMED_OUT, ABANDONED, DIED = 0, 10, 11, 12, 13
 """Exit codes: the guest ended in order; its kernel panicked; the limit of wall time passed;
-nobody waits for it any more; its process ended in some other way."""
+the starting process has ended; the guest's process ended in some other way."""
 
 INFO, READY, GO = 3, 4, 5
 """Descriptors of the command: see :mod:`blklab.rigs.kernel.wall`. One digit, for a shell's sake."""

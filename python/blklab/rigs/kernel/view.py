@@ -69,9 +69,9 @@ PRIVATE: Mapping[str, str] = {
 _OWN = tuple(map(Path, ("/tmp", "/run")))
 """Directories of which a guest has its own. What is shared below them is mounted once more."""
 _NEVER = tuple(map(Path, ("/proc", "/sys", "/dev", "/run/blklab")))
-"""What lies in them is this machine itself, not files."""
+"""Their content is this machine itself, not files."""
 _TOO_MUCH = tuple(map(Path, ("/home", "/var", "/var/lib", "/var/log", "/var/tmp", "/dev/shm")))
-"""Too much of all users' to be shared as a whole."""
+"""Holds files of all users: not shared as a whole."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ class Shared:
 
     paths: tuple[Path, ...]
     note: str | None
-    """What a user may expect to be there and is not."""
+    """What a user may expect in the guest but does not find."""
 
 
 def shared(command: Sequence[str], asked: Iterable[Path] = ()) -> Shared:
@@ -118,7 +118,7 @@ def shared(command: Sequence[str], asked: Iterable[Path] = ()) -> Shared:
     if why is None:
         found.append(here)
         if os.geteuid() == 0 and not _all_may_read(here):
-            note = f"{here} is root's alone: a guest runs as nobody, and cannot read it"
+            note = f"{here} is readable only for root: a guest runs as nobody, and cannot read it"
     elif not _within(here, SYSTEM):
         note = (
             f"{here} ({why}) is not shared with the guest, but only what the command names in it; "
@@ -146,7 +146,7 @@ def too_much(path: Path) -> str | None:
     if not path.is_dir():
         return None
     if path in (*_TOO_MUCH, Path("/")):
-        return "all users'"
+        return "files of all users"
     if path in _OWN:
         return "a guest has its own"
     if path == Path("/root") or path.parent == Path("/home"):
@@ -174,8 +174,8 @@ def masked(paths: Iterable[Path]) -> Iterator[Path]:
 
 @functools.cache
 def _secrets_of_the_system() -> tuple[Path, ...]:
-    """What is below ``/etc`` that this user may read, as one of a group, and others may not. Root's
-    guests are nobody's, which may not either."""
+    """Files below ``/etc`` that this user may read through a group, and others may not. Root's
+    guests run as the user `nobody`, which may not either."""
     if os.geteuid() == 0:
         return ()
     found: list[Path] = []
@@ -202,7 +202,7 @@ def _checked(asked: Path) -> Path:
     if not path.exists():
         raise InputError(f"--share: {asked} does not exist")
     if is_private(path) or is_private(path.resolve()):
-        raise InputError(f"--share: {asked} is private; a guest may send on what it reads")
+        raise InputError(f"--share: {asked} is private; a guest could pass on what it reads")
     if why := too_much(path) or too_much(path.resolve()):
         raise InputError(
             f"--share: {asked} ({why}) is never shared as a whole; expected a directory in it"

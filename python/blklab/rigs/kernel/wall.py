@@ -1,4 +1,4 @@
-"""The wall around a guest: its process sees the view and nothing else of this machine.
+"""The barrier around a guest: its process sees the view and nothing else of this machine.
 
 User-mode Linux is a process like others, with its user's rights, and what its kernel was patched
 with is anyone's: a guest is taken to run any code in that process. So the wall is around the
@@ -117,7 +117,7 @@ def told() -> str:
 @functools.cache
 def _found() -> Bubblewrap:
     """The one that works here, tried once."""
-    refused = "no guest is started without a wall around it"
+    refused = "blklab starts no guest without confinement"
     path = shutil.which("bwrap")
     if path is None:
         raise RunError(f"{refused}: apt-get install bubblewrap")
@@ -132,9 +132,9 @@ def _found() -> Bubblewrap:
         timeout=_PROBE_S,
     )
     if tried.returncode != 0:
-        why = (tried.stderr.strip().splitlines() or ["it failed without a word"])[-1]
+        why = (tried.stderr.strip().splitlines() or ["it failed without a message"])[-1]
         raise RunError(
-            f"{refused}, and bubblewrap can make none here ({why}); does this machine allow user "
+            f"{refused}, and bubblewrap cannot confine here ({why}); does this machine allow user "
             "namespaces? See the sysctls kernel.unprivileged_userns_clone, "
             "user.max_user_namespaces and kernel.apparmor_restrict_unprivileged_userns"
         )
@@ -150,7 +150,7 @@ def _check_nobody_may_read(files: Iterable[Path]) -> None:
         wanted = stat.S_IROTH | (stat.S_IXOTH if mode & stat.S_IXUSR else 0)
         if mode & wanted != wanted:
             raise RunError(
-                f"root's guests run as nobody, which may not read {path}: chmod a+rX {path}"
+                f"root's guests run as user nobody, which may not read {path}: chmod a+rX {path}"
             )
 
 
@@ -189,7 +189,7 @@ def _as_nobody() -> list[str]:
 
 
 class Entry:
-    """Where blklab comes in: between the view's making and the guest's begin.
+    """blklab's entry: after the view is made and before the guest begins.
 
     bubblewrap tells the number of its first process; what it starts says when the view is made, and
     waits. By then nothing hostile runs, and the run directory is where it is to be.
@@ -246,7 +246,7 @@ class Entry:
             os.write(self._go, b"\n")
 
     def close(self) -> None:
-        """What waits, ends."""
+        """End the waiting process."""
         self.given_on()
         for one in self._ours:
             os.close(one)

@@ -1,1 +1,1 @@
-"""Real disks of this machine: what is done to them, so that it is undone whatever happens."""
+"""Real disks of this machine: every change to them is undone, whatever happens."""

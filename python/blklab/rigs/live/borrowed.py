@@ -1,4 +1,4 @@
-"""The settings of disks, borrowed: set as a run wants them, and put back whatever happens.
+"""The settings of disks: changed for a run, and restored whatever happens.
 
 Before the first change the journal has what the disk was set to (`Queue.settings`). It is put back
 when the ``with`` ends, in whichever way; after ``kill -9`` by the next start of any command that
@@ -47,7 +47,7 @@ _PASSES = 3
 
 @dataclass(frozen=True)
 class Borrowed:
-    """Disks that are ours to set while it lasts; one scheduler for all of them."""
+    """Disks whose settings this process may change meanwhile; one scheduler for all of them."""
 
     queues: tuple[Queue, ...]
     before: Mapping[str, Mapping[str, str]]
@@ -77,7 +77,7 @@ class Borrowed:
         return Borrowed(tuple(one for one in self.queues if one.name in names), self.before)
 
     def check_still(self, set_to: Mapping[str, Mapping[str, str]]) -> None:
-        """RunError if a disk is set otherwise than `set_to`: somebody else was at it."""
+        """RunError if a disk's settings differ from `set_to`: another program changed them."""
         for queue in self.queues:
             for attribute, value in set_to[queue.name].items():
                 try:
@@ -156,7 +156,7 @@ def recover(journal: Journal, key: str, roots: Roots = HERE) -> list[str]:
     name, settings = _checked(record, journal, key)
     if record["boot_id"] != boot_id():
         journal.remove(key)
-        return [f"{shown(name)}: the machine was started anew since, which undid it"]
+        return [f"{shown(name)}: the machine was rebooted since, which undid it"]
     problems = _give_back(name, record.get("queue"), settings, journal, roots)
     done = f"{shown(name)}: put back to {shown(settings.get(SCHEDULER, ''))} and its settings"
     return problems or [f"{done}, as they were before process {record.get('pid')} changed them"]

@@ -1,4 +1,4 @@
-"""What is in memory when a run begins: nothing of the test files (cold), or all of it (warm)."""
+"""The page cache when a run begins: none of the test files (cold), or all (warm)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What would be lost if a device was written to: asked before a run that writes to one.
+"""What would be lost by writing to a device: checked before a run that writes to one.
 
 Whatever is not known counts as a reason: a program that is missing, one that fails. The programs
 are util-linux's; none of them writes.
@@ -49,7 +49,7 @@ def full_id(device: str, roots: Roots = HERE) -> str:
 
 
 def in_use(device: str, roots: Roots = HERE) -> list[str]:
-    """What uses it or a part of it, a clause each: no option lets a run write to it then."""
+    """The users of the device or a part of it, a clause each: no option allows writes then."""
     place = roots.sys / "class/block" / device
     inside = [device, *stack.partitions(place)]
     every, swaps = mounts.mounts(roots), mounts.swaps(roots)
@@ -77,7 +77,7 @@ def in_use(device: str, roots: Roots = HERE) -> list[str]:
 
 
 def held(device: str, roots: Roots = HERE) -> list[str]:
-    """What is on it and would be lost, a clause each."""
+    """The data that would be lost, a clause each."""
     inside = [device, *stack.partitions(roots.sys / "class/block" / device)]
     found = []
     if len(inside) > 1:
@@ -128,7 +128,7 @@ def kept_for_writing(
         node = shown(str(_node(device, roots)))
         if error.errno != errno.EBUSY:
             raise InputError(f"{node}: {_why(error)}") from error
-        users = in_use(device, roots) or ["a program has it open for itself alone"]
+        users = in_use(device, roots) or ["a program has opened it exclusively"]
         raise InputError(_used(node, users)) from error
     with _closing(handle):
         check(device, allowed=allowed, overwrite=overwrite, roots=roots)
@@ -203,7 +203,7 @@ def _why(error: OSError) -> str:
 
 
 def _signatures(device: str, roots: Roots) -> list[str]:
-    """What ``wipefs`` and ``blkid`` know of what lies on it."""
+    """The contents of the device according to ``wipefs`` and ``blkid``."""
     node = str(_node(device, roots))
     found = []
     for program, arguments in (
@@ -212,7 +212,7 @@ def _signatures(device: str, roots: Roots) -> list[str]:
     ):
         path = probe.found(program)
         if path is None:
-            return [f"nobody knows what: {program} is missing (apt-get install util-linux)"]
+            return [f"unknown data: {program} is missing (apt-get install util-linux)"]
         try:
             done = subprocess.run(
                 [path, *arguments],
@@ -224,19 +224,19 @@ def _signatures(device: str, roots: Roots) -> list[str]:
                 env=os.environ | {"LC_ALL": "C"},
             )
         except subprocess.TimeoutExpired:
-            return [f"nobody knows what: {program} did not end within {_TIMEOUT_S:.0f} s"]
+            return [f"unknown data: {program} did not end within {_TIMEOUT_S:.0f} s"]
         found.append((program, done))
     (_, wiped), (_, probed) = found
     if wiped.returncode != 0:
-        return [f"nobody knows what: wipefs: {shown(wiped.stderr.strip() or 'failed')}"]
+        return [f"unknown data: wipefs: {shown(wiped.stderr.strip() or 'failed')}"]
     try:
         rows = json.loads(wiped.stdout or '{"signatures": []}')["signatures"]
         kinds = [str(row["type"]) for row in rows]
     except (ValueError, KeyError, TypeError):
-        return ["nobody knows what: wipefs is not to be understood"]
+        return ["unknown data: the output of wipefs is not valid"]
     # 2: nothing found. 8: several things, so that it is not to be said which.
     if probed.returncode not in (0, 2, 8):
-        return [f"nobody knows what: blkid: {shown(probed.stderr.strip() or 'failed')}"]
+        return [f"unknown data: blkid: {shown(probed.stderr.strip() or 'failed')}"]
     lines = dict(line.split("=", 1) for line in probed.stdout.splitlines() if "=" in line)
     kinds += [lines[key] for key in ("TYPE", "PTTYPE") if key in lines]
     if probed.returncode == 8 and not kinds:  # noqa: PLR2004

@@ -37,7 +37,7 @@ _BLOCK_BYTES = 1 << 20
 
 @dataclass(frozen=True)
 class LaidFiles:
-    """Their directory, which nobody else may read; files are called ``0``, ``1`` and so on."""
+    """Their directory, closed to other users; files are named ``0``, ``1`` and so on."""
 
     place: owned.Place
     handle: int

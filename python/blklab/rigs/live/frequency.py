@@ -1,4 +1,4 @@
-"""How fast the CPUs run while a run is measured, where the kernel tells (``cpufreq``).
+"""The CPUs' frequency during a run, where the kernel reports it (``cpufreq``).
 
 A CPU that slows down (heat, a power limit, a governor that saves) makes every I/O take longer. An
 idle one is slow anyway, so only the fastest counts.
@@ -15,13 +15,13 @@ from blklab.host.roots import HERE, Roots
 
 _INTERVAL_S = 1.0
 _CPUS_MAX = 64
-"""That are asked, from the first on: the kernel may have to wake each."""
+"""Only these first CPUs are read: the kernel may have to wake each."""
 # Steps, so that many runs have few lines to say.
 _STEPS = (0.1, 0.25, 0.5)
 
 
 class Frequency:
-    """Looks at it all along the ``with``, in a thread of its own."""
+    """Samples it during the ``with``, in a separate thread."""
 
     def __init__(self, roots: Roots = HERE, interval_s: float = _INTERVAL_S) -> None:
         files = (roots.sys / "devices/system/cpu").glob("cpu[0-9]*/cpufreq/scaling_cur_freq")
@@ -64,7 +64,7 @@ class Frequency:
 
 
 def _fastest_khz(files: Sequence[Path]) -> int | None:
-    """Of the CPUs that tell; one that is taken away does not."""
+    """Of the CPUs that report it; a removed one does not."""
     found = []
     for file in files:
         try:

@@ -1,4 +1,4 @@
-"""What killed processes have left, put right: all kinds of records of the journal."""
+"""Undo leftovers of killed processes: all kinds of journal records."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ class Found:
     """A line each."""
 
     done: list[str] = field(default_factory=list)
-    """What was put right."""
+    """Undone leftovers."""
     busy: list[str] = field(default_factory=list)
-    """What a process that lives is at."""
+    """Leftovers in use by a running process."""
     problems: list[str] = field(default_factory=list)
-    """What could not be."""
+    """Leftovers that could not be undone."""
 
 
 def restore(journal: Journal) -> Found:
-    """Put right all that no process that lives is at."""
+    """Undo all leftovers except those in use by a running process."""
     found = Found()
     for key in sorted({*journal.keys(), *journal.unfinished()}):
         kind = key.partition("-")[0]
@@ -50,14 +50,14 @@ def restore(journal: Journal) -> Found:
 
 
 def forget(journal: Journal, what: str) -> str:
-    """Drop the record of a disk, or of a directory with test files; a line that says so.
+    """Discard the record of a disk, or of a directory with test files; returns a line.
     InputError if there is none."""
     key, keys = f"{borrowed.KIND}-{what}", journal.keys()
     if Path(what).name.startswith(files.PREFIX):
         key = f"{files.KIND}-{Path(what).name.removeprefix(files.PREFIX)}"
     if key not in keys:
         known = [other.removeprefix(f"{borrowed.KIND}-") for other in keys]
-        raise InputError(f"--forget: nothing is written down of '{what}'{nearest(what, known)}")
+        raise InputError(f"--forget: no record of '{what}'{nearest(what, known)}")
     with journal.locked(key, what, once=not key.startswith(f"{borrowed.KIND}-")):
         journal.remove(key)
-    return f"{what}: forgotten; it stays as it is"
+    return f"{what}: record discarded; it stays as it is"

@@ -184,7 +184,7 @@ def _reason(text: str) -> str:
     stripped = (line.strip() for line in text.splitlines())
     lines = [line for line in stripped if line and line[0] not in '{}[]"']
     said = [line.removeprefix(_FIO) for line in lines if line.startswith(_FIO)]
-    return shown((said or lines or ["failed without a word"])[0])
+    return shown((said or lines or ["failed without a message"])[0])
 
 
 def _read(path: Path) -> str:

@@ -1,4 +1,4 @@
-"""What is said before the first run: how long all of them will take."""
+"""The outlook before the first run: the time that all runs will take."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from blklab.rigs.live.program import confined
 from blklab.rigs.live.program_load import ProgramLoad
 
 _BETWEEN_S = 1.0
-"""What a run costs beside fio's runtime: settings, cache, fio's own start."""
+"""The time of a run besides fio's runtime: settings, cache, fio's own start."""
 
 
 def sizes(loads: Sequence[Load | ProgramLoad]) -> list[int]:
-    """Of the test files that these loads have in common, in bytes."""
+    """Sizes of the test files that these workloads share, in bytes."""
     count = max(len(load.sizes) for load in loads)
     return [
         max(load.sizes[number] for load in loads if number < len(load.sizes))
@@ -30,18 +30,18 @@ def announce(
     worn: precondition.Extents,
     tell: Callable[[str], None],
 ) -> None:
-    """How long it will take, as far as that can be known beforehand."""
+    """The expected time, as far as it is known beforehand."""
     known = [load.ends_s for load in loads if load.ends_s is not None]
     total_s = sum(known) + _BETWEEN_S * len(loads)
     runs = f"{len(loads)} run{'s' * (len(loads) != 1)} on {shown(str(found.path))}"
     lasts = f"about {duration_text(total_s * 1e9)}"
     if len(known) < len(loads):
-        lasts = f"{lasts} and what {len(loads) - len(known)} of them need that have no runtime"
+        lasts = f"{lasts} plus {len(loads) - len(known)} of them without a runtime"
     first = ""
     size = sum(sizes(loads)) if found.device is None else precondition.total_bytes(worn)
     if worn:
-        how = "--no-precondition leaves that out"
-        first = f", after {size_text(size)} of it have been written over ({how})"
+        how = "--no-precondition skips this"
+        first = f", after {size_text(size)} of it have been overwritten ({how})"
     elif size:
         first = f", after {size_text(size)} of test files have been written"
     tell(f"{runs}: {lasts}{first}")

@@ -71,10 +71,10 @@ def write_over(path: Path, extents: Extents, tell: Callable[[str], None]) -> Non
                         more_s = (time.monotonic() - begin_s) / written * (total - written)
                         if more_s > _LONG_S and not told:
                             told = True
-                            tell(f"writing over {shown(str(path))}: about "
+                            tell(f"overwriting {shown(str(path))}: about "
                                  f"{duration_text(more_s * 1e9)} more")  # fmt: skip
             os.fsync(device.fileno())
     except OSError as error:
         raise RunError(
-            f"{shown(str(path))}: could not be written over before the first run: {error.strerror}"
+            f"{shown(str(path))}: could not be overwritten before the first run: {error.strerror}"
         ) from error

@@ -1,4 +1,4 @@
-"""A program and all of its children, which end when we do, however that is.
+"""A program and all of its children, which end with blklab, however it ends.
 
 fio's processes lead sessions of their own, and go on when fio itself is killed. So it runs as the
 first process of a PID namespace (``unshare``): with it the kernel kills all others. It is killed

@@ -72,7 +72,7 @@ class ProgramLoad:
 
     @property
     def ends_s(self) -> float | None:
-        """How long it runs, where that is known beforehand."""
+        """Its run time, if it is known beforehand."""
         return self.chosen.program.duration_s(self.chosen.values)
 
     def run(
@@ -111,7 +111,9 @@ class ProgramLoad:
             raise RunError(f"{self.chosen.program.name}: {why}")
         answer = json.loads(ended.stdout)
         if not 0 < answer["value"] < math.inf:
-            raise RunError(f"{self.chosen.program.name}: came to {answer['value']:g}, no figure")
+            raise RunError(
+                f"{self.chosen.program.name}: gave {answer['value']:g}, which is not a figure"
+            )
         return self._result(answer), answer["cpu_s"]
 
     def _result(self, answer: dict[str, Any]) -> Result:

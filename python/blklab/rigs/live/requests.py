@@ -34,21 +34,21 @@ _MARGIN_NS = 10_000_000
 
 @dataclass(frozen=True)
 class Following:
-    """Whether requests are followed, and why not."""
+    """Whether requests are traced, and why not."""
 
     instance: tracefs.Instance | None = None
     why_not: str = ""
-    """Empty too where nobody asked for it."""
+    """Also empty if tracing is off."""
 
     def follower(
         self, target: Target, job: _core.FioJob | None
     ) -> tuple[Follower | None, list[str]]:
-        """Who follows one run on the `target`, or a line that says why nobody does."""
+        """The tracer of one run on the `target`, or a line that says why there is none."""
         why = self.why_not
         if self.instance is not None and len(target.disks) > 1:
             why = f"there are several disks below ({', '.join(map(shown, target.disks))})"
         if why:
-            return None, [f"requests were not followed: {why}"]
+            return None, [f"requests were not traced: {why}"]
         if self.instance is None:
             return None, []
         return Follower(self.instance, target, job), []
@@ -66,7 +66,7 @@ def following(
         try:
             _core.BlockEvents(instance.header_page, instance.formats, [], 0)
         except ValueError as error:
-            # A kernel whose events say other things.
+            # A kernel with other fields in its events.
             yield Following(None, shown(str(error)))
             return
         yield Following(instance)
@@ -159,12 +159,14 @@ class Follower:
         if self._events is None:
             return result, []
         if self._problem is not None:
-            return result, [f"requests were not followed: {shown(str(self._problem))}"]
+            return result, [f"requests were not traced: {shown(str(self._problem))}"]
         run, gaps = self._events.finish()
         seen = Result.from_run(run)
         notes = []
         if gaps or self._lost:
-            notes.append("events of the block layer found no room: some requests were not followed")
+            notes.append(
+                "the buffer for events of the block layer overflowed: some requests were not traced"
+            )
         disk = replace(
             result.disk,
             in_flight_ns=seen.disk.in_flight_ns,

@@ -269,7 +269,7 @@ class LiveRig:
         return replace(whole, notes=tuple(notes))
 
     def _unsteady(self, experiment: Experiment, result: Result) -> str | None:
-        """Whether the runs of this load under this scheduler have not come to rest yet."""
+        """Whether the runs of this workload under this scheduler are not in a steady state yet."""
         which = (str(experiment.disk.file.path), experiment.job.name, experiment.scheduler)
         rates = self._rates.setdefault(which, [])
         rates.append(_rate(result))
@@ -308,7 +308,7 @@ class LiveRig:
 
 
 class _Watch:
-    """How things stand when a run begins, and the disks' counters from there to the end."""
+    """The machine's state when a run begins, and the disks' counters during the run."""
 
     before: surroundings.Snapshot
 
@@ -380,7 +380,7 @@ def _borrow(
     if not all(os.access(one.disk / "queue/scheduler", os.W_OK) for one in queues.values()):
         for names, schedulers in chosen:
             _check_as_it_is([queues[name] for name in names], schedulers)
-        told.append("no permission to set anything: the scheduler has the settings that it had")
+        told.append("no permission to set anything: measured with the current settings")
         return None
     borrowed = stack.enter_context(borrowing(list(queues.values()), journal, signals, told))
     for names, schedulers in chosen:

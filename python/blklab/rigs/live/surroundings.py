@@ -1,4 +1,4 @@
-"""What else goes on while a run measures: other I/O, other programs, heat."""
+"""Disturbances during a run: other I/O, other programs, heat."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MILLI = 1000.0
 
 @dataclass(frozen=True)
 class Snapshot:
-    """How things stand at one moment."""
+    """The machine's state at one moment."""
 
     disks: Counters
     device: Counters
@@ -97,7 +97,9 @@ def _other_io(before: Snapshot, after: Snapshot, jobs: Sequence[Job], *, direct:
             others = max(others, moved - asked)
         if others > max(_OTHERS_PART * moved, _OTHERS_BYTES_MIN):
             what = {"read": "read from", "write": "written to"}[name]
-            found.append(f"others have {what} the disk meanwhile, over {_OTHERS_PART:.0%} of all")
+            found.append(
+                f"other programs have {what} the disk meanwhile, over {_OTHERS_PART:.0%} of all"
+            )
     return found
 
 
@@ -126,7 +128,7 @@ def _sensors(disk: str, roots: Roots) -> list[Path]:
 
 
 def governors(roots: Roots = HERE) -> list[str]:
-    """Who decides the CPUs' frequency: ``performance``, ``schedutil``; empty if nobody does."""
+    """The CPU frequency governor: ``performance``, ``schedutil``; empty if there is none."""
     files = (roots.sys / "devices/system/cpu").glob("cpu[0-9]*/cpufreq/scaling_governor")
     return sorted(
         {shown(file.read_text(encoding="utf-8", errors="replace").strip()) for file in files}

@@ -1,4 +1,4 @@
-"""Where the I/O of a live run goes: a directory, or a device; and whose schedulers it meets."""
+"""The target of a live run's I/O: a directory or a device; and the disks that schedule it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Target:
     device: str | None
     """The device's name in sysfs; None for a directory."""
     disks: tuple[str, ...]
-    """Those whose schedulers the I/O meets, sorted: on the way down the first that have a choice,
+    """The disks that schedule the I/O, sorted: the first ones below with a choice of schedulers,
     else the disks at the bottom."""
 
 

@@ -1,4 +1,4 @@
-"""What keeps fio inside its own files, besides the list of options that it is handed.
+"""The barrier that confines fio to its own files, besides the list of allowed options.
 
 A job file comes from anywhere and fio may run as root, so fio is run by ``blklab-confine``: with
 Landlock it changes the run's files alone, reads what it needs to start, and starts nothing else.
@@ -38,7 +38,7 @@ def around_fio(place: Path, writable: Sequence[Path]) -> list[str]:
 
 
 def told() -> list[str]:
-    """A line if there is no wall."""
+    """A line if there is no barrier."""
     return [] if _has_landlock() or _has_bubblewrap() else [NO_WALL]
 
 

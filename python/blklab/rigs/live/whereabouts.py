@@ -1,4 +1,4 @@
-"""Where a file system that was seen once is mounted by now, if it is.
+"""The current mount point of a known file system, if it is mounted.
 
 It is known by its UUID; where that is not to be had, by what statfs(2) calls it (``f_fsid``, which
 ext4 and btrfs make of the UUID) and its type.

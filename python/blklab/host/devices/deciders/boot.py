@@ -1,4 +1,4 @@
-"""What is set once at boot by files: tmpfiles.d, sysfsutils, rc.local, TLP."""
+"""Settings made once at boot from files: tmpfiles.d, sysfsutils, rc.local, TLP."""
 
 from __future__ import annotations
 

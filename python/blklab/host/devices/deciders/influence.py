@@ -16,7 +16,7 @@ _QUEUE = re.compile(r"queue/(?P<attribute>scheduler|nr_requests|read_ahead_kb|io
 
 @dataclass(frozen=True)
 class Influence:
-    """What somebody sets, where that is written, and how sure it is that it counts."""
+    """A setting, the file and line that make it, and whether it surely takes effect."""
 
     by: str
     """``udev rule``, ``tuned profile`` ..."""

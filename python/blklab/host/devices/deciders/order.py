@@ -1,4 +1,4 @@
-"""All who may set a queue, in the order in which they come at boot, and who had the last word."""
+"""Everything that may set a queue, in boot order, and what set it last."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ _WITHOUT = ("loop",)
 
 @dataclass(frozen=True)
 class Decision:
-    """Who decides a disk's scheduler."""
+    """What sets a disk's scheduler."""
 
     text: str
     """For a person."""
     by: Influence | None
-    """The line that had the last word; None if it is the kernel, or nobody known."""
+    """The line that set it last; None if it is the kernel's default, or not known."""
     default: str | None
-    """What the kernel itself would choose; None if that is not to be told from outside."""
+    """The kernel's default; None if it cannot be determined."""
     influences: tuple[Influence, ...]
     """All that set anything of the queue, in order."""
 
@@ -54,7 +54,7 @@ def last_word(found: Sequence[Influence], attribute: str) -> Influence | None:
 
 
 def kernel_default(queue: Queue, roots: Roots) -> str | None:
-    """The scheduler of a disk that nobody has set, as of Linux 5.0 to 7.3: mq-deadline for one
+    """The kernel's default scheduler, as of Linux 5.0 to 7.3: mq-deadline for one
     hardware queue or one set of tags, none for several. ``block/elevator.c``."""
     try:
         available = queue.schedulers().available
@@ -73,7 +73,7 @@ def kernel_default(queue: Queue, roots: Roots) -> str | None:
 
 
 def decide(queue: Queue, roots: Roots) -> Decision:
-    """Who decides this disk's scheduler."""
+    """What sets this disk's scheduler."""
     found = tuple(influences(queue, roots))
     default = kernel_default(queue, roots)
     try:

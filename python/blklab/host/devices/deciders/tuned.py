@@ -80,7 +80,7 @@ def profiles(names: Iterable[str], roots: Roots) -> dict[str, Section]:
 
 
 def influences(queue: Queue, roots: Roots) -> Iterator[Influence]:
-    """What the active profiles set of this disk."""
+    """The settings of the active profiles for this disk."""
     sections = profiles(active(roots), roots)
     # The daemon is looked for among all processes.
     running = bool(sections) and is_running(roots)
