@@ -338,7 +338,7 @@ def test_a_kernel_tells_its_requests_and_says_that_it_tells_no_decisions() -> No
         *("--scheduler", "bfq", "--until", "500ms", "--process", "reader"),
     ]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)
-    assert "does not tell what its scheduler decides" in done.stderr
+    assert "does not report its scheduler's decisions" in done.stderr
     assert "--rig sim" in done.stderr
     assert re.search(r"reader.0 +#\d+ .*dispatched", done.stdout)
     assert "on disk" not in done.stdout

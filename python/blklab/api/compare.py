@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from blklab.api import keeping
 from blklab.api.listener import SILENT, Listener
@@ -16,9 +16,10 @@ from blklab.base.limits import JOBS_DEFAULT
 from blklab.base.units import duration_text
 from blklab.domain import results_file, specs
 from blklab.domain.comparison import Setup
-from blklab.domain.events import Nowhere
+from blklab.domain.events import Keeper, Nowhere
 from blklab.domain.results_file import Results
 from blklab.domain.rows import figures, names
+from blklab.domain.tables import load_extra
 from blklab.errors import InputError, StoreError, nearest
 from blklab.execute import carry_out
 from blklab.experiment import budget as budgets
@@ -30,13 +31,17 @@ from blklab.experiment.summary import summarise
 from blklab.report import render
 from blklab.rigs import Rig
 from blklab.rigs import rig as rig_of
+from blklab.store import keep as in_store
+from blklab.store import place as places
+from blklab.store import request as requests
+from blklab.store.database import Store
+from blklab.store.opening import open_store
+from blklab.store.request import Request, fingerprints
+from blklab.store.unfinished import left
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from blklab.domain.events import Keeper
-    from blklab.store.database import Store
-    from blklab.store.request import Request
 
 Objective = Literal["throughput", "latency", "both"]
 _REPEATS = 5
@@ -62,9 +67,8 @@ class Comparison:
 
     def to_pandas(self) -> pd.DataFrame:
         """`rows` as a data frame. ImportError if pandas is missing: ``blklab[pandas]``."""
-        import pandas as pd
-
-        return pd.DataFrame(self.rows())
+        frame: pd.DataFrame = load_extra("pandas", "pandas").DataFrame(self.rows())
+        return frame
 
     def summary(self) -> dict[str, Any]:
         """Rankings, verdicts and recommendations as plain data; units are in the names."""
@@ -140,7 +144,7 @@ def compare(
     if budget is not None:
         budgets.seconds(budget)
         if repeats is not None:
-            raise InputError("--repeats: not with --budget, which decides how many there are")
+            raise InputError("--repeats: not with --budget, which decides the number of repeats")
     if out is not None:
         check_files(*files(Path(out)))
     spec = RigSpec.of(rig)
@@ -200,11 +204,11 @@ def files(out: Path) -> tuple[Path, Path]:
     return out / "results.json", out / "report.html"
 
 
-def checked_objective(objective: str) -> str:
+def checked_objective(objective: str) -> Objective:
     """The objective, if it is one; InputError otherwise."""
     if objective not in OBJECTIVES:
         raise InputError(f"--objective: no '{objective}'{nearest(objective, OBJECTIVES)}")
-    return objective
+    return cast(Objective, objective)
 
 
 def _new(
@@ -219,8 +223,6 @@ def _new(
     listener: Listener,
 ) -> _Work:
     """InputError if a disk, a workload or a scheduler is wrong."""
-    from blklab.store.request import Request, fingerprints
-
     place.put_right()
     described = describe(setup, place)
     for workload in described["workloads"]:
@@ -241,22 +243,18 @@ def _new(
 
 def _resumed(store: str | None, number: int | None, listener: Listener) -> _Work:
     """InputError if there is none, or if the runs to come would not be like those that are kept."""
-    from blklab.store import keep, place, request
-    from blklab.store.opening import open_store
-    from blklab.store.unfinished import left
-
-    kept = open_store(place.find(store), durable=True, make=False, tell=listener.note)
+    kept = open_store(places.find(store), durable=True, make=False, tell=listener.note)
     found = left(kept, number, study=False)
-    asked = request.from_bytes(f"comparison {found.id}: request", found.request, request.Request)
+    asked = requests.from_bytes(f"comparison {found.id}: request", found.request, Request)
     if asked.budget:
         raise InputError(
-            f"comparison {found.id} cannot go on: it had a budget of {asked.budget}; what has "
+            f"comparison {found.id} cannot be resumed: it had a budget of {asked.budget}; what has "
             f"run is kept: blklab report {found.id}"
         )
     where = rig_of(asked.rig, asked.options)
     where.put_right()
-    request.check_same(f"comparison {found.id}", found.setup, describe(asked.setup, where), asked)
-    return _Work(asked, found.setup, where, keep.go_on(kept, found.id))
+    requests.check_same(f"comparison {found.id}", found.setup, describe(asked.setup, where), asked)
+    return _Work(asked, found.setup, where, in_store.go_on(kept, found.id))
 
 
 def _carried_out(
@@ -309,12 +307,10 @@ def _begun(work: _Work, listener: Listener) -> Keeper:
         return work.keeper
     if work.store is None:
         return Nowhere("")
-    from blklab.store import keep
-
     store, setup = work.store, work.request.setup
     count = len(plan(setup))
     made = keeping.begun(
-        lambda: keep.begin(store, work.described, work.request, count), store, listener
+        lambda: in_store.begin(store, work.described, work.request, count), store, listener
     )
     if isinstance(made, StoreError):
         return Nowhere(str(made))
@@ -337,7 +333,7 @@ def _outlook(setup: Setup, rig: Rig, budget: str) -> list[str]:
 def _question(setup: Setup, budget: str) -> str:
     counts = {
         "scheduler": len(setup.schedulers),
-        "load": len(setup.workloads),
+        "workload": len(setup.workloads),
         "disk": len(setup.disks),
         "repeat": setup.repeats,
     }

@@ -130,7 +130,7 @@ def _kept(keepers: Sequence[Keeper], *, study: bool, complete: bool = False) -> 
 def _not_kept(error: BlklabError, where: Place | None, listener: Listener) -> None:
     if where is not None and where.chosen:
         raise error
-    listener.note(f"nothing will be kept: {error}; choose a store with --store")
+    listener.note(f"results will not be stored: {error}; choose a store with --store")
 
 
 def named(keepers: Mapping[str, Keeper]) -> dict[str, int]:

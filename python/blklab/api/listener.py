@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
 from blklab.rigs.kernel.steps import Steps
 
 if TYPE_CHECKING:
-    from blklab.domain.events import Finished
     from blklab.rigs import Rig
 
 
@@ -22,11 +21,12 @@ class Listener:
     def kept(self, numbers: Sequence[str], *, study: bool) -> None:
         """The store keeps the runs to come, as comparisons of these numbers."""
 
-    @contextmanager
-    def runs(self, total: int | None, what: str) -> Iterator[Callable[[Finished], None]]:
+    def runs(
+        self, total: int | None, what: str
+    ) -> AbstractContextManager[Callable[[object], None]]:
         """Surrounds all runs of a call; what it yields is called at the end of each. `total` is
         None if the number of runs depends on what they measure. `what` says what runs."""
-        yield lambda _: None
+        return nullcontext(lambda _: None)
 
     def run(self, rig: Rig) -> AbstractContextManager[None]:
         """Surrounds a single run, whose `Rig.position` tells how far it is."""

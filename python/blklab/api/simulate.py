@@ -1,16 +1,47 @@
-"""The library's front door: one job file, one disk, one scheduler, one result."""
+"""``blklab.simulate``: one job, one disk, one scheduler, one result."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
-from blklab import rigs
+from blklab import fio, programs
+from blklab.api import keeping
+from blklab.api.listener import SILENT, Listener
+from blklab.api.rigs import RigSpec
 from blklab.base.catalogue import Entry
-from blklab.domain import specs
-from blklab.domain.experiment import Experiment
+from blklab.domain import core, specs
+from blklab.domain.comparison import Setup
+from blklab.domain.experiment import Disk
 from blklab.domain.result import Result
+from blklab.errors import BlklabError, InputError
+from blklab.experiment.plan import plan
+from blklab.fio.status import report
+
+
+@dataclass(frozen=True)
+class JobRun:
+    """A fio job that has run once."""
+
+    result: Result
+    disk: Disk
+    options: Mapping[str, Any]
+    """Of the job file's global section."""
+    ended_at: datetime | None
+    """Where its clock is the machine's."""
+
+    def fio_output(self, formats: str = "json", *, requests: bool = False) -> str:
+        """What fio prints: ``normal``, ``json``, ``json+`` or ``terse``, several with commas.
+        `requests` adds queue time and service time. InputError if there is no such format."""
+        name = self.disk.file.name
+        told = report(
+            self.result, name, dict(self.options), requests=requests, ended_at=self.ended_at
+        )
+        return fio.render(told, fio.formats(formats))
 
 
 def simulate(
@@ -39,24 +70,82 @@ def simulate(
         rig: ``sim``, or ``kernel``: Linux itself above the modelled disk, or ``live``: this
             machine and a real disk, on which test files are made; a device is only read.
         kernel: name of the kernel for the kernel rig; the last one built without changes if None.
-        driver: who issues the I/O on the kernel rig: ``fio``, the default, or ``native``.
+        driver: what issues the I/O on the kernel rig: ``fio``, the default, or ``native``.
 
     Raises:
         blklab.errors.InputError: a name, file or value is wrong; one line says which.
         blklab.errors.RunError: the run failed: the guest panicked, the disk was too late.
     """
     text = os.fspath(job)
-    if "\n" in text or "[" in text:
-        entry = Entry("job", Path("job"), text)
-    else:
-        entry = specs.workload(text)
-    place = rigs.rig(rig, {"kernel": kernel, "driver": driver})
-    experiment = Experiment(
-        entry,
+    entry = Entry("job", Path("job"), text) if "\n" in text or "[" in text else text
+    place = RigSpec(rig, kernel=kernel, driver=driver).make()
+    setup = _setup(
+        specs.workload(entry) if isinstance(entry, str) else entry,
         place.find_disk(os.fspath(disk)),
         scheduler,
         seed,
-        dict(host or {}),
+        host,
         ignore_unsupported,
     )
-    return place.run(experiment)
+    [planned] = plan(setup)
+    return place.run(planned.experiment)
+
+
+def run_job(
+    job: str | os.PathLike[str],
+    *,
+    disk: str | os.PathLike[str],
+    scheduler: str = "none",
+    seed: int = 1,
+    host: Mapping[str, int] | None = None,
+    ignore_unsupported: bool = False,
+    rig: str | RigSpec = "sim",
+    keep: bool = False,
+    store: str | None = None,
+    listener: Listener = SILENT,
+) -> JobRun:
+    """As `simulate`, for output as fio prints it: a job file or a workload, on any rig with all
+    its options; with `keep` the store keeps the result.
+
+    Raises: as `simulate`; InputError also if the workload is a program other than fio.
+    """
+    spec = RigSpec.of(rig)
+    place = spec.make()
+    model = place.find_disk(os.fspath(disk))
+    entry = specs.workload(job)
+    if programs.is_program(entry):
+        raise InputError(
+            f"{entry.name}: is not a fio job; to run it once: blklab compare --rig live "
+            f"--workload {entry.name} --scheduler NAME --repeats 1 --disk DIRECTORY"
+        )
+    setup = _setup(entry, model, scheduler, seed, host, ignore_unsupported)
+    [planned] = plan(setup)
+    real = place.name == "live"
+    for option in core.ignored_options(entry, ignore_unsupported, real=real):
+        listener.note(f"ignored: {option}")
+    options = dict(core.describe_job(entry, ignore_unsupported, real=real)["global"])
+    single = keeping.single(store, setup, place, listener) if keep else None
+    with place.prepared([planned.experiment], listener.note), listener.run(place):
+        begun_at = datetime.now(UTC)
+        result = place.run(planned.experiment)
+        ended_at = datetime.now(UTC)
+    if single is not None:
+        try:
+            single.keep(planned, result, begun_at, ended_at)
+        except BlklabError as error:
+            # The figures are there all the same.
+            listener.note(f"this run is not stored: {error}")
+    for note in filter(None, [place.describe()["text"], *result.notes]):
+        listener.note(note)
+    return JobRun(result, model, options, ended_at if real else None)
+
+
+def _setup(
+    job: Entry,
+    disk: Disk,
+    scheduler: str,
+    seed: int,
+    host: Mapping[str, int] | None,
+    ignore_unsupported: bool,
+) -> Setup:
+    return Setup((disk,), (job,), (scheduler,), 1, seed, dict(host or {}), ignore_unsupported)

@@ -15,3 +15,8 @@ JOBS_MAX = 1024
 """Parallel runs or compilers."""
 JOBS_DEFAULT = min(len(os.sched_getaffinity(0)), JOBS_MAX)
 """One per CPU."""
+
+TEXT_REQUESTS = 40
+"""Of a timeline as text, unless more are asked for: some screens."""
+FILE_REQUESTS = 2000
+"""Of a timeline as a page or for Perfetto: what a browser draws at once."""

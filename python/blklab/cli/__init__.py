@@ -56,7 +56,9 @@ def _run() -> NoReturn:
         finally:
             sys.stdout.flush()
     except BlklabError as error:
-        _fail(str(error), error.exit_code, error.detail)
+        from blklab.cli.listening import error_text
+
+        _fail(error_text(error), error.exit_code, error.detail)
     except TyperException as error:
         _fail(f"{error.format_message()} (try '{_command(error)} --help')", error.exit_code)
     except (KeyboardInterrupt, typer.Abort):

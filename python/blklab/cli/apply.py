@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from blklab.settings import choice, profile, record, rule
-from blklab.settings import presets as known
 from blklab.base.text import shown
 from blklab.cli import complete, console
-from blklab.cli.keeping import StoreName
+from blklab.cli.resuming import StoreName
 from blklab.errors import InputError, RunError
 from blklab.host import roots
 from blklab.host.devices import queue
 from blklab.host.devices.queue import IOSCHED, same
+from blklab.settings import choice, profile, record, rule
+from blklab.settings import presets as known
 
 if TYPE_CHECKING:
     from blklab.settings.change import Plan

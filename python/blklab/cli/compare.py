@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import typer
 
-from blklab.base.files import check_files, write_together
+import blklab
 from blklab.base.limits import JOBS_DEFAULT, JOBS_MAX, REPEATS_MAX
-from blklab.base.units import duration_text
-from blklab.cli import complete, console, keeping
-from blklab.cli.keeping import NoKeep, Resume, StoreName
+from blklab.cli import complete, console, resuming
+from blklab.cli.listening import Terminal
 from blklab.cli.models import TARGET_HELP
-from blklab.cli.progress import progress
+from blklab.cli.resuming import NoKeep, Resume, StoreName
 from blklab.cli.rigs import (
     CacheState,
     DriverName,
@@ -25,19 +24,11 @@ from blklab.cli.rigs import (
     RigName,
     TraceLatency,
     WriteDevice,
-    options,
+    spec,
 )
-from blklab.domain.comparison import Setup
-from blklab.errors import InputError, nearest
+from blklab.domain import specs
 from blklab.experiment import defaults
-from blklab.experiment.plan import plan
-from blklab.rigs import rig as rig_of
-
-if TYPE_CHECKING:
-    from blklab.cli.keeping import Work
-    from blklab.domain.comparison import Setup
-    from blklab.domain.events import Keeper
-    from blklab.domain.results_file import Results
+from blklab.store import ids
 
 _OUT = Path("reports/compare")
 
@@ -123,129 +114,49 @@ def compare(
     resume: Resume = False,
 ) -> None:
     """Run every scheduler on every disk under every workload, and say which is best."""
-    from blklab.domain import specs
-    from blklab.experiment import budget as budgets
+    resuming.check(context, resume, "number")
+    from blklab.api.compare import checked_objective
 
-    keeping.check_resume(context, resume, "number")
-    checked_objective(objective)
-    if budget is not None:
-        budgets.seconds(budget)
-        if keeping.is_told(context, "repeats"):
-            raise InputError("--repeats: not with --budget, which decides the number of repeats")
+    ranked_by = checked_objective(objective)
+    limits: dict[str, Any] = {"store": store, "max_parallel": jobs, "listener": Terminal()}
     if resume:
-        work = keeping.resumed(store, number)
-        told = {name for name in ("out", "objective") if keeping.is_told(context, name)}
-        out = out if "out" in told else Path(work.request.out)
-        objective = objective if "objective" in told else work.request.objective
-        check_files(*_files(out))
+        found = blklab.resume(
+            None if number is None else ids.number(number),
+            out=out if resuming.is_told(context, "out") else None,
+            objective=ranked_by if resuming.is_told(context, "objective") else None,
+            **limits,
+        )
     else:
-        check_files(*_files(out))
-        place_told = options(
-            kernel, driver, cache, write_device, overwrite, trace_latency, no_precondition
+        found = blklab.compare(
+            disks=disk or (),
+            workloads=workload or (),
+            schedulers=scheduler or (),
+            repeats=repeats if budget is None or resuming.is_told(context, "repeats") else None,
+            budget=budget,
+            seed=seed,
+            objective=ranked_by,
+            rig=spec(
+                rig,
+                kernel=kernel,
+                driver=driver,
+                cache=cache,
+                write_device=write_device,
+                overwrite=overwrite,
+                trace_latency=trace_latency,
+                no_precondition=no_precondition,
+            ),
+            host=specs.host(host or ()),
+            ignore_unsupported=ignore_unsupported,
+            out=out,
+            keep=not no_keep,
+            **limits,
         )
-        place = rig_of(rig, place_told)
-        usual = defaults.schedulers(rig)
-        disks = tuple(place.find_disk(spec) for spec in disk or defaults.disks(rig))
-        setup = Setup(
-            disks,
-            specs.workloads(workload or defaults.WORKLOADS),
-            tuple(scheduler or usual),
-            1 if budget else repeats,
-            seed,
-            specs.host(host or ()),
-            ignore_unsupported,
-            () if scheduler else defaults.left_out(disks, usual),
-        )
-        out_text = str(out.absolute())
-        work = keeping.new(
-            store, setup, place, place_told, objective, out_text, budget, no_keep=no_keep
-        )
-    keepers = [work.keeper] if work.keeper else []
-    with keeping.telling(keepers, "compare"):
-        results = _measured(work, jobs, objective, keepers)
-    [keeper] = keepers
-    _show(results, objective, out, keeper, as_json=as_json, verbose=verbose)
+    from blklab.cli import comparison
 
-
-def _measured(work: Work, jobs: int, objective: str, keepers: list[Keeper]) -> Results:
-    """The results; `keepers` has the one that keeps them as soon as there is something to keep."""
-    from blklab.domain.results_file import Results
-    from blklab.execute import carry_out
-    from blklab.experiment import budget as budgets
-
-    setup, rig, budget = work.request.setup, work.rig, work.request.budget
-    kept = work.keeper.kept if work.keeper else {}
-    repeated = budgets.blocks(setup) if budget else None
-    runs = repeated[0] if repeated else plan(setup)
-    left = [planned for number, planned in enumerate(runs) if number not in kept]
-    with rig.prepared([planned.experiment for planned in left], console.print_note):
-        keeper = keeping.begin(work)
-        keepers[:] = [keeper]
-        if budget:
-            limit = duration_text(budgets.seconds(budget) * 1e9)
-            console.print_note(f"repeated until the answer is known, for {limit} at most")
-        if len(setup.schedulers) > 1 and (budget or rig.name == "live"):
-            count = None if budget else setup.repeats
-            told = budgets.outlook(count, len(setup.schedulers), anytime=bool(budget))
-            console.print_note(told)
-        with progress(None if budget else len(left), _question(setup, budget)) as tick:
-            if repeated is None:
-                return Results(work.described, tuple(carry_out(runs, rig, jobs, tick, keeper)))
-            limit_s = budgets.seconds(budget)
-            return budgets.execute_within(
-                repeated, rig, limit_s, objective, jobs, tick, keeper, work.described
-            )
-
-
-def _show(
-    results: Results,
-    objective: str,
-    out: Path,
-    keeper: Keeper,
-    *,
-    as_json: bool,
-    verbose: bool,
-) -> None:
-    from blklab import report as pages
-    from blklab.cli import comparison, console, keeping
-    from blklab.domain import results_file
-    from blklab.experiment.analyse import analyse
-    from blklab.experiment.summary import summarise
-
-    answers = analyse(results.runs, objective, anytime=results.anytime)
-    document, page = _files(out)
-    with keeping.written([keeper], "compare"):
-        texts = {document: results_file.to_text(results), page: pages.render(results, answers)}
-        write_together(texts)
+    setup = found.results.setup
     if as_json:
-        kept = int(keeper.name) if keeper.name else None
-        head = {"setup": results.setup, "kept": kept}
-        console.print_json(head | summarise(answers) | {"report": str(page)})
+        head = {"setup": setup, "kept": found.kept}
+        page = None if found.page is None else str(found.page)
+        console.print_json(head | found.summary() | {"report": page})
     else:
-        comparison.show(answers, results.setup, page, verbose=verbose)
-
-
-def _files(out: Path) -> tuple[Path, Path]:
-    """What is written into that directory: the results and the page."""
-    return out / "results.json", out / "report.html"
-
-
-def checked_objective(objective: str) -> str:
-    """The objective, if it is one; InputError otherwise."""
-    from blklab.experiment.analyse import OBJECTIVES
-
-    if objective not in OBJECTIVES:
-        raise InputError(f"--objective: no '{objective}'{nearest(objective, OBJECTIVES)}")
-    return objective
-
-
-def _question(setup: Setup, budget: str) -> str:
-    counts = {
-        "scheduler": len(setup.schedulers),
-        "workload": len(setup.workloads),
-        "disk": len(setup.disks),
-        "repeat": setup.repeats,
-    }
-    if budget:
-        del counts["repeat"]
-    return " x ".join(f"{count} {what}{'s' * (count != 1)}" for what, count in counts.items())
+        comparison.show(found.analysis, setup, found.page, verbose=verbose)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
-def show(analysis: Analysis, setup: Mapping[str, Any], page: Path, *, verbose: bool) -> None:
+def show(analysis: Analysis, setup: Mapping[str, Any], page: Path | None, *, verbose: bool) -> None:
     """Print the answer; if `verbose`, or if one table is all there is, every figure too."""
     out = console()
     show_rig(setup, out)
@@ -44,8 +44,9 @@ def show(analysis: Analysis, setup: Mapping[str, Any], page: Path, *, verbose: b
         out.print("All figures: --verbose, or the report.")
     if stopping := setup.get("stopping"):
         out.print(f"Stopped: {stopping['text']}.")
-    # A path is there to be copied: never folded.
-    out.print(f"Report: {page}", soft_wrap=True)
+    if page is not None:
+        # A path is there to be copied: never folded.
+        out.print(f"Report: {page}", soft_wrap=True)
 
 
 def _show_method(analysis: Analysis, setup: Mapping[str, Any], out: Console) -> None:

@@ -7,25 +7,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from blklab.base.files import check_files, write_together
+import blklab
+from blklab.base import limits
 from blklab.base.units import size_text
 from blklab.cli import complete, console
+from blklab.cli.listening import Terminal
 from blklab.cli.models import DiskName
-from blklab.cli.progress import watching
-from blklab.cli.rigs import DriverName, HostValues, IgnoreUnsupported, KernelName, RigName
-from blklab.domain.experiment import Experiment
-from blklab.rigs import check_workload
-from blklab.rigs import rig as rig_of
+from blklab.cli.rigs import DriverName, HostValues, IgnoreUnsupported, KernelName, RigName, spec
+from blklab.domain import specs
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from blklab.timelines.timeline import Timeline
-
-TEXT_REQUESTS = 40
-"""Shown as text, unless more are asked for: some screens."""
-FILE_REQUESTS = 2000
-"""In a page or for Perfetto: what a browser draws at once."""
 
 
 def explain(
@@ -58,7 +52,7 @@ def explain(
             min=1,
             max=100_000,
             help="Maximum number of requests; the others are counted. "
-            f"[default: {TEXT_REQUESTS} as text, {FILE_REQUESTS} in a file]",
+            f"[default: {limits.TEXT_REQUESTS} as text, {limits.FILE_REQUESTS} in a file]",
         ),
     ] = None,
     out: Annotated[
@@ -81,58 +75,31 @@ def explain(
     ignore_unsupported: IgnoreUnsupported = False,
 ) -> None:
     """Show what happened to each request of a run, and the scheduler's decisions, over time."""
-    from blklab.domain import core, specs
-    from blklab.timelines import summary, window
-    from blklab.timelines.timeline import build
+    from blklab.timelines import summary
 
-    model, entry = specs.disk(disk), specs.workload(job)
-    check_workload(rig, entry)
-    asked = window.parse(from_, until)
-    wanted = window.check_processes(
-        process or (), core.describe_job(entry, ignore_unsupported), entry.place
-    )
-    check_files(*filter(None, (out, perfetto)))
-    experiment = Experiment(
-        entry, model, scheduler, seed, specs.host(host or ()), ignore_unsupported, asked
-    )
-    console.print_ignored(core.ignored_options(entry, ignore_unsupported))
-    place = rig_of(rig, {"kernel": kernel, "driver": driver})
-    with watching(place):
-        result = place.run(experiment)
-    console.print_notes(result.notes)
-    timeline = build(
-        result,
-        load=entry.name,
-        disk=model.label,
+    timeline = blklab.explain(
+        job,
+        disk=disk,
         scheduler=scheduler,
-        rig=rig,
-        from_ns=asked.from_ns,
-        until_ns=asked.until_ns,
-        wanted=wanted,
-        most=requests or (FILE_REQUESTS if out or perfetto else TEXT_REQUESTS),
+        from_=from_,
+        until=until,
+        processes=process or (),
+        requests=requests,
+        rig=spec(rig, kernel=kernel, driver=driver),
+        seed=seed,
+        host=specs.host(host or ()),
+        ignore_unsupported=ignore_unsupported,
+        page_file=out,
+        perfetto_file=perfetto,
+        listener=Terminal(),
     )
-    window.check_found(timeline, result)
-    console.print_notes(filter(None, [summary.undecided(timeline)]))
-    if out or perfetto:
-        write_together(_files(timeline, out, perfetto))
-        for what, written in (("Timeline", out), ("Perfetto trace", perfetto)):
-            if written:
-                print(f"{what}: {written}")
-        console.print_notes(filter(None, [summary.left_out(timeline)]))
-    else:
+    if not (out or perfetto):
         _print(timeline)
-
-
-def _files(timeline: Timeline, out: Path | None, perfetto: Path | None) -> dict[Path, str | bytes]:
-    from blklab.report.timeline import page
-    from blklab.timelines import trace
-
-    files: dict[Path, str | bytes] = {}
-    if out:
-        files[out] = page(timeline)
-    if perfetto:
-        files[perfetto] = trace.perfetto(timeline)
-    return files
+        return
+    for what, written in (("Timeline", out), ("Perfetto trace", perfetto)):
+        if written:
+            print(f"{what}: {written}")
+    console.print_notes(filter(None, [summary.left_out(timeline)]))
 
 
 def _print(timeline: Timeline) -> None:

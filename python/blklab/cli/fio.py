@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from blklab import programs
+import blklab
+from blklab import fio as formats
 from blklab.base.files import check_files, write_whole
-from blklab.cli import complete, console, keeping
-from blklab.cli.keeping import NoKeep, StoreName
+from blklab.cli import complete
+from blklab.cli.listening import Terminal
 from blklab.cli.models import TargetName
-from blklab.cli.progress import watching
+from blklab.cli.resuming import NoKeep, StoreName
 from blklab.cli.rigs import (
     CacheState,
     DriverName,
@@ -25,12 +25,9 @@ from blklab.cli.rigs import (
     RigName,
     TraceLatency,
     WriteDevice,
-    options,
+    spec,
 )
-from blklab.domain.comparison import Setup
-from blklab.errors import InputError
-from blklab.experiment.plan import plan
-from blklab.rigs import rig as rig_of
+from blklab.domain import specs
 
 
 def fio(
@@ -68,45 +65,31 @@ def fio(
 ) -> None:
     """Run one fio job file once and print what fio prints; the result is stored, see: blklab
     results."""
-    from blklab import fio as formats
-    from blklab.domain import core, specs
-    from blklab.fio.status import report
-
-    chosen = formats.formats(output_format)
+    formats.formats(output_format)
     if output is not None:
         check_files(output)
-    place = rig_of(
-        rig, options(kernel, driver, cache, write_device, overwrite, trace_latency, no_precondition)
+    ran = blklab.run_job(
+        job,
+        disk=disk,
+        scheduler=scheduler,
+        seed=seed,
+        host=specs.host(host or ()),
+        ignore_unsupported=ignore_unsupported,
+        rig=spec(
+            rig,
+            kernel=kernel,
+            driver=driver,
+            cache=cache,
+            write_device=write_device,
+            overwrite=overwrite,
+            trace_latency=trace_latency,
+            no_precondition=no_precondition,
+        ),
+        keep=not no_keep,
+        store=store,
+        listener=Terminal(),
     )
-    model = place.find_disk(disk)
-    entry = specs.workload(job)
-    if programs.is_program(entry):
-        raise InputError(
-            f"{entry.name}: is not a fio job; to run it once: blklab compare --rig live "
-            f"--workload {entry.name} --scheduler NAME --repeats 1 --disk DIRECTORY"
-        )
-    changed = specs.host(host or ())
-    setup = Setup((model,), (entry,), (scheduler,), 1, seed, changed, ignore_unsupported)
-    [planned] = plan(setup)
-    real = place.name == "live"
-    console.print_ignored(core.ignored_options(entry, ignore_unsupported, real=real))
-    shared = dict(core.describe_job(entry, ignore_unsupported, real=real)["global"])
-    single = None if no_keep else keeping.begin_single(store, setup, place)
-    with place.prepared([planned.experiment], console.print_note), watching(place):
-        begun_at = datetime.now(UTC)
-        result = place.run(planned.experiment)
-        ended_at = datetime.now(UTC)
-    if single is not None:
-        keeping.end_single(single, planned, result, begun_at, ended_at)
-    console.print_notes(filter(None, [place.describe()["text"], *result.notes]))
-    told = report(
-        result,
-        model.file.name,
-        shared,
-        requests=trace_latency,
-        ended_at=ended_at if real else None,
-    )
-    text = formats.render(told, chosen)
+    text = ran.fio_output(output_format, requests=trace_latency)
     if output is None:
         print(text, end="")
     else:

@@ -23,7 +23,7 @@ _STYLES = {REPRODUCED: "green", NOT_REPRODUCED: "yellow"}
 
 
 def show(
-    study: Study, outcomes: Sequence[Outcome], judgements: Sequence[Judgement], page: Path
+    study: Study, outcomes: Sequence[Outcome], judgements: Sequence[Judgement], page: Path | None
 ) -> None:
     """Print rankings, then what was published beside what was measured, part by part."""
     from rich.text import Text
@@ -51,8 +51,9 @@ def show(
                 out.print(f"Why not: {statement.why}")
     out.print()
     out.print(tally(judgements))
-    # A path is there to be copied: never folded.
-    out.print(f"Report: {page}", soft_wrap=True)
+    if page is not None:
+        # A path is there to be copied: never folded.
+        out.print(f"Report: {page}", soft_wrap=True)
 
 
 def _show_place(place: Place, out: Console) -> None:

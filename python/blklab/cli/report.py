@@ -10,9 +10,8 @@ import typer
 from blklab.base.files import write_together, write_whole
 from blklab.base.text import shown
 from blklab.cli import complete, console
-from blklab.cli.compare import checked_objective
-from blklab.cli.keeping import StoreName
 from blklab.cli.results.opening import opened
+from blklab.cli.resuming import StoreName
 from blklab.errors import InputError
 
 
@@ -43,6 +42,7 @@ def report(
     store: StoreName = None,
 ) -> None:
     """Write the report again from stored results, without running anything."""
+    from blklab.api.compare import checked_objective
     from blklab.study import kept_files as studies
 
     wanted = checked_objective(objective) if objective else None

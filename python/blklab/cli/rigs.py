@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from blklab import rigs
+from blklab.api.rigs import RigSpec
 from blklab.cli import complete
 
 RigName = Annotated[str, typer.Option("--rig", help=rigs.HELP, autocompletion=complete.rig)]
@@ -83,22 +84,18 @@ IgnoreUnsupported = Annotated[
 ]
 
 
-def options(
-    kernel: str | None,
-    driver: str | None,
+def spec(
+    rig: str,
+    *,
+    kernel: str | None = None,
+    driver: str | None = None,
     cache: str | None = None,
     write_device: bool = False,
     overwrite: str | None = None,
     trace_latency: bool = False,
     no_precondition: bool = False,
-) -> dict[str, str | None]:
-    """As `rigs.rig` takes them: what was not given is None."""
-    return {
-        "kernel": kernel,
-        "driver": driver,
-        "cache": cache,
-        "write-device": "yes" if write_device else None,
-        "overwrite": overwrite,
-        "trace-latency": "yes" if trace_latency else None,
-        "no-precondition": "yes" if no_precondition else None,
-    }
+) -> RigSpec:
+    """The rig that the options name."""
+    return RigSpec(
+        rig, kernel, driver, cache, write_device, overwrite, trace_latency, not no_precondition
+    )

@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from blklab.base.files import check_files, write_whole
+import blklab
 from blklab.base.limits import JOBS_DEFAULT, JOBS_MAX
 from blklab.base.units import rate_text
 from blklab.cli import complete, console
-from blklab.cli.progress import progress
-from blklab.rigs.kernel import cache
+from blklab.cli.listening import Terminal
 
 if TYPE_CHECKING:
-    from blklab.agreement.measure import Cell
     from blklab.agreement.verdict import Verdict
+    from blklab.api.verify import Agreement
 
 
 def verify(
@@ -57,32 +56,29 @@ def verify(
 
     Ends with exit code 1 if the simulator misses its bar.
     """
-    from blklab.agreement import export, matrix, run
-    from blklab.agreement.verdict import judge
-
-    if out is not None:
-        check_files(out)
-    places = matrix.places(disk or ())
-    loads = matrix.quick() if quick and not load else matrix.chosen(load or ())
-    cells_wanted = run.plan(places, tuple(scheduler or ()), loads)
-    tested = cache.chosen(kernel)
-    with progress(len(cells_wanted), "each on the simulator and in a guest") as tick:
-        cells = run.run(cells_wanted, tested.key, jobs, seed, tick)
-    verdict = judge(cells)
-    exported = export.exported(cells, verdict, tested.text, seed)
-    if out is not None:
-        write_whole(out, export.text(exported))
+    found = blklab.verify(
+        workloads=load or (),
+        schedulers=scheduler or (),
+        disks=disk or (),
+        quick=quick,
+        kernel=kernel,
+        seed=seed,
+        out=out,
+        max_parallel=jobs,
+        listener=Terminal(),
+    )
     if as_json:
-        console.print_json(exported)
+        console.print_json(found.exported())
     else:
-        _print(cells, verdict, tested.text)
-    if not verdict.good:
+        _print(found)
+    if not found.verdict.good:
         raise typer.Exit(1)
 
 
-def _print(cells: list[Cell], verdict: Verdict, kernel: str) -> None:
+def _print(found: Agreement) -> None:
     from blklab.agreement.verdict import meets
 
+    cells = found.cells
     terminal = console.console()
     for place in dict.fromkeys(cell.place for cell in cells):
         table = console.table(
@@ -104,7 +100,7 @@ def _print(cells: list[Cell], verdict: Verdict, kernel: str) -> None:
         of_disk = next(cell.disk for cell in cells if cell.place == place)
         terminal.print(f"\n{place}: {of_disk}; how far the simulator is off:")
         terminal.print(table)
-    terminal.print(_sentence(verdict, kernel))
+    terminal.print(_sentence(found.verdict, found.kernel))
 
 
 def _sentence(verdict: Verdict, kernel: str) -> str:

@@ -23,21 +23,22 @@ class Table(ABC):
 
     def to_arrow(self) -> Any:
         """A ``pyarrow.Table``. ImportError says which extra is missing."""
-        arrow = _load("pyarrow", "arrow")
+        arrow = load_extra("pyarrow", "arrow")
         return arrow.table(dict(self.columns()))
 
     def to_pandas(self) -> pd.DataFrame:
         """A ``pandas.DataFrame``. ImportError says which extra is missing."""
-        frame: pd.DataFrame = _load("pandas", "pandas").DataFrame(dict(self.columns()))
+        frame: pd.DataFrame = load_extra("pandas", "pandas").DataFrame(dict(self.columns()))
         return frame
 
     def to_polars(self) -> pl.DataFrame:
         """A ``polars.DataFrame``. ImportError says which extra is missing."""
-        frame: pl.DataFrame = _load("polars", "polars").DataFrame(dict(self.columns()))
+        frame: pl.DataFrame = load_extra("polars", "polars").DataFrame(dict(self.columns()))
         return frame
 
 
-def _load(module: str, extra: str) -> Any:
+def load_extra(module: str, extra: str) -> Any:
+    """A library that not everybody needs. ImportError says which extra has it."""
     try:
         return import_module(module)
     except ImportError as error:

@@ -9,8 +9,8 @@ import typer
 from blklab.base.text import shown
 from blklab.base.units import duration_text, number_text
 from blklab.cli import complete, console
-from blklab.cli.keeping import StoreName
 from blklab.cli.results.opening import opened
+from blklab.cli.resuming import StoreName
 from blklab.errors import InputError
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ import typer
 
 from blklab.base.files import check_files, write_together
 from blklab.cli import complete, console, streams
-from blklab.cli.keeping import StoreName
 from blklab.cli.results.opening import opened
+from blklab.cli.resuming import StoreName
 from blklab.errors import InputError, nearest
 
 

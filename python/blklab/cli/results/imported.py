@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from blklab.cli import console
-from blklab.cli.keeping import StoreName
+from blklab.cli.resuming import StoreName
 
 
 def imported(

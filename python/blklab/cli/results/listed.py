@@ -9,8 +9,8 @@ import typer
 
 from blklab.base.text import shown
 from blklab.cli import complete, console
-from blklab.cli.keeping import StoreName
 from blklab.cli.results.opening import opened
+from blklab.cli.resuming import StoreName
 from blklab.rigs import check
 from blklab.store.since import local
 from blklab.store.since import since as since_of

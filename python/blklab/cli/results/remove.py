@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from blklab.cli import complete, console
-from blklab.cli.keeping import StoreName
 from blklab.cli.results.opening import opened
+from blklab.cli.resuming import StoreName
 
 
 def remove(

@@ -9,9 +9,8 @@ import typer
 
 from blklab.base.text import shown
 from blklab.cli import complete
-from blklab.cli.compare import checked_objective
-from blklab.cli.keeping import StoreName
 from blklab.cli.results.opening import opened
+from blklab.cli.resuming import StoreName
 from blklab.store.since import local
 
 if TYPE_CHECKING:
@@ -34,6 +33,7 @@ def show(
     store: StoreName = None,
 ) -> None:
     """Show the results of a comparison, and when, where and on what it ran."""
+    from blklab.api.compare import checked_objective
     from blklab.cli import comparison, console
     from blklab.experiment.analyse import analyse
     from blklab.experiment.summary import summarise

@@ -1,0 +1,164 @@
+"""``blklab.run_study``: run a published comparison again, and judge what was published."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from blklab import study as studies
+from blklab.api import keeping
+from blklab.api.listener import SILENT, Listener
+from blklab.api.rigs import RigSpec
+from blklab.base.files import check_files, write_together
+from blklab.base.limits import JOBS_DEFAULT
+from blklab.domain.events import Keeper
+from blklab.errors import StoreError
+from blklab.report.study import texts
+from blklab.store import place
+from blklab.store.database import Store
+from blklab.store.opening import open_store
+from blklab.store.unfinished import left
+from blklab.study import in_store, kept_files, kernels
+from blklab.study.judge import Judgement, judge
+from blklab.study.model import Study
+from blklab.study.outcome import Outcome
+from blklab.study.plan import Asked, PlannedPart, count, plan
+from blklab.study.run import Ready, ready
+from blklab.study.run import run as run_parts
+
+
+@dataclass(frozen=True)
+class StudyRun:
+    """A study that has run."""
+
+    study: Study
+    outcomes: tuple[Outcome, ...]
+    """Of each part: its results, and what was left out."""
+    judgements: tuple[Judgement, ...]
+    """Of each published statement: whether it is reproduced."""
+    kept: Mapping[str, int]
+    """By part, the number of its comparison in the store."""
+    directory: Path | None
+    """Where ``report.html`` and all results are."""
+
+
+def run_study(
+    study: str | os.PathLike[str],
+    *,
+    rig: str | RigSpec | None = None,
+    disk: str | None = None,
+    repeats: int | None = None,
+    seed: int | None = None,
+    out: str | os.PathLike[str] | None = None,
+    keep: bool = False,
+    store: str | None = None,
+    max_parallel: int = JOBS_DEFAULT,
+    listener: Listener = SILENT,
+) -> StudyRun:
+    """Run a study, part after part.
+
+    Args:
+        study: its name or the path of its TOML file.
+        rig: run all parts there that can; None is each part's own first rig. A `RigSpec` with an
+            empty name has options for the parts on the live rig.
+        disk: on the live rig, a directory or a device in place of the study's models.
+        repeats, seed: in place of the study's.
+        out: a directory for the report and all results.
+        keep, store, max_parallel, listener: see `compare`.
+
+    Raises: as `compare`.
+    """
+    chosen = studies.find(study)
+    directory = None if out is None else Path(out)
+    if directory is not None:
+        check_files(*kept_files.places(chosen, directory))
+    spec = RigSpec("") if rig is None else RigSpec.of(rig)
+    asked = Asked(spec.name or None, repeats, seed, disk, spec.options)
+    parts = _ready(chosen, plan(chosen, asked), listener)
+    opened = _opened(store, parts, listener) if keep else None
+    return _run(chosen, parts, None, opened, directory, max_parallel, listener)
+
+
+def resume_study(
+    number: int | None = None,
+    *,
+    out: str | os.PathLike[str] | None = None,
+    store: str | None = None,
+    max_parallel: int = JOBS_DEFAULT,
+    listener: Listener = SILENT,
+) -> StudyRun:
+    """Go on with a study that was interrupted; `number` is that of one of its comparisons, None
+    the latest that is not complete. Raises as `compare`; InputError also if a run would differ
+    now from those that are kept."""
+    kept = open_store(place.find(store), durable=True, make=False, tell=listener.note)
+    found = left(kept, number, study=True)
+    of_study = found.study_id or 0
+    asked = in_store.kept_study(kept, of_study)
+    chosen = asked.study()
+    parts = _ready(chosen, asked.planned(chosen), listener)
+    parts, keepers = in_store.go_on(kept, of_study, chosen, parts, asked.out)
+    where = asked.out if out is None else out
+    directory = Path(where) if where else None
+    if directory is not None:
+        check_files(*kept_files.places(chosen, directory))
+    return _run(chosen, parts, keepers, None, directory, max_parallel, listener)
+
+
+def _run(
+    chosen: Study,
+    parts: Sequence[Ready],
+    begun: Mapping[str, Keeper] | None,
+    store: Store | None,
+    directory: Path | None,
+    max_parallel: int,
+    listener: Listener,
+) -> StudyRun:
+    several: list[Keeper] = [] if begun is None else list(begun.values())
+
+    def keepers() -> Mapping[str, Keeper]:
+        """A set-up that is refused before its first run is not kept."""
+        nonlocal begun
+        if begun is None:
+            out = "" if directory is None else str(directory.absolute())
+            begun = _begun(store, chosen, parts, out, listener)
+            several.extend(begun.values())
+        return begun
+
+    runs = count(part.planned for part in parts) - sum(len(keeper.kept) for keeper in several)
+    there = sum(part.rig is not None for part in parts)
+    what = f"{there} of {len(parts)} parts of {chosen.name}"
+    with keeping.resumable(lambda: several, study=True), listener.runs(runs, what) as ended:
+        outcomes = run_parts(parts, max_parallel, ended, keepers, listener.note)
+    judgements = judge(chosen, outcomes)
+    with keeping.finishing(several, listener, study=True):
+        if directory is not None:
+            write_together(texts(chosen, outcomes, judgements, directory))
+    kept = keeping.named(keepers())
+    return StudyRun(chosen, tuple(outcomes), tuple(judgements), kept, directory)
+
+
+def _ready(study: Study, planned: Sequence[PlannedPart], listener: Listener) -> list[Ready]:
+    built: list[kernels.BuiltKernel] = []
+    if kernels.needed(planned):
+        with listener.building() as steps:
+            built = kernels.build_all(study, planned, steps)
+    return ready(planned, built)
+
+
+def _opened(store: str | None, parts: Sequence[Ready], listener: Listener) -> Store | None:
+    rigs = {part.rig.name for part in parts if part.rig}
+    return keeping.opened(store, "sim" if rigs == {"sim"} else "", listener)
+
+
+def _begun(
+    store: Store | None, study: Study, parts: Sequence[Ready], out: str, listener: Listener
+) -> Mapping[str, Keeper]:
+    if store is None:
+        return {}
+    made = keeping.begun(lambda: in_store.begin(store, study, parts, out), store, listener)
+    if isinstance(made, StoreError):
+        return {}
+    listener.kept([keeper.name for keeper in made.values()], study=True)
+    return made

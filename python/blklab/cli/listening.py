@@ -1,0 +1,53 @@
+"""What a command shows of a call while it runs: notes and progress on stderr."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+from blklab.api.listener import Listener
+from blklab.cli import console, progress
+from blklab.cli.kernel import steps
+from blklab.errors import BlklabError
+from blklab.rigs import Rig
+from blklab.rigs.kernel.steps import Steps
+
+
+class Terminal(Listener):
+    """Prints notes, and draws how far it is."""
+
+    def note(self, line: str) -> None:
+        """See `Listener`."""
+        console.print_note(line)
+
+    def kept(self, numbers: Sequence[str], *, study: bool) -> None:
+        """See `Listener`."""
+        if study:
+            console.print_note(f"stored as {', '.join(numbers)}; to see them: blklab results")
+        else:
+            [number] = numbers
+            console.print_note(f"stored as {number}; to see it: blklab results show {number}")
+
+    def runs(self, total: int | None, what: str) -> AbstractContextManager[Callable[[Any], None]]:
+        """See `Listener`."""
+        return progress.progress(total, what)
+
+    def run(self, rig: Rig) -> AbstractContextManager[None]:
+        """See `Listener`."""
+        return progress.watching(rig)
+
+    def building(self) -> AbstractContextManager[Steps]:
+        """See `Listener`."""
+        return steps.shown()
+
+
+def error_text(error: BlklabError) -> str:
+    """Its line, with the command that continues what is kept."""
+    kept = error.kept
+    if kept is None:
+        return str(error)
+    command = f"blklab {'run' if kept.study else 'compare'} --resume {kept.numbers[0]}"
+    if kept.complete:
+        return f"{error}; finished runs are stored: {command} --out DIRECTORY"
+    return f"{error}; finished runs are stored; to continue: {command}"
