@@ -86,7 +86,23 @@ def single(store: str | None, setup: Setup, rig: Rig, listener: Listener) -> Sin
 @contextmanager
 def resumable(keepers: Callable[[], Sequence[Keeper]], *, study: bool) -> Iterator[None]:
     """Around the runs: an interrupt or a failed run says what is kept, by the `keepers` that
-    there are then."""
+    there are then, and leaves them to a later call."""
+    with _telling(keepers, study=study), _releasing(keepers):
+        yield
+
+
+@contextmanager
+def _releasing(keepers: Callable[[], Sequence[Keeper]]) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        for keeper in keepers():
+            keeper.release()
+        raise
+
+
+@contextmanager
+def _telling(keepers: Callable[[], Sequence[Keeper]], *, study: bool) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:

@@ -51,6 +51,9 @@ class Keeper(Protocol):
         """Set-up and number of runs are other ones than it was begun with; never raises for the
         store's sake."""
 
+    def release(self) -> None:
+        """This call runs no more of it; a later one may resume it."""
+
     def finish(self) -> None:
         """All have run."""
 
@@ -67,6 +70,9 @@ class Nowhere:
         """See `Keeper`."""
 
     def revise(self, described: Mapping[str, Any], planned: int) -> None:
+        """See `Keeper`."""
+
+    def release(self) -> None:
         """See `Keeper`."""
 
     def finish(self) -> None:

@@ -51,6 +51,11 @@ class InStore:
         self._revised = {"setup": packing.pack_json(described), "planned": planned}
         self._write()
 
+    def release(self) -> None:
+        """See `Keeper`."""
+        self._revised["owner"] = None
+        self._write()
+
     def finish(self) -> None:
         """See `Keeper`."""
         self._revised |= {"ended_at": now(), "owner": None}

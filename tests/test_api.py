@@ -1,0 +1,142 @@
+"""The application as functions: typed results, nothing printed, events to a listener."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import blklab
+from blklab.cli.listening import error_text
+from blklab.errors import InputError, Kept, RunError, StoppedError
+from blklab.rigs.sim import SimRig
+
+SMALL: dict[str, Any] = {
+    "disks": ["950pro-256gb"],
+    "workloads": ["randread"],
+    "schedulers": ["none", "mq-deadline"],
+    "repeats": 2,
+}
+
+
+class Heard(blklab.Listener):
+    """Keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+        self.numbers: list[str] = []
+
+    def note(self, line: str) -> None:
+        self.notes.append(line)
+
+    def kept(self, numbers: Any, *, study: bool) -> None:
+        self.numbers += numbers
+
+
+def test_compare_returns_every_run_and_prints_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    found = blklab.compare(**SMALL)
+    assert [(row["scheduler"], row["repeat"]) for row in found.rows()] == [
+        ("none", 0), ("none", 1), ("mq-deadline", 0), ("mq-deadline", 1)
+    ]  # fmt: skip
+    assert all(row["read_p99_ns"] > 0 and row["bytes_per_s"] > 0 for row in found.rows())
+    assert found.to_pandas()["read_ios"].min() > 0
+    assert found.summary()["cells"][0]["disk"] == "950pro-256gb"
+    assert (found.kept, found.page) == (None, None)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_it_writes_and_keeps_what_the_command_does(tmp_path: Path) -> None:
+    heard, store = Heard(), str(tmp_path / "results.db")
+    found = blklab.compare(**SMALL, out=tmp_path / "a", keep=True, store=store, listener=heard)
+    assert found.page == tmp_path / "a/report.html"
+    written = json.loads((tmp_path / "a/results.json").read_text())
+    assert len(written["runs"]) == len(found.results.runs)
+    assert heard.numbers == [str(found.kept)] == ["1"]
+    again = blklab.resume(1, store=store, out=tmp_path / "b")
+    assert again.rows() == found.rows()
+    assert (tmp_path / "b/report.html").exists()
+
+
+def test_an_interrupt_says_what_is_kept_and_resume_runs_only_the_rest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, began = str(tmp_path / "results.db"), []
+    real = SimRig.run
+
+    def stops_at_the_third(self: SimRig, experiment: Any) -> Any:
+        began.append(experiment)
+        if len(began) == 3:
+            raise KeyboardInterrupt
+        return real(self, experiment)
+
+    monkeypatch.setattr(SimRig, "run", stops_at_the_third)
+    with pytest.raises(StoppedError) as stopped:
+        blklab.compare(**SMALL, keep=True, store=store, max_parallel=1)
+    assert stopped.value.kept == Kept(("1",))
+    assert str(stopped.value) == "interrupted"
+    assert error_text(stopped.value).endswith("to continue: blklab compare --resume 1")
+    found = blklab.resume(store=store, max_parallel=1)
+    assert len(began) == 3 + 2
+    monkeypatch.undo()
+    assert found.rows() == blklab.compare(**SMALL).rows()
+
+
+def test_each_kind_of_error_names_its_command() -> None:
+    error = RunError("the disk was late")
+    assert error_text(error) == "the disk was late"
+    error.kept = Kept(("7", "8"), study=True, complete=True)
+    assert error_text(error).endswith(": blklab run --resume 7 --out DIRECTORY")
+
+
+def test_a_job_that_has_run_prints_as_fio_does(tmp_path: Path) -> None:
+    job = tmp_path / "small.fio"
+    job.write_text("[w]\nrw=write\nbs=4k\nsize=1M\n")
+    ran = blklab.run_job(job, disk="950pro-256gb", scheduler="kyber")
+    told = json.loads(ran.fio_output("json"))
+    assert told["jobs"][0]["write"]["total_ios"] == ran.result.jobs[0].write.ios == 256
+    with pytest.raises(InputError, match="no format 'yaml'"):
+        ran.fio_output("yaml")
+
+
+def test_explain_returns_the_requests_of_the_window_and_writes_the_page(tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    timeline = blklab.explain(
+        "readers-vs-writer", disk="wd10ezrx", scheduler="bfq", until="50ms", page_file=page
+    )
+    assert timeline.requests
+    assert timeline.until_ns == 50_000_000
+    assert page.exists()
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: blklab.compare(objective="fast"), "--objective: no 'fast'"),  # type: ignore[arg-type]
+        (lambda: blklab.compare(repeats=3, budget="10s"), "not with --budget"),
+        (lambda: blklab.compare(rig=blklab.RigSpec("sim", driver="native")), "--driver"),
+        (lambda: blklab.compare(rig="simm"), "--rig: no rig 'simm'"),
+        (lambda: blklab.explain("sqlite", disk="wd10ezrx"), "is a real program"),
+        (lambda: blklab.run_job("sqlite", disk="wd10ezrx"), "is not a fio job"),
+        (lambda: blklab.run_study("bfq"), "bfq"),
+        (lambda: blklab.verify(workloads=["nothing"]), "nothing"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_one_line_before_anything_runs(
+    call: Any, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SimRig, "run", lambda *_: pytest.fail("it ran"))
+    with pytest.raises(InputError, match=said) as found:
+        call()
+    assert "\n" not in str(found.value)
+
+
+def test_a_listener_without_methods_of_its_own_is_enough() -> None:
+    silent = blklab.Listener()
+    silent.note("a")
+    silent.kept(["1"], study=False)
+    with silent.runs(3, "x") as ended, silent.run(SimRig()), silent.building() as steps:
+        ended(SimpleNamespace())
+        steps.note("b")
