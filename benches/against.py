@@ -17,6 +17,7 @@ import argparse
 import json
 import os
 import shutil
+import statistics
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -30,6 +31,7 @@ WORK = ROOT / "target/against"
 LOSS = 0.03
 """Slower by so much than the base is a loss."""
 _ROUNDS = 9
+_ROUNDS_MIN = 6
 _IOS = 1_500_000
 
 CASES = (
@@ -88,9 +90,7 @@ class Ratio:
     @property
     def median(self) -> float:
         """The middle value."""
-        ordered = sorted(self.values)
-        half = len(ordered) // 2
-        return (ordered[half] + ordered[-1 - half]) / 2
+        return statistics.median(self.values)
 
     @property
     def lost(self) -> bool:
@@ -126,16 +126,7 @@ def built(commit: str | None) -> Path:
     # The two are packages of one name: one after the other, they would take each other's place.
     target /= name
     subprocess.run(
-        [
-            "cargo",
-            "build",
-            "--quiet",
-            "--release",
-            "--package",
-            "blklab-py",
-            "--target-dir",
-            target,
-        ],
+        ["cargo", "build", "--quiet", "--release", "-p", "blklab-py", "--target-dir", target],
         cwd=sources,
         check=True,
     )
@@ -212,6 +203,9 @@ def main() -> int:
     parser.add_argument("--only", help="only cases of this scheduler")
     parser.add_argument("--out", type=Path, help="also write the ratios there, as JSON")
     options = parser.parse_args()
+    if options.rounds < _ROUNDS_MIN:
+        sys.exit(f"benches/against.py: --rounds {options.rounds}: at least {_ROUNDS_MIN}; of fewer "
+                 "values a median has no 95 % interval")  # fmt: skip
     named = subprocess.run(
         ["git", "rev-parse", "--verify", f"{options.base}^{{commit}}"],
         cwd=ROOT,

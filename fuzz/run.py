@@ -226,6 +226,9 @@ def _keep(name: str, binaries: Path) -> None:
     """The fewest inputs that go every way that all of them go; of these the smallest, and those
     that failed once. Of Python's, which are few, all: Atheris cannot merge."""
     least = WORK / name / "corpus"
+    if not least.exists():
+        # It had no turn in this checkout: nothing is new.
+        return
     if name in seeds.RUST:
         least = WORK / name / "least"
         shutil.rmtree(least, ignore_errors=True)

@@ -218,7 +218,8 @@ def _cgroups() -> Snapshot:
 
 
 def _tracing(started: Collection[int]) -> Snapshot:
-    names = (f"blklab-{pid}" for pid in started)
     return {
-        f"tracing/{name}": "there" for name in names if (_TRACING / "instances" / name).exists()
+        f"tracing/{path.name}": "there"
+        for pid in started
+        for path in (_TRACING / "instances").glob(f"blklab-{pid}-*")
     }

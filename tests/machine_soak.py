@@ -18,7 +18,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -96,7 +96,11 @@ def batches(
     sizes = {seed: min(_BATCH, sequences - _BATCH * (seed - first_seed)) for seed in seeds}
     with ThreadPoolExecutor(at_once) as pool:
         wanted = [seed for seed in seeds if seed not in done]
-        yield from pool.map(lambda seed: batch(seed, sizes[seed], go_on=go_on), wanted)
+        # As they end, not in order: a slow one does not keep the others from being recorded.
+        for ended in as_completed(
+            pool.submit(batch, seed, sizes[seed], go_on=go_on) for seed in wanted
+        ):
+            yield ended.result()
 
 
 def inside(seed: int, sequences: int, *, goes_on: bool, virtual: bool) -> int:

@@ -100,11 +100,17 @@ def enter(*, virtual: bool) -> int:
 
 def _take_cgroups(number: int) -> None:
     """What this process and its children make of cgroups is below one of their own, which they
-    take for the top."""
+    take for the top. Whoever had the number before may have left some in it."""
     for place in _HIERARCHIES.values():
         own = place / f"{_CGROUP}{number}"
+        deadline = time.monotonic() + _SECONDS
         while place.is_dir():
-            own.mkdir(exist_ok=True)
+            _remove_cgroup(own)
+            if own.exists() and time.monotonic() < deadline:
+                # Its processes are still ending.
+                time.sleep(0.05)
+                continue
+            own.mkdir()
             # Another that has ended may just have removed it.
             with contextlib.suppress(FileNotFoundError):
                 (own / "cgroup.procs").write_text("0")
@@ -115,12 +121,19 @@ def _take_cgroups(number: int) -> None:
 
 
 def remove_cgroups() -> None:
-    """Of machines that have ended; those that live keep theirs."""
+    """Of machines that have ended; those that live keep theirs, also those that are empty."""
     for place in _HIERARCHIES.values():
         for own in place.glob(f"{_CGROUP}*"):
-            for path in sorted((own, *own.rglob("*/")), reverse=True):
-                with contextlib.suppress(OSError):
-                    path.rmdir()
+            with contextlib.suppress(OSError):
+                if not (own / "cgroup.procs").read_text():
+                    _remove_cgroup(own)
+
+
+def _remove_cgroup(top: Path) -> None:
+    """With those below it, as far as they are empty."""
+    for path in sorted((top, *top.rglob("*/")), reverse=True):
+        with contextlib.suppress(OSError):
+            path.rmdir()
 
 
 def _enter_new_root() -> None:

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from blklab.base.journal import Journal, boot_id
 from blklab.rigs.live import leftovers
 
-_KEYS = ("disk-sda", "files-0123456789ab", "trace-4711", "scratch-0123456789ab", "other-x")
+_KEYS = ("disk-sda", "files-0123456789ab", "trace-4711-0a1b2c", "scratch-0123456789ab", "other-x")
 
 
 def values(victim: Path) -> st.SearchStrategy[Any]:
     """What could lead somewhere, and anything."""
-    names = [".blklab-0123456789ab", "blklab-run-0123456789ab", "instances/blklab-4711"]
+    names = [".blklab-0123456789ab", "blklab-run-0123456789ab", "instances/blklab-4711-0a1b2c"]
     texts = [str(victim), f"{victim}/..", "../victim", "\0", "\ud800", "", "\x1b[2J", boot_id(),
              *(f"{victim}/{name}" for name in names)]  # fmt: skip
     simple = st.sampled_from(texts) | st.none() | st.booleans() | st.integers() | st.text()
@@ -42,7 +42,7 @@ def test_any_record_is_one_line_and_removes_nothing_of_others(
     journal: Journal, tmp_path: Path, data: st.DataObject
 ) -> None:
     victim = tmp_path / "victim"
-    for name in (".blklab-0123456789ab", "blklab-run-0123456789ab", "instances/blklab-4711"):
+    for name in (".blklab-0123456789ab", "blklab-run-0123456789ab", "instances/blklab-4711-0a1b2c"):
         place = victim / name
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
         (place / "0").write_text("keep")
@@ -64,8 +64,8 @@ def test_any_record_is_one_line_and_removes_nothing_of_others(
     assert [path.read_text() for path in kept] == ["keep"] * 3
 
 
-@pytest.mark.parametrize("instance", ["/tmp/instances/blklab-1", "/sys/kernel/blklab-1", "x"])
+@pytest.mark.parametrize("instance", ["/tmp/instances/blklab-1-0a1b2c", "/sys/kernel/blklab-1-0a1b2c", "x"])
 def test_a_trace_outside_of_tracefs_is_not_removed(journal: Journal, instance: str) -> None:
-    with journal.locked("trace-1", "it"):
-        journal.write("trace-1", "trace", {"instance": instance})
+    with journal.locked("trace-1-0a1b2c", "it"):
+        journal.write("trace-1-0a1b2c", "trace", {"instance": instance})
     assert "not a record of tracing" in leftovers.restore(journal).problems[0]

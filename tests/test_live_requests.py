@@ -54,7 +54,7 @@ def loop(tmp_path: Path) -> Iterator[str]:
 
 def instances(pid: int | None = None) -> list[str]:
     """Of tracefs, those of one process: this one."""
-    name = f"blklab-{pid or os.getpid()}"
+    name = f"blklab-{pid or os.getpid()}-*"
     return [path.name for path in Path("/sys/kernel/tracing/instances").glob(name)]
 
 
@@ -62,7 +62,7 @@ def ran(where: object, text: str, scheduler: str) -> Result:
     place = LiveRig(write_device="yes", trace_latency="yes")
     one = Experiment(Entry("job", Path("job.fio"), text), place.find_disk(str(where)), scheduler, 1)
     with place.prepared([one], print):
-        assert instances() == [f"blklab-{os.getpid()}"]
+        assert len(instances()) == 1
         return place.run(one)
 
 
@@ -112,7 +112,7 @@ def test_a_comparison_tells_of_requests_and_keeps_them(
             "none",
             "kyber",
         }
-    assert "in the queue: mean" in (tmp_path / "out/report.html").read_text()
+    assert "queue time: mean" in (tmp_path / "out/report.html").read_text()
     shown = CliRunner().invoke(app, ["results", "show", "1", "--json"], catch_exceptions=False)
     for row in json.loads(shown.stdout)["cells"][0]["ranking"]:
         requests = row["requests"]["read"]
@@ -163,8 +163,9 @@ def test_what_a_killed_process_traced_is_removed(loop: str, journal: Journal) ->
             instance.write("tracing_on", "1")
             os.kill(os.getpid(), signal.SIGKILL)
     os.waitpid(child, 0)
-    path = Path(f"/sys/kernel/tracing/instances/blklab-{child}")
-    assert path.is_dir() and journal.keys() == [f"trace-{child}"]
+    [name] = instances(child)
+    path = Path(f"/sys/kernel/tracing/instances/{name}")
+    assert journal.keys() == [name.replace("blklab", "trace")]
     assert leftovers.restore(journal) == leftovers.Found(done=[f"{path}: removed"])
     assert (path.exists(), journal.keys(), list(journal.directory.iterdir())) == (False, [], [])
 
@@ -191,18 +192,18 @@ def test_what_somebody_else_wrote_into_the_journal_is_not_removed(
 ) -> None:
     mine = tmp_path / "instances/mine"
     mine.mkdir(parents=True)
-    for name in (str(mine), "instances/blklab-7", 7, str(mine.with_name("blklab-8"))):
-        with journal.locked("trace-7", "it"):
-            journal.write("trace-7", "trace", {"instance": name})
+    for name in (str(mine), "instances/blklab-7-abcdef", 7, str(mine.with_name("blklab-8-abcdef"))):
+        with journal.locked("trace-7-abcdef", "it"):
+            journal.write("trace-7-abcdef", "trace", {"instance": name})
         [problem] = leftovers.restore(journal).problems
-        assert problem == f"{journal.directory}/trace-7.json: not a record of tracing"
+        assert problem == f"{journal.directory}/trace-7-abcdef.json: not a record of tracing"
     assert mine.is_dir()
 
 
 def test_after_a_reboot_there_is_no_tracing_left(journal: Journal) -> None:
-    with journal.locked("trace-7", "it"):
-        journal.write("trace-7", "trace", {"instance": "/sys/kernel/tracing/instances/blklab-7"})
-    path = journal.directory / "trace-7.json"
+    with journal.locked("trace-7-abcdef", "it"):
+        journal.write("trace-7-abcdef", "trace", {"instance": "/sys/kernel/tracing/instances/blklab-7-abcdef"})
+    path = journal.directory / "trace-7-abcdef.json"
     path.write_text(path.read_text().replace(boot_id(), "0" * 36))
     assert leftovers.restore(journal) == leftovers.Found()
     assert journal.keys() == []

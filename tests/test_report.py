@@ -123,7 +123,7 @@ def test_the_page_tells_question_setup_method_and_answer() -> None:
     words = " ".join("".join(Parts(page(results())).words).split())
     assert "Which I/O scheduler suits hdd and ssd:dies=4?" in words
     assert "2 schedulers" in words and "2 repeats with different seeds, on modelled disks" in words
-    for expected in ("What was run", "seeds 1 to 2", "How it was decided", "Student's t"):
+    for expected in ("Set-up", "seeds 1 to 2", "How it was decided", "Student's t"):
         assert expected in words
     assert "mq-deadline:fifo_batch=1 is" in words
 
@@ -249,7 +249,7 @@ def test_a_program_has_its_figure_and_no_pictures_of_processes(
     assert "figure, s: less is better" in document
     assert ("p99 of operations" in document) == bool(operation)
     assert drawn(document) == {"ranking", "depth", *(["cdf"] if operation else [])}
-    assert document.count("<span>No command of the disk is known.</span>") == 2
+    assert document.count("<span>No commands of the disk were recorded.</span>") == 2
     assert document.count("<span>Not measured: a program other than fio") == 2
 
 

@@ -351,7 +351,7 @@ def test_a_study_of_ones_own_runs_by_name_and_tells_what_came_out(tmp_path: Path
     assert '<td class="not-reproduced">not reproduced</td>' in page
     assert 'href="p/report.html"' in page
     part = (tmp_path / "reports/mine/p/report.html").read_text()
-    assert "What was published, and what was measured" in part
+    assert "Published and measured" in part
     assert "best first by throughput" in part
     assert "throughput: no significant difference" in done.stdout
 

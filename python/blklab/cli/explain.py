@@ -125,7 +125,7 @@ def _shares(timeline: Timeline) -> Table:
     from blklab.timelines import summary
 
     shares = summary.shares(timeline)
-    heads = ["process", "requests", "data", "in scheduler", "at disk"]
+    heads = ["process", "requests", "data", "queue time", "service time"]
     turns = any(share.turns for share in shares)
     heads += ["turns", "in turn", "idled for"] if turns else []
     table = console.table(*heads, right=range(1, len(heads)))

@@ -1,4 +1,4 @@
-// Draws one disk and load at a time, when it is chosen: a page of a hundred charts is read by nobody.
+// Draws one disk and workload at a time, when it is chosen: a page of a hundred charts is unreadable.
 const DASHES = ["solid", "dash", "dot", "dashdot", "longdash", "longdashdot"];
 const NINES = [0.5, 0.1, 0.01, 0.001, 0.0001];
 const KERNEL = -1;
@@ -39,7 +39,7 @@ function endLabels(lines, range, height, yref = "y", x = 1) {
 }
 
 // Round figures in full; fewer where there is no room. The range is never so narrow that
-// differences which nobody can feel fill the picture.
+// differences without practical effect fill the picture.
 function logAxis(values) {
   const known = values.filter((value) => value > 0);
   const low = Math.min(...known) / 1.25, high = Math.max(...known) * 1.25, powers = Math.log10(high / low);
@@ -83,7 +83,7 @@ function ranking(cell) {
 
 function cdf(cell) {
   const names = Object.keys(cell.cdf);
-  if (!names.length) return without("cdf", `How long do ${cell.operation} take?`, "No latency is known.");
+  if (!names.length) return without("cdf", `Latency of ${cell.operation}`, "No latency was measured.");
   const traces = names.map((name) => ({
     type: "scatter", mode: "lines", name: plain(name), x: cell.cdf[name].latency, y: cell.cdf[name].tail,
     line: { color: ofScheduler(name), dash: dash(name), width: 2.5 },
@@ -101,7 +101,7 @@ function cdf(cell) {
       xanchor: right ? "left" : "right", bgcolor: css("--page"),
     };
   });
-  draw("cdf", `How long do ${cell.operation} take?`, "Further left is quicker; the top is one in ten thousand.", traces, {
+  draw("cdf", `Latency of ${cell.operation}`, "Further left is quicker; the top is one in ten thousand.", traces, {
     annotations,
     xaxis: { ...axis, title: { text: `latency, ${cell.unit}` } },
     yaxis: {
@@ -203,7 +203,7 @@ function processLegend(cell, figure) {
 
 function position(cell, key, name, title, note, unit) {
   if (cell.unmeasured.queue) return without(name, title, cell.unmeasured.queue);
-  if (!Object.values(cell.stories).some((story) => story[key].t.length)) return without(name, title, "No command of the disk is known.");
+  if (!Object.values(cell.stories).some((story) => story[key].t.length)) return without(name, title, "No commands of the disk were recorded.");
   const used = processesOf(cell);
   const points = (story) => used.flatMap((process) => [0, 1].map((write) => {
     const trace = story[key];
@@ -229,9 +229,9 @@ function shared(cell) {
 }
 
 function service(cell) {
-  const title = "Who gets how much? What each process has received";
+  const title = "Service of each process over time";
   if (!Object.values(cell.stories).every((story) => story.service)) {
-    return without("service", title, "Not kept: too many commands, or too many turns, to follow each.");
+    return without("service", title, "Not recorded: too many commands, or too many turns.");
   }
   const lines = (story) => story.service.map((line, process) => ({
     type: "scatter", mode: "lines", x: line.t, y: line.mb, line: { color: processColour(cell, process), width: 2 },
@@ -243,7 +243,7 @@ function service(cell) {
 }
 
 function waits(cell) {
-  const title = "Who waits how long? Each dot a command";
+  const title = "Latency of each command of each process";
   if (cell.unmeasured.queue) return without("waits", title, cell.unmeasured.queue);
   const took = Object.values(cell.stories).flatMap((story) => story.overview.took.filter((value) => value > 0));
   const axis = took.length && Math.max(...took) / Math.min(...took) > 50 ? logAxis(took) : { rangemode: "tozero" };
@@ -255,13 +255,13 @@ function waits(cell) {
       hovertemplate: `%{x} s: %{y} ${cell.unit}<extra>${plain(processName(cell, process))}</extra>`,
     };
   });
-  draw("waits", title, "From the queue to completion. First repeat. ", ...multiples(cell, dots,
+  draw("waits", title, "From queueing to completion. First repeat. ", ...multiples(cell, dots,
     { title: { text: "virtual time, s" }, rangemode: "tozero" }, { ...axis, title: { text: cell.unit } }, 210));
   processLegend(cell, "waits");
 }
 
 function depth(cell) {
-  if (cell.unmeasured.queue) return without("depth", "How long is the queue?", cell.unmeasured.queue);
+  if (cell.unmeasured.queue) return without("depth", "Queue length", cell.unmeasured.queue);
   const areas = (story, name) => [
     { y: story.inFlight, fill: "tozeroy", label: "at the disk", fillcolor: `${ofScheduler(name)}aa`, line: { width: 1, color: ofScheduler(name) } },
     { y: story.waiting, fill: "tonexty", label: "waiting", fillcolor: css("--line"), line: { width: 1, color: css("--quiet") } },
@@ -269,8 +269,8 @@ function depth(cell) {
     type: "scatter", mode: "lines", x: story.t, stackgroup: `depth-${name}`, hovertemplate: `%{y} ${label}<extra></extra>`, ...area,
   }));
   const high = Math.max(0, ...Object.values(cell.stories).map((story) => Math.max(0, ...story.waiting.map((w, i) => w + story.inFlight[i]))));
-  draw("depth", `How long is the queue? Up to ${seen(high)} commands`,
-    "Coloured: at the disk. Grey on top: waiting in the scheduler. Means over short stretches of the first repeat.",
+  draw("depth", `Queue length: up to ${seen(high)} commands`,
+    "Coloured: at the disk. Grey on top: in the scheduler. Means over short intervals of the first repeat.",
     ...multiples(cell, areas, { title: { text: "virtual time, s" } }, { title: { text: "commands" }, rangemode: "tozero" }, 190));
 }
 
@@ -283,13 +283,13 @@ function show(number) {
   byId("rank").replaceChildren(document.querySelector(`template[data-rank="${number}"]`).content.cloneNode(true));
   ranking(cell);
   cdf(cell);
-  overTime(cell, "rate", "rate", "Does the throughput hold?", "First repeat.", "MB/s");
-  overTime(cell, "latency", "latency", "When does it take long?", "Mean completion latency, first repeat.", cell.unit);
+  overTime(cell, "rate", "rate", "Throughput over time", "First repeat.", "MB/s");
+  overTime(cell, "latency", "latency", "Latency over time", "Mean completion latency, first repeat.", cell.unit);
   shared(cell);
   const marks = "Dots: reads; crosses: writes.";
-  position(cell, "overview", "overview", "What did the disk do? Where its commands went, over the whole run", `${marks} `, "s");
+  position(cell, "overview", "overview", "Positions of the disk's commands over the whole run", `${marks} `, "s");
   const starts = Object.values(cell.stories).map((story) => seen(story.detail.start));
-  position(cell, "detail", "detail", "In which order? Command by command", `${marks} From ${[...new Set(starts)].join(" or ")} s on. `, "ms");
+  position(cell, "detail", "detail", "Order of the commands", `${marks} From ${[...new Set(starts)].join(" or ")} s on. `, "ms");
   depth(cell);
 }
 

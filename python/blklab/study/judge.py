@@ -1,18 +1,18 @@
 """What was published beside what was measured: reproduced, or not.
 
 * A *figure* is reproduced if the mean of the runs is within the claim's tolerance of the mean
-  of the published ones. Published means are what most comparisons give; nothing is said
-  about how sure either is but the range of the runs.
+  of the published ones. Most comparisons publish only means, so the only measure of
+  uncertainty is the range of the runs.
 * A *ratio* likewise: the ratio, run by run, of two schedulers.
 * An *order* is reproduced if each scheduler is ahead of the next one by an interval that excludes
   a tie and by an amount that matters, all together at 95 % (Bonferroni over the pairs).
 * A *difference* is taken run by run too: the mean of one scheduler's figures less another's.
-* *Single runs* are judged as by somebody who runs everything once and takes whoever has the best
-  figure: reproduced if that is the first scheduler in every single run, by however little. What
-  is told is how often who would have been taken. It says nothing about what is so: beside it
-  stands the order.
+* *Single runs* are judged as if only one run existed: the scheduler with the best figure wins:
+  reproduced if that is the first scheduler in every single run, by however little. The verdict
+  counts how often each scheduler would have won. It does not show a true difference; for that
+  see the order.
 * A *bound* is reproduced if the mean of the runs keeps to it.
-* What no run can show is not known: a percentile of too few samples
+* A claim that no run can show is not known: a percentile of too few samples
   (`blklab.experiment.samples`), a rate within a tolerance that is finer than one I/O.
 * *No difference* is reproduced if, at 95 % for all pairs together, no scheduler can be further
   than the tolerance from any other. Not having seen a difference is not enough; if one

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +25,7 @@ from blklab.host.roots import HERE, Roots
 KIND = "trace"
 """Of its records."""
 _PREFIX = "blklab-"
-_NAME = re.compile(r"blklab-\d+")
+_NAME = re.compile(r"blklab-\d+-[0-9a-f]{6}")
 _PLACES = ("kernel/tracing", "kernel/debug/tracing")
 """Of tracefs below /sys: since 4.1, and before."""
 
@@ -83,8 +84,10 @@ def tracing(
     place = _tracefs(roots)
     if place is None:
         raise RunError(why_not(roots))
-    key = f"{KIND}-{os.getpid()}"
-    path = place / "instances" / f"{_PREFIX}{os.getpid()}"
+    # Containers share tracefs, and process IDs are of one container: one is not a name.
+    name = f"{os.getpid()}-{secrets.token_hex(3)}"
+    key = f"{KIND}-{name}"
+    path = place / "instances" / f"{_PREFIX}{name}"
     with (
         journal.locked(key, str(path), once=True),
         signals.undoing(lambda: told.extend(_remove(path, journal, key))),
