@@ -107,7 +107,8 @@ def file_system(
         try:
             yield mounted
         finally:
-            subprocess.run(["umount", str(mounted)], check=True)
+            if mounted.is_mount():
+                subprocess.run(["umount", str(mounted)], check=True)
 
 
 def losetup(*arguments: str) -> str:

@@ -48,6 +48,8 @@ class Applied:
     roles: tuple[str, ...]
     """Of the disks that it is for."""
     before: Snapshot
+    files: Asked
+    """What `RULES` and `RECORD` were."""
     chosen: Mapping[str, str] = field(default_factory=dict)
     """The settings that were applied to each of them."""
     changed_since: dict[str, set[str | None]] = field(default_factory=dict)
@@ -60,7 +62,7 @@ class Applied:
             for key in {*self.before, *keys}
             if key.startswith(tuple(f"queue/{role}/" for role in self.roles))
         }
-        return asked | {key: one(self.before.get(key)) for key in (RULES, RECORD)}
+        return asked | self.files
 
 
 def one(value: str | None) -> Values:
@@ -97,15 +99,27 @@ class Model:
             for entry in self.stack:
                 entry.changed_since.setdefault(key, set()).add(value)
             if key.split("/")[1] in owing:
-                self.owed.setdefault(key, {self.state.get(key)}).add(value)
+                # All that there was is owed already.
+                self.owed.setdefault(key, {None}).add(value)
         return {key: one(value) for key, value in changes.items()}
+
+    def may_be(self, changes: Asked) -> Asked:
+        """Somebody else has set one of these; which, and what it is now, cannot be known."""
+        for key, values in changes.items():
+            for entry in self.stack:
+                entry.changed_since.setdefault(key, set()).update(values)
+            if key.split("/")[1] in self._owing():
+                self.owed.setdefault(key, {None}).update(values)
+        return changes
 
     def killed(self, disk: Disk, asked: Asked) -> None:
         """A live run on this disk may have been in the middle of anything; `asked` is what others
         have set meanwhile."""
+        again = disk.role in self._owing()
         for key in {*self.state, *asked}:
             if key.startswith(f"queue/{disk.role}/"):
-                right = self.owed.setdefault(key, {self.state.get(key)})
+                # What an earlier one has left is not what it has to come back to.
+                right = self.owed.setdefault(key, {None if again else self.state.get(key)})
                 right |= asked.get(key, frozenset())
         self.leftovers = True
         self.leftovers_in.add(disk.role)
@@ -129,15 +143,18 @@ class Model:
         """What was `chosen` was applied to the disks. What was asked for `before` may have been
         there by then; the kernel sets with a scheduler what it likes."""
         roles = tuple(disk.role for disk in disks)
+        # It is refused while anything is owed: somebody has just put it right.
+        before = before | self._due(roles)
         self._not_owed(roles)
         meanwhile = {key: set(values) for key, values in before.items()}
         earlier = list(self.stack)
-        self.stack.append(Applied(roles, dict(self.state), chosen, meanwhile))
-        asked: Asked = {key: frozenset({ANYTHING}) for key in (RULES, RECORD)}
+        files = {key: self._now(key, before) for key in (RULES, RECORD)}
+        self.stack.append(Applied(roles, dict(self.state), files, chosen, meanwhile))
+        asked: Asked = before | {key: frozenset({ANYTHING}) for key in (RULES, RECORD)}
         for role in roles:
             asked |= self._applied_again(role, earlier, before)
-            if chosen.get("scheduler") not in (None, self.state.get(f"queue/{role}/scheduler")):
-                asked |= self._coupled(role, before)
+            if self._switches(role, chosen.get("scheduler"), before):
+                asked |= self.coupled(role, before)
             with_them = (name for given in chosen for name in _WITH.get(given, ()))
             asked |= {f"queue/{role}/{name}": frozenset({ANYTHING}) for name in with_them}
             asked |= {f"queue/{role}/{name}": one(value) for name, value in chosen.items()}
@@ -152,13 +169,24 @@ class Model:
                 continue
             for name, value in entry.chosen.items():
                 key = f"queue/{role}/{name}"
-                if name == "scheduler" and self.state.get(key) != value:
-                    asked |= self._coupled(role, before)
-                asked[key] = frozenset({*asked.get(key, ()), self.state.get(key), value})
+                if name == "scheduler" and self._switches(role, value, before):
+                    asked |= self.coupled(role, before)
+                asked[key] = asked.get(key, frozenset()) | self._now(key, before) | {value}
         return asked
 
-    def _coupled(self, role: str, before: Asked) -> Asked:
-        """The keys of the disk that go with its scheduler, this or one that it had `before`."""
+    def _now(self, key: str, asked: Asked) -> Values:
+        """What it may be, after what was `asked` for since the last look at it."""
+        return asked.get(key, one(self.state.get(key)))
+
+    def _switches(self, role: str, scheduler: str | None, asked: Asked) -> bool:
+        """Whether the disk may have had another one."""
+        return scheduler is not None and self._now(f"queue/{role}/scheduler", asked) != one(
+            scheduler
+        )
+
+    def coupled(self, role: str, before: Asked) -> Asked:
+        """The keys of the disk that go with its scheduler, this or one that it had `before`; each
+        may come to anything."""
         names = {
             key
             for key in (*self._queue_keys(), *before)
@@ -193,15 +221,23 @@ class Model:
 
     def restored(self) -> Asked:
         """What was owed is due."""
-        asked = {key: frozenset(values) for key, values in self.owed.items()}
-        for key in self._queue_keys():
-            if key not in asked and any(key.startswith(f"queue/{role}/") for role in self._owing()):
-                asked[key] = one(None)
+        asked = self._due(self._owing())
         seen = {disk.role for disk in self.world.with_files if disk.is_mounted()}
         self.leftovers_in &= {disk.role for disk in self.world.with_files} - seen
         self.leftovers = bool(self.leftovers_in)
         self.owed = {key: found for key, found in self.owed.items() if not is_seen(key, self.world)}
         return asked
+
+    def _due(self, roles: Collection[str]) -> Asked:
+        """What is owed of these disks; of their other settings, that they are not there."""
+        due: Asked = {}
+        for role in self._owing().intersection(roles):
+            prefix = f"queue/{role}/"
+            due |= {key: one(None) for key in self._queue_keys() if key.startswith(prefix)}
+            due |= {
+                key: frozenset(found) for key, found in self.owed.items() if key.startswith(prefix)
+            }
+        return due
 
     def _udev_may_set(self, role: str) -> bool:
         """Whether the rule and somebody else want different things of the disk: any event of it,

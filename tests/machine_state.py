@@ -191,10 +191,16 @@ class MachineState(RuleBasedStateMachine):
         lives = not command.has_ended()
         if event.name == "write":
             written = self.user.sets(other, *event.what)
-            if lives and other is disk:
-                state = self.model.state
-                return {key: values | {state.get(key)} for key, values in written.items()}
-            return written
+            if not (lives and other is disk):
+                return written
+            state = self.model.state
+            either = {key: values | {state.get(key)} for key, values in written.items()}
+            if event.what[0] == "scheduler":
+                # Read while the run may be setting one too: this much is of either, or of both.
+                coupled = self.model.coupled(disk.role, either)
+                coupled |= {key: either[key] for key in either if key.endswith("/scheduler")}
+                return either | self.model.may_be(coupled)
+            return either
         if event.name == "apply":
             return self._apply_quietly(event.what[0], other, asked)
         if event.name == "undo":

@@ -314,6 +314,12 @@ class World:
     def make(self) -> None:
         """All of it as new: disks, the user's files, no state of blklab's."""
         self.end()
+        # What a sequence that failed has left is not the next one's loss.
+        for hierarchy in _HIERARCHIES.values():
+            for left in hierarchy.glob("blklab-*/"):
+                _remove_cgroup(left)
+        for disk in self.with_files:
+            shutil.rmtree(BENEATH / disk.role, ignore_errors=True)
         for place in (STATE, Path("/tmp"), HOME):
             if place.is_mount():
                 _run("umount", "--lazy", str(place))

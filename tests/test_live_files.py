@@ -13,7 +13,7 @@ import pytest
 from blklab.base.journal import Journal
 from blklab.base.signals import Signals
 from blklab.errors import InputError, RunError
-from blklab.rigs.live import files, leftovers
+from blklab.rigs.live import files, leftovers, target, whereabouts
 from tests import loop_device
 
 
@@ -45,6 +45,32 @@ def test_test_files_are_written_out_and_removed(
     assert (told, journal.keys()) == ([], [])
     assert [path.name for path in tmp_path.iterdir()] == ["journal"]
     assert [path.name for path in journal.directory.iterdir()] == []
+
+
+@pytest.mark.parametrize("when", ["before they are made", "while they are made"])
+def test_files_are_made_on_the_disk_that_was_named_or_nowhere(
+    mounted: Path, journal: Journal, monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    """Unmounted since it was found, the path is of a directory on another disk, or of nothing
+    that `restore` would ever find."""
+    found = target.find(str(mounted))
+    unmount = ["umount", "--lazy", str(mounted)]
+    if when == "before they are made":
+        subprocess.run(unmount, check=True)
+    else:
+        asked = whereabouts.inside
+
+        def too_late(handle: int) -> whereabouts.Inside | None:
+            subprocess.run(unmount, check=True)
+            return asked(handle)
+
+        monkeypatch.setattr(whereabouts, "inside", too_late)
+    with (
+        pytest.raises(RunError, match="was unmounted or replaced while the run began"),
+        files.laid_in(mounted, journal, Signals(), [], found.identity),
+    ):
+        pass
+    assert (journal.keys(), list(mounted.iterdir())) == ([], [])
 
 
 def test_test_files_of_a_killed_process_are_removed_and_nothing_else(

@@ -64,7 +64,9 @@ def test_any_record_is_one_line_and_removes_nothing_of_others(
     assert [path.read_text() for path in kept] == ["keep"] * 3
 
 
-@pytest.mark.parametrize("instance", ["/tmp/instances/blklab-1-0a1b2c", "/sys/kernel/blklab-1-0a1b2c", "x"])
+@pytest.mark.parametrize(
+    "instance", ["/tmp/instances/blklab-1-0a1b2c", "/sys/kernel/blklab-1-0a1b2c", "x"]
+)
 def test_a_trace_outside_of_tracefs_is_not_removed(journal: Journal, instance: str) -> None:
     with journal.locked("trace-1-0a1b2c", "it"):
         journal.write("trace-1-0a1b2c", "trace", {"instance": instance})

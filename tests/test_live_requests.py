@@ -202,7 +202,9 @@ def test_what_somebody_else_wrote_into_the_journal_is_not_removed(
 
 def test_after_a_reboot_there_is_no_tracing_left(journal: Journal) -> None:
     with journal.locked("trace-7-abcdef", "it"):
-        journal.write("trace-7-abcdef", "trace", {"instance": "/sys/kernel/tracing/instances/blklab-7-abcdef"})
+        journal.write(
+            "trace-7-abcdef", "trace", {"instance": "/sys/kernel/tracing/instances/blklab-7-abcdef"}
+        )
     path = journal.directory / "trace-7-abcdef.json"
     path.write_text(path.read_text().replace(boot_id(), "0" * 36))
     assert leftovers.restore(journal) == leftovers.Found()
@@ -283,7 +285,7 @@ def test_what_tracefs_refuses_leaves_nothing_open_and_nothing_behind(
             write(self, "none" if (file, text) == ("tracing_on", "1") else file, text)
 
         monkeypatch.setattr(tracefs.Instance, "write", refused)
-        with pytest.raises(RunError, match=r"/blklab-\d+/none: "):
+        with pytest.raises(RunError, match=r"/blklab-\d+-\w+/none: "):
             requests.Follower(refusing, place, None).__enter__()
     # One of its files that was open would keep it.
     assert (told, instances(), journal.keys()) == ([], [], [])

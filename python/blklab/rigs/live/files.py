@@ -118,9 +118,17 @@ def room_bytes(directory: Path) -> int:
 
 @contextlib.contextmanager
 def laid_in(
-    directory: Path, journal: Journal, signals: Signals, told: list[str]
+    directory: Path,
+    journal: Journal,
+    signals: Signals,
+    told: list[str],
+    identity: tuple[int, int] | None = None,
 ) -> Iterator[LaidFiles]:
-    """A new directory for test files in `directory`; it goes when the ``with`` ends."""
+    """A new directory for test files in `directory`; it goes when the ``with`` ends.
+
+    RunError if the directory is not the one with this `identity` (`Target.identity`), or if its
+    file system is not mounted any more: the files would be on another disk, or never be found.
+    """
     name = secrets.token_hex(6)
     key = f"{KIND}-{name}"
     with contextlib.ExitStack() as stack:
@@ -128,8 +136,10 @@ def laid_in(
             place = stack.enter_context(owned.at(directory, f"{PREFIX}{name}"))
         except OSError as error:
             raise InputError(f"{shown(str(directory))}: {error.strerror}") from error
+        _check_still_there(place.parent, directory, identity)
         path = place.path
-        inside = whereabouts.inside(path.parent)
+        inside = whereabouts.inside(place.parent)
+        _check_still_there(place.parent, directory, identity)
         record: dict[str, Any] = {
             "directory": str(path),
             "inode": None,
@@ -148,6 +158,18 @@ def laid_in(
             raise InputError(f"{shown(str(directory))}: {error.strerror}") from error
         journal.write(key, KIND, record | {"inode": os.fstat(made[0]).st_ino})
         yield LaidFiles(place, made[0])
+
+
+def _check_still_there(handle: int, directory: Path, identity: tuple[int, int] | None) -> None:
+    """RunError if the handle's directory is another one, or is at no path any more."""
+    found = os.fstat(handle)
+    try:
+        named = owned.path_of(handle).stat()
+    except OSError:
+        named = None
+    is_it = identity in (None, (found.st_dev, found.st_ino))
+    if not is_it or named is None or not os.path.samestat(found, named):
+        raise RunError(f"{shown(str(directory))}: was unmounted or replaced while the run began")
 
 
 def recover(journal: Journal, key: str) -> list[str]:

@@ -185,7 +185,7 @@ class LiveRig:
                     laid = None
                     if found.device is None:
                         laid = stack.enter_context(
-                            files.laid_in(found.path, journal, signals, told)
+                            files.laid_in(found.path, journal, signals, told, found.identity)
                         )
                         laid.lay_out(outlook.sizes(loads[path]), lambda _: None)
                     groups = {group.path: group for load in loads[path] for group in load.cgroups}

@@ -25,6 +25,9 @@ class Target:
     disks: tuple[str, ...]
     """The disks that schedule the I/O, sorted: the first ones below with a choice of schedulers,
     else the disks at the bottom."""
+    identity: tuple[int, int] | None = None
+    """Device number and inode of the directory: a path is another directory once its file system
+    has been unmounted."""
 
 
 def find(what: str, roots: Roots = HERE) -> Target:
@@ -33,7 +36,9 @@ def find(what: str, roots: Roots = HERE) -> Target:
         raise InputError("expected a directory or a device, found an empty name")
     path, every = Path(what), mounts.mounts(roots)
     if path.is_dir():
-        return Target(path, None, _scheduled(_under(path, every, roots), every, roots))
+        found = path.stat()
+        disks = _scheduled(_under(found.st_dev, path, every, roots), every, roots)
+        return Target(path, None, disks, (found.st_dev, found.st_ino))
     if path.is_file():
         raise InputError(
             f"{shown(what)}: expected a directory, where a test file is made, or a device; "
@@ -46,9 +51,8 @@ def find(what: str, roots: Roots = HERE) -> Target:
     return Target(node, name, _scheduled([name], every, roots))
 
 
-def _under(directory: Path, every: list[Mount], roots: Roots) -> list[str]:
-    """The devices that hold the directory's file system."""
-    number = directory.stat().st_dev
+def _under(number: int, directory: Path, every: list[Mount], roots: Roots) -> list[str]:
+    """The devices that hold the directory's file system, which has this `number`."""
     link = roots.sys / f"dev/block/{os.major(number)}:{os.minor(number)}"
     if link.exists():
         return [link.resolve().name]

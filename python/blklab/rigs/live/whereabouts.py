@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from blklab.base import owned
 from blklab.host.devices import mounts
 from blklab.host.devices.mounts import Mount
 from blklab.host.roots import HERE
@@ -50,13 +51,15 @@ class Inside:
         return f"{self.type} {self.uuid}".strip()
 
 
-def inside(directory: Path) -> Inside | None:
-    """Of a path without links; None if its mount is not to be seen."""
-    mount = mounts.holding(str(directory), mounts.mounts(HERE))
-    if mount is None:
+def inside(handle: int) -> Inside | None:
+    """Of a handle's directory; None if its mount is not to be seen."""
+    number = _mount_id(handle)
+    mount = next((one for one in mounts.mounts(HERE) if one.id == number), None)
+    directory = owned.path_of(handle)
+    if mount is None or not directory.is_relative_to(mount.point):
         return None
     path = Path(mount.root) / directory.relative_to(mount.point)
-    return Inside(mount.type, _uuid(mount), os.statvfs(directory).f_fsid, str(path))
+    return Inside(mount.type, _uuid(mount), _fsid(handle), str(path))
 
 
 def found(sought: Inside) -> list[Path]:
@@ -79,12 +82,17 @@ def _looked_at(mount: Mount) -> Iterator[int]:
     """A handle of its root. OSError if another mount hides it."""
     handle = os.open(mount.point, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        told = Path(f"/proc/self/fdinfo/{handle}").read_text().split()
-        if told[told.index("mnt_id:") + 1] != mount.id:
+        if _mount_id(handle) != mount.id:
             raise FileNotFoundError(mount.point)
         yield handle
     finally:
         os.close(handle)
+
+
+def _mount_id(handle: int) -> str:
+    """Of the mount in which it was opened."""
+    told = Path(f"/proc/self/fdinfo/{handle}").read_text().split()
+    return told[told.index("mnt_id:") + 1]
 
 
 def _fsid(handle: int) -> int:
