@@ -59,7 +59,7 @@ def files(roots: Roots) -> list[Path]:
 def apply(
     loop: Queue, spec: str, roots: Roots, programs: Asked, *, of: str = "id", more: str = ""
 ) -> list[str]:
-    of_queue = choice.of_queue([more] if more else [])
+    of_queue = choice.of_queue(choice.pairs([more] if more else []))
     settings = choice.together(choice.parse(spec, loop), of_queue)
     made = change.plan(loop, settings, of, "auto", roots)
     return change.carry_out(made, roots, programs)

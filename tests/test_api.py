@@ -140,3 +140,72 @@ def test_a_listener_without_methods_of_its_own_is_enough() -> None:
     with silent.runs(3, "x") as ended, silent.run(SimRig()), silent.building() as steps:
         ended(SimpleNamespace())
         steps.note("b")
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> str:
+    """A store with two comparisons."""
+    store = str(tmp_path / "results.db")
+    for seed in (1, 5):
+        blklab.compare(**SMALL, seed=seed, keep=True, store=store)
+    return store
+
+
+def test_stored_comparisons_are_listed_read_compared_and_removed(kept: str) -> None:
+    assert [row.id for row in blklab.results(store=kept)] == [2, 1]
+    assert blklab.results(store=kept, schedulers=["bfq"]) == []
+    assert blklab.results(store=kept, since_="1h", disks=["950pro"])[0].rig == "sim"
+    found = blklab.stored(1, store=kept)
+    assert found.listed.kept == len(found.results.runs) == 4
+    assert found.analysis.recommendations.keys() == {"950pro-256gb"}
+    assert found.summary()["cells"]
+    gap = blklab.difference([1], [2], store=kept)
+    assert [pair.scheduler for pair in gap.pairs] == ["none", "mq-deadline"]
+    assert blklab.remove_results([1], store=kept) == [1]
+    assert [row.id for row in blklab.results(store=kept)] == [2]
+    with pytest.raises(InputError, match="no comparison 1"):
+        blklab.stored(1, store=kept)
+
+
+def test_an_export_is_imported_once(kept: str, tmp_path: Path) -> None:
+    file, other = tmp_path / "export.json", str(tmp_path / "other.db")
+    content = blklab.export([1, 2], out=file, store=kept)
+    assert file.read_bytes() == content
+    assert blklab.import_results(file, store=other) == blklab.Imported((1, 2), ())
+    assert blklab.import_results(file, store=other) == blklab.Imported((), (1, 2))
+    assert blklab.stored(2, store=other).results.runs == blklab.stored(2, store=kept).results.runs
+    rows = blklab.export([1], "csv", store=kept).decode().splitlines()
+    assert len(rows) == 1 + 4
+    with pytest.raises(InputError, match="--format: no 'xml'"):
+        blklab.export([1], "xml", store=kept)  # type: ignore[arg-type]
+
+
+def test_a_report_is_written_again(kept: str, tmp_path: Path) -> None:
+    page = blklab.write_report(1, out=tmp_path / "again/report.html", store=kept)
+    assert page == tmp_path / "again/report.html" and "950pro-256gb" in page.read_text()
+    with pytest.raises(InputError, match="--store: goes with a number"):
+        blklab.write_report(tmp_path, store=kept)
+
+
+def test_without_a_store_nothing_is_listed(tmp_path: Path) -> None:
+    assert blklab.results(store=str(tmp_path / "none.db")) == []
+    assert not (tmp_path / "none.db").exists(), "a question makes no store"
+
+
+def test_devices_are_those_of_sysfs() -> None:
+    found = blklab.devices()
+    assert {one.name for one in found.devices} == {
+        path.name for path in Path("/sys/class/block").iterdir()
+    }
+    assert len(found.to_json()["devices"]) == len(found.devices)
+    with pytest.raises(InputError, match="nosuch"):
+        blklab.devices(["nosuch"])
+
+
+def test_apply_refuses_before_anything_changes() -> None:
+    with pytest.raises(InputError, match="name a disk"):
+        blklab.apply(None, "bfq")
+    with pytest.raises(InputError, match="give one of"):
+        blklab.apply("sda", "bfq", preset="x")
+    with pytest.raises(InputError, match="--of-disk: only works with --from"):
+        blklab.apply("sda", "bfq", disk="x")

@@ -112,7 +112,10 @@ def test_killed_at_any_moment_it_can_be_undone(
 def test_two_at_once_do_not_mix(loop: Queue, roots: Roots, programs: Asked) -> None:
     given = choice.parse("bfq", loop)
     made = change.plan(loop, given, "id", "auto", roots)
-    with record.alone(roots), pytest.raises(RunError, match="another blklab applies or undoes"):
+    with (
+        record.alone(roots),
+        pytest.raises(RunError, match="another blklab is running apply or undo"),
+    ):
         change.carry_out(made, roots, programs)
     apply(loop, "kyber", roots, programs)
     with pytest.raises(RunError, match="has applied or undone something meanwhile"):

@@ -498,7 +498,10 @@ def test_a_file_system_keeps_what_is_written_in_the_disks_file(place: Path, kern
         ),
         (["--data=tmp", "--", "ls"], "is not a regular file"),
         (["--time-travel=fast", "--", "ls"], "--time-travel: no 'fast'"),
-        (["--trace-format=blktrace", "--", "ls"], "--trace-format: there is no --trace; expected"),
+        (
+            ["--trace-format=blktrace", "--", "ls"],
+            "--trace-format: needs --trace with a directory for the events",
+        ),
         (
             ["--trace=kept", "--trace-format=blktrac", "--", "ls"],
             "--trace-format: no 'blktrac'; did you mean 'blktrace'?",

@@ -196,7 +196,7 @@ def test_a_server_that_cannot_reach_its_directory_says_so(name: str, mounted: Pa
     require(name)
     hidden = mounted / "hidden"
     hidden.mkdir(mode=0o700)
-    with pytest.raises(RunError, match=rf"^{name}: the user \w+, who runs .* \(chmod o\+x\)$"):
+    with pytest.raises(RunError, match=rf"^{name}: the user \w+, which runs .* \(chmod o\+x\)$"):
         ran(hidden, SMALL[name])
     assert not list(hidden.iterdir())
 
@@ -316,8 +316,7 @@ def test_what_is_no_program_is_one_line(spec: str, message: str) -> None:
 
 def test_a_program_is_refused_where_none_can_run(tmp_path: Path) -> None:
     line = (
-        "blklab: sqlite: is a real program; "
-        "--rig sim runs fio's jobs only, programs need --rig live"
+        "blklab: sqlite: is a real program; --rig sim runs only fio jobs, programs need --rig live"
     )
     for command in (
         ["compare", "--workload", "sqlite", "--out", str(tmp_path)],
@@ -331,7 +330,7 @@ def test_a_program_is_refused_where_none_can_run(tmp_path: Path) -> None:
     )  # fmt: skip
     assert done.returncode == 2
     assert "is no job of fio's; to run it once: blklab compare --rig live" in done.stderr
-    with pytest.raises(InputError, match="--rig kernel runs fio's jobs only"):
+    with pytest.raises(InputError, match="--rig kernel runs only fio jobs"):
         rigs.check_workload("kernel", specs.workload("sqlite"))
 
 

@@ -123,7 +123,7 @@ def test_the_page_tells_question_setup_method_and_answer() -> None:
     words = " ".join("".join(Parts(page(results())).words).split())
     assert "Which I/O scheduler suits hdd and ssd:dies=4?" in words
     assert "2 schedulers" in words and "2 repeats with different seeds, on modelled disks" in words
-    for expected in ("Set-up", "seeds 1 to 2", "How it was decided", "Student's t"):
+    for expected in ("Set-up", "seeds 1 to 2", "Method", "Student's t"):
         assert expected in words
     assert "mq-deadline:fifo_batch=1 is" in words
 

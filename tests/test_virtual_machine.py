@@ -165,7 +165,7 @@ def test_who_undoes_it_by_hand_is_found_out(ran: dict[str, Ended]) -> None:
 
 
 def test_a_disk_that_is_put_in_again_gets_what_was_applied(ran: dict[str, Ended]) -> None:
-    assert "not there" in ran["pulled_out"].output
+    assert "missing, or with another id" in ran["pulled_out"].output
     assert ran["put_in"].exit_code == 0
     assert ran["put_in"].output.splitlines()[:2] == ["bfq", "0"]
     assert ": holds" in ran["put_in"].output

@@ -79,7 +79,7 @@ def _choice(spec: str) -> None:
 
 
 def _set(spec: str) -> None:
-    choice.check(choice.of_queue([spec]))
+    choice.check(choice.of_queue(choice.pairs([spec])))
 
 
 def _name(spec: str) -> None:

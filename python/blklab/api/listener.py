@@ -10,6 +10,8 @@ from blklab.rigs.kernel.steps import Steps
 
 if TYPE_CHECKING:
     from blklab.rigs import Rig
+    from blklab.settings.change import Plan
+    from blklab.settings.record import Entry
 
 
 class Listener:
@@ -31,6 +33,18 @@ class Listener:
     def run(self, rig: Rig) -> AbstractContextManager[None]:
         """Surrounds a single run, whose `Rig.position` tells how far it is."""
         return nullcontext()
+
+    def chosen(self, reason: str) -> None:
+        """What `apply` sets, and the measurement that says so; for a recommendation or a preset."""
+
+    def planned(self, plan: Plan) -> None:
+        """`apply` is about to set this."""
+
+    def applied(self, notes: Sequence[str]) -> None:
+        """It is set and verified; `notes` say what was not as expected."""
+
+    def undone(self, entry: Entry) -> None:
+        """`undo` has reverted this."""
 
     def building(self) -> AbstractContextManager[Steps]:
         """Surrounds the build of a kernel."""

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
 from blklab.base.text import shown
 from blklab.cli import complete, console
+from blklab.cli.listening import Terminal
 from blklab.cli.resuming import StoreName
-from blklab.errors import InputError, RunError
 from blklab.host import roots
-from blklab.host.devices import queue
 from blklab.host.devices.queue import IOSCHED, same
-from blklab.settings import choice, profile, record, rule
-from blklab.settings import presets as known
+from blklab.settings import choice, profile, rule
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from blklab.api.apply import Form, Scope
     from blklab.settings.change import Plan
+    from blklab.settings.record import Entry
 
 
 def apply(
@@ -82,64 +84,43 @@ def apply(
     presets: Annotated[bool, typer.Option("--presets", help="List the presets and exit.")] = False,
 ) -> None:
     """Set a disk's scheduler and settings, now and after every reboot."""
-    from blklab.settings import change, choice, programs, recommended
+    from blklab.api.apply import apply as applied
 
     if presets:
         _print_presets()
         return
-    if sum(given is not None for given in (scheduler, result, preset)) > 1:
-        raise InputError("apply: give one of: a scheduler, --from, --preset")
-    source = None
-    if result is not None:
-        source = recommended.find(result, of_part, store, console.print_note)
-        scheduler, said = recommended.scheduler(source, of_disk, objective)
-        print(f"{source.name}: {said}")
-    else:
-        _check_alone(of_part=of_part, of_disk=of_disk, objective=objective, store=store)
-    if device is not None:
-        targets = [queue.find(device, roots.HERE)]
-    elif source is not None:
-        found = recommended.disks(source, of_disk, roots.HERE)
-        targets = [queue.named(name, roots.HERE) for name in found]
-    else:
-        raise InputError("apply: name a disk; see: blklab devices")
-    parts = [choice.of_queue(settings or [])]
+    wanted: dict[str, str | int] = dict(choice.pairs(settings or []))
     if nr_requests is not None:
-        parts.append({"nr_requests": str(nr_requests)})
-    if preset is not None:
-        named = known.find(preset)
-        scheduler = named.scheduler or None
-        parts.insert(0, named.queue)
-        print(f"{preset}: {named.said}.\nMeasured: {named.measured}.")
-    for target in targets:
-        chosen = [choice.parse(scheduler, target)] if scheduler else []
-        made = change.plan(target, choice.together(*chosen, *parts), which, form, roots.HERE)
-        _print_plan(made, dry_run=dry_run)
-        if not dry_run:
-            under_sudo = source.under_sudo if source and store is None else []
-            for note in change.carry_out(made, roots.HERE, programs.HERE, under_sudo):
-                print(f"note: {note}")
-            print("applied and verified; see: blklab status, blklab undo")
-
-
-def _check_alone(**options: str | None) -> None:
-    """InputError if something is said that only goes with ``--from``."""
-    for name, value in options.items():
-        if value is not None:
-            raise InputError(f"--{name.replace('_', '-')}: only works with --from")
+        wanted["nr_requests"] = nr_requests
+    applied(
+        device,
+        scheduler,
+        settings=wanted,
+        preset=preset,
+        result=result,
+        part=of_part,
+        disk=of_disk,
+        objective=objective,
+        store=store,
+        scope=cast("Scope", which),
+        form=cast("Form", form),
+        dry_run=dry_run,
+        listener=_Printing(dry_run),
+    )
 
 
 def status(
     as_json: Annotated[bool, typer.Option("--json", help="Machine-readable.")] = False,
 ) -> None:
     """Check that applied settings still hold; exit code 1 if not."""
-    from blklab.settings import status as states
+    from blklab.api import apply as settings
+    from blklab.settings.status import lines
 
-    now = states.status(record.load(roots.HERE), roots.HERE)
+    now = settings.status()
     if as_json:
         console.print_json({"format": 1, "holds": now.holds, **asdict(now)})
     else:
-        print("\n".join(states.lines(now)))
+        print("\n".join(lines(now)))
     if not now.holds:
         raise typer.Exit(1)
 
@@ -150,16 +131,30 @@ def undo(
     ] = False,
 ) -> None:
     """Undo the latest apply: restore every setting and file."""
-    from blklab.settings import change, choice, programs, record
+    from blklab.api.apply import undo as undone
 
-    wrong = []
-    # Of none, undo says so.
-    for _ in range(max(len(record.load(roots.HERE)), 1) if everything else 1):
-        entry, left = change.undo(roots.HERE, programs.HERE)
+    undone(everything=everything, listener=_Printing())
+
+
+class _Printing(Terminal):
+    """Each change as it is planned, made and reverted."""
+
+    def __init__(self, dry_run: bool = False) -> None:
+        self._dry_run = dry_run
+
+    def chosen(self, reason: str) -> None:
+        print(reason)
+
+    def planned(self, plan: Plan) -> None:
+        _print_plan(plan, dry_run=self._dry_run)
+
+    def applied(self, notes: Sequence[str]) -> None:
+        for note in notes:
+            print(f"note: {note}")
+        print("applied and verified; see: blklab status, blklab undo")
+
+    def undone(self, entry: Entry) -> None:
         print(f"undone: {entry.number}. {choice.text(entry.settings)}, for {entry.key.text}")
-        wrong += left
-    if wrong:
-        raise RunError("; ".join(wrong))
 
 
 def _print_presets() -> None:

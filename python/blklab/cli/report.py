@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from blklab.base.files import write_together, write_whole
-from blklab.base.text import shown
-from blklab.cli import complete, console
-from blklab.cli.results.opening import opened
+from blklab.cli import complete
+from blklab.cli.listening import Terminal
 from blklab.cli.resuming import StoreName
-from blklab.errors import InputError
+
+if TYPE_CHECKING:
+    from blklab.api.compare import Objective
 
 
 def report(
@@ -42,58 +42,13 @@ def report(
     store: StoreName = None,
 ) -> None:
     """Write the report again from stored results, without running anything."""
-    from blklab.api.compare import checked_objective
-    from blklab.study import kept_files as studies
+    from blklab.api.results import write_report
 
-    wanted = checked_objective(objective) if objective else None
-    path = Path(results)
-    if store is not None and not results.isdigit():
-        raise InputError(f"--store: goes with a number; {shown(results)} is a path")
-    if results.isdigit():
-        page = _of_number(results, wanted, out, store)
-    elif (path / studies.FILE).is_file():
-        if wanted is not None:
-            raise InputError("--objective: each part of a study has its own")
-        page = _of_study(path, out or path)
-    else:
-        page = _of_file(path, wanted or "both", out)
+    page = write_report(
+        results,
+        objective=cast("Objective | None", objective),
+        out=out,
+        store=store,
+        listener=Terminal(),
+    )
     print(f"Report: {page}")
-
-
-def _of_number(number: str, objective: str | None, out: Path | None, store: str | None) -> Path:
-    from blklab import report as pages
-    from blklab.experiment.analyse import analyse
-    from blklab.store import ids, read
-
-    kept = opened(store)
-    found = read.comparison(kept, ids.number(number), tell=console.print_note)
-    results, row = found.results(), found.listed
-    if not results.runs:
-        raise InputError(f"{number}: no repeat is complete yet, there is nothing to compare")
-    answers = analyse(results.runs, objective or row.objective, anytime=results.anytime)
-    title = f"{row.study}: {row.part}" if row.study else None
-    page = out or Path("reports") / number / "report.html"
-    write_whole(page, pages.render(results, answers, title=title))
-    return page
-
-
-def _of_study(directory: Path, out: Path) -> Path:
-    from blklab.report.study import texts
-    from blklab.study import kept_files as studies
-    from blklab.study.judge import judge
-
-    study, outcomes = studies.load(directory)
-    write_together(texts(study, outcomes, judge(study, outcomes), out))
-    return out / "report.html"
-
-
-def _of_file(path: Path, objective: str, out: Path | None) -> Path:
-    from blklab import report as pages
-    from blklab.domain import results_file
-    from blklab.experiment.analyse import analyse
-
-    kept = results_file.load(path)
-    page = out or (path if path.is_dir() else path.parent) / "report.html"
-    answers = analyse(kept.runs, objective, anytime=kept.anytime)
-    write_whole(page, pages.render(kept, answers))
-    return page

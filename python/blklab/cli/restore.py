@@ -6,7 +6,6 @@ from typing import Annotated
 
 import typer
 
-from blklab.base.journal import Journal, default_directory
 from blklab.errors import RunError
 
 
@@ -21,13 +20,12 @@ def restore(
     ] = None,
 ) -> None:
     """Restore disk settings and remove test files that a killed blklab left."""
-    from blklab.rigs.live import leftovers
+    from blklab.api import machine
 
-    journal = Journal(default_directory())
     if forget is not None:
-        print(leftovers.forget(journal, forget))
+        print(machine.forget(forget))
         return
-    found = leftovers.restore(journal)
+    found = machine.restore()
     for line in (*found.done, *found.busy):
         print(line)
     if found.problems:

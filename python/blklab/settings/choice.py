@@ -27,17 +27,23 @@ def parse(spec: str, queue: Queue) -> dict[str, str]:
     return given
 
 
-def of_queue(changes: Iterable[str]) -> dict[str, str]:
-    """``name=value`` of ``--set``: attributes of the queue itself."""
+def pairs(changes: Iterable[str]) -> dict[str, str]:
+    """``name=value`` of ``--set``. InputError."""
     given = {}
     for change in changes:
         name, equals, value = (part.strip() for part in change.partition("="))
-        if name not in SETTABLE:
-            raise InputError(f"--set: no setting '{shown(name)}'{nearest(name, SETTABLE)}")
         if not equals:
             raise InputError(f"--set: expected name=value, found '{shown(change)}'")
-        given[name] = _value(value, name)
+        given[name] = value
     return given
+
+
+def of_queue(changes: Mapping[str, str]) -> dict[str, str]:
+    """Attributes of the queue itself. InputError if one is none, or has such a value."""
+    for name in changes:
+        if name not in SETTABLE:
+            raise InputError(f"--set: no setting '{shown(name)}'{nearest(name, SETTABLE)}")
+    return {name: _value(value, name) for name, value in changes.items()}
 
 
 def together(*parts: Mapping[str, str]) -> dict[str, str]:

@@ -9,9 +9,8 @@ import typer
 from blklab.base.text import shown
 from blklab.base.units import duration_text, number_text
 from blklab.cli import complete, console
-from blklab.cli.results.opening import opened
+from blklab.cli.listening import Terminal
 from blklab.cli.resuming import StoreName
-from blklab.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,20 +32,13 @@ def diff(
     store: StoreName = None,
 ) -> None:  # fmt: skip
     """Compare two sets of comparisons: B's figures divided by A's."""
+    from blklab.api import results
     from blklab.base.plain import plain
-    from blklab.report.difference import difference
-    from blklab.store import ids, read
+    from blklab.store import ids
 
-    kept = opened(store)
-    sides = [
-        [read.comparison(kept, number, tell=console.print_note) for number in ids.numbers(text)]
-        for text in (first, second)
-    ]
-    found = difference(*sides)
-    if not found.pairs:
-        raise InputError(
-            f"{first} and {second} have no scheduler on the same disk under the same workload"
-        )
+    found = results.difference(
+        ids.numbers(first), ids.numbers(second), store=store, listener=Terminal()
+    )
     if as_json:
         console.print_json(plain(found))
     else:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from blklab.base.files import check_files, write_together
-from blklab.cli import complete, console, streams
-from blklab.cli.results.opening import opened
+from blklab.base.files import check_files
+from blklab.cli import complete, streams
+from blklab.cli.listening import Terminal
 from blklab.cli.resuming import StoreName
 from blklab.errors import InputError, nearest
+
+if TYPE_CHECKING:
+    from blklab.api.results import ExportFormat
 
 
 def export(
@@ -33,32 +36,23 @@ def export(
     store: StoreName = None,
 ) -> None:
     """Export comparisons with all their runs."""
-    from blklab.store import exchange, ids, read, tables
+    from blklab.api import results
+    from blklab.store import ids
 
     chosen = _format(output_format, out)
     if out is not None:
         check_files(out)
     elif chosen == "parquet":
         raise InputError("--format parquet: not for a terminal or a pipe; name a file with --out")
-    kept = opened(store)
-    wanted = dict.fromkeys(number for text in numbers for number in ids.numbers(text))
-    several = [
-        read.comparison(kept, number, raw=chosen == "json", tell=console.print_note)
-        for number in wanted
-    ]
-    content = {
-        "json": lambda: exchange.to_bytes(several),
-        "csv": lambda: tables.csv_text(several).encode(),
-        "parquet": lambda: tables.parquet(several),
-    }[chosen]()
+    wanted = [number for text in numbers for number in ids.numbers(text)]
+    content = results.export(wanted, chosen, out=out, store=store, listener=Terminal())
     if out is None:
         streams.write_bytes(content)
-    else:
-        write_together({out: content})
 
 
-def _format(told: str | None, out: Path | None) -> str:
+def _format(told: str | None, out: Path | None) -> ExportFormat:
     if told is not None and told not in complete.EXPORT_FORMATS:
         raise InputError(f"--format: no '{told}'{nearest(told, complete.EXPORT_FORMATS)}")
     ending = out.suffix.removeprefix(".").lower() if out else ""
-    return told or (ending if ending in complete.EXPORT_FORMATS else "json")
+    found = told or (ending if ending in complete.EXPORT_FORMATS else "json")
+    return cast("ExportFormat", found)

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from blklab.cli import console
+from blklab.cli.listening import Terminal
 from blklab.cli.resuming import StoreName
 
 
@@ -17,18 +18,15 @@ def imported(
     store: StoreName = None,
 ) -> None:
     """Import another machine's export, completely or not at all."""
-    from blklab.store import exchange, importing, place
-    from blklab.store.opening import open_store
+    from blklab.api.results import import_results
 
-    several = exchange.read(file)
-    kept = open_store(place.find(store), durable=True, tell=console.print_note)
-    new, old = importing.put(kept, several)
+    found = import_results(file, store=store, listener=Terminal())
     if as_json:
-        console.print_json({"imported": new, "there_already": old})
+        console.print_json({"imported": found.new, "there_already": found.there_already})
         return
-    if new:
-        print(f"imported as {', '.join(map(str, new))}")
-    if old:
-        print(f"already there: {', '.join(map(str, old))}")
-    if not new and not old:
+    if found.new:
+        print(f"imported as {', '.join(map(str, found.new))}")
+    if found.there_already:
+        print(f"already there: {', '.join(map(str, found.there_already))}")
+    if not found.new and not found.there_already:
         print("the export is empty")

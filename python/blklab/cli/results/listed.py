@@ -9,11 +9,9 @@ import typer
 
 from blklab.base.text import shown
 from blklab.cli import complete, console
-from blklab.cli.results.opening import opened
+from blklab.cli.listening import Terminal
 from blklab.cli.resuming import StoreName
-from blklab.rigs import check
 from blklab.store.since import local
-from blklab.store.since import since as since_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,27 +53,19 @@ def listed(
     """List the stored comparisons, the latest first."""
     if context.invoked_subcommand is not None:
         return
-    from blklab.store import place, read
-    from blklab.store.opening import exists
+    from blklab.api.results import results
+    from blklab.store import place
 
-    for name in rig or ():
-        check(name)
-    wanted = read.Filter(
-        disks=disk or (),
-        workloads=workload or (),
-        schedulers=scheduler or (),
-        rigs=rig or (),
-        since=since_of(since) if since else "",
-    )
+    filters = {"disks": disk, "workloads": workload, "schedulers": scheduler, "rigs": rig}
+    given = {name: chosen for name, chosen in filters.items() if chosen}
+    rows = results(**given, since_=since, store=store, listener=Terminal())
     where = place.find(store)
-    rows = read.listed(opened(store), wanted, console.print_note) if exists(where) else []
     if as_json:
         console.print_json({"store": where.text, "comparisons": [asdict(row) for row in rows]})
     elif rows:
         _print(rows)
     else:
-        filtered = wanted != read.Filter()
-        print("no match" if filtered else f"no results yet in {where.text}")
+        print("no match" if given or since else f"no results yet in {where.text}")
 
 
 def _print(rows: Sequence[Listed]) -> None:

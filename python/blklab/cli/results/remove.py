@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from blklab.cli import complete, console
-from blklab.cli.results.opening import opened
+from blklab.cli.listening import Terminal
 from blklab.cli.resuming import StoreName
 
 
@@ -19,11 +19,12 @@ def remove(
     store: StoreName = None,
 ) -> None:
     """Remove comparisons with all their runs; it cannot be undone."""
-    from blklab.store import change, ids
+    from blklab.api.results import remove_results
+    from blklab.store import ids
 
-    wanted = list(dict.fromkeys(number for text in numbers for number in ids.numbers(text)))
-    change.remove(opened(store), wanted)
+    wanted = [number for text in numbers for number in ids.numbers(text)]
+    removed = remove_results(wanted, store=store, listener=Terminal())
     if as_json:
-        console.print_json({"removed": wanted})
+        console.print_json({"removed": removed})
     else:
-        print(f"removed: {', '.join(map(str, wanted))}")
+        print(f"removed: {', '.join(map(str, removed))}")

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
 from blklab.base.text import shown
 from blklab.cli import complete
-from blklab.cli.results.opening import opened
+from blklab.cli.listening import Terminal
 from blklab.cli.resuming import StoreName
 from blklab.store.since import local
 
 if TYPE_CHECKING:
-    from blklab.store.read import Comparison
+    from blklab.api.compare import Objective
+    from blklab.api.results import Stored
 
 
 def show(
@@ -33,30 +34,26 @@ def show(
     store: StoreName = None,
 ) -> None:
     """Show the results of a comparison, and when, where and on what it ran."""
-    from blklab.api.compare import checked_objective
+    from blklab.api.results import stored
     from blklab.cli import comparison, console
-    from blklab.experiment.analyse import analyse
-    from blklab.experiment.summary import summarise
-    from blklab.store import ids, read
 
-    wanted = checked_objective(objective) if objective else None
-    found = read.comparison(opened(store), ids.number(number), tell=console.print_note)
-    kept = found.results()
-    answers = analyse(kept.runs, wanted or found.listed.objective, anytime=kept.anytime)
+    found = stored(
+        number, objective=cast("Objective | None", objective), store=store, listener=Terminal()
+    )
     if as_json:
         head = asdict(found.listed) | {"facts": found.facts, "setup": found.setup}
-        console.print_json(head | summarise(answers))
+        console.print_json(head | found.summary())
         return
     _head(found)
-    if answers.cells:
+    if found.analysis.cells:
         out = console.console()
-        comparison.show_cells(answers, out, requests=comparison.are_told(found.setup))
-        comparison.show_advice(answers, out)
+        comparison.show_cells(found.analysis, out, requests=comparison.are_told(found.setup))
+        comparison.show_advice(found.analysis, out)
     else:
         print("\nno repeat is complete yet, there is nothing to compare")
 
 
-def _head(found: Comparison) -> None:
+def _head(found: Stored) -> None:
     row, machine = found.listed, found.facts.get("machine") or {}
     versions = found.facts.get("versions") or {}
     names = [name for name in ("blklab", "kernel", "fio", "python") if versions.get(name)]
