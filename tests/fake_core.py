@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Mapping, Sequence
+from types import SimpleNamespace
 
 from tests import plausible
 
@@ -53,13 +54,13 @@ def check_host(changed: Mapping[str, int]) -> str:
     return json.dumps({"cpus": 4} | dict(changed))
 
 
-def check_scheduler(spec: str) -> str:
-    name, _, settings = spec.partition(":")
+def parse_scheduler(text: str, real: bool) -> SimpleNamespace:
+    name, _, settings = text.partition(":")
     if name not in _SCHEDULERS:
         raise ValueError(f"no scheduler '{name}'")
     changed = dict(pair.split("=") for pair in settings.split(",") if pair)
     defaults = {"fifo_batch": 16} if name == "mq-deadline" else {}
-    return json.dumps({"name": name, "settings": defaults | changed, "changed": changed})
+    return SimpleNamespace(name=name, settings=defaults | changed, changed=changed, own=[])
 
 
 def disk(text: str, path: str, overrides: Sequence[tuple[str, str]] = ()) -> str:

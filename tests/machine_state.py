@@ -333,8 +333,13 @@ class MachineState(RuleBasedStateMachine):
         return disk
 
     def _of_its_kind(self, disk: Disk) -> list[Disk]:
-        turns = settings(disk)["rotational"]
-        return [one for one in self.world.disks if settings(one)["rotational"] == turns]
+        """Those of the same driver, as their names say, that are rotational or are not, as it."""
+
+        def kind(one: Disk) -> tuple[str, str]:
+            driver = "loop" if one.name.startswith("loop") else one.name[:2]
+            return driver, settings(one)["rotational"]
+
+        return [one for one in self.world.disks if kind(one) == kind(disk)]
 
     def _start(self, *words: str) -> Command:
         FIGURES["commands"] += 1

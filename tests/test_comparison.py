@@ -20,6 +20,7 @@ from blklab.domain.comparison import Planned, Setup
 from blklab.domain.experiment import Disk, Experiment
 from blklab.domain.measurement import Measurement, from_json, measure
 from blklab.domain.result import Result
+from blklab.domain.scheduler import Scheduler
 from blklab.errors import InputError, RunError
 from blklab.execute import execute
 from blklab.experiment import defaults
@@ -65,8 +66,8 @@ class Plausible(ModelledDisks):
     def check_host(self, changed: Mapping[str, int]) -> dict[str, int]:
         return dict(changed)
 
-    def check_scheduler(self, spec: str) -> dict[str, Any]:
-        return {"name": spec, "settings": {}, "changed": {}}
+    def check_scheduler(self, spec: str) -> Scheduler:
+        return Scheduler(spec, {}, {})
 
     def position(self) -> tuple[float, float | None]:
         return 0.0, None

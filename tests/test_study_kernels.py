@@ -76,8 +76,8 @@ class Recorded(ModelledDisks):
     def check_host(self, changed: Mapping[str, int]) -> dict[str, int]:
         return core.check_host(changed)
 
-    def check_scheduler(self, spec: str) -> dict[str, Any]:
-        return {"name": spec}
+    def check_scheduler(self, spec: str) -> scheduler.Scheduler:
+        return scheduler.Scheduler(spec, {}, {})
 
     def position(self) -> tuple[float, float | None]:
         return 0.0, None
@@ -101,7 +101,7 @@ def test_each_experiment_goes_to_its_schedulers_kernel() -> None:
             rig.run(Experiment(job, specs.disk("950pro-256gb"), spec, 1))
     assert rigs["default"].ran == ["none"]
     assert rigs["slow"].ran == ["kyber:read_lat_nsec=1"]
-    assert rig.check_scheduler("kyber@slow") == {"name": "kyber"}
+    assert rig.check_scheduler("kyber@slow").name == "kyber"
     rig.cancel()
     assert all(made.cancelled.is_set() for made in rigs.values())
 
@@ -229,3 +229,9 @@ def test_a_patched_kyber_shows_in_what_is_measured(tmp_path: Path) -> None:
     assert rates["bfq"] > 100 * rates["kyber@slow"]
     page = (tmp_path / "out/p/report.html").read_text()
     assert "its disk may be late: it waits" in page
+
+
+def test_a_default_of_the_simulator_is_set_where_a_real_disk_may_have_another() -> None:
+    asked = scheduler.parse("none:read_ahead_kb=128,nr_requests=0")
+    assert asked.changed == {"read_ahead_kb": 128}
+    assert scheduler.simulated("none:read_ahead_kb=128").changed == {"read_ahead_kb": 128}

@@ -46,8 +46,23 @@ def give_up_rights(write: Sequence[Path]) -> bool:
     paths, and has of root's rights those about files only. False where the kernel has no Landlock:
     then files everywhere may still be changed. RuntimeError if it fails."""
 
-def check_scheduler(spec: str) -> str:
-    """{"name", "settings": {every tunable}, "changed": {those given}}; ValueError."""
+class Scheduler:
+    """A scheduler with its tunables."""
+
+    name: str
+    settings: dict[str, int]
+    """Every tunable that the simulator knows, the queue's too."""
+    changed: dict[str, int]
+    """Those of the text."""
+    own: list[tuple[str, str]]
+    """Other tunables of a real kernel, in the order of the text."""
+
+def parse_scheduler(text: str, real: bool) -> Scheduler:
+    """``name[:tunable=value,...]``: a scheduler of the simulator, or with `real` one of any
+    kernel, whose other tunables are not checked. ValueError."""
+
+def split_scheduler(text: str) -> tuple[str, list[tuple[str, str]]]:
+    """Name and tunables of the same text, no value checked. ValueError."""
 
 class CancelToken:
     """Tells running simulations to stop, and of the latest how far it is."""

@@ -190,6 +190,11 @@ impl Settings {
         index.unwrap_or_else(|| panic!("no tunable '{name}' in the table"))
     }
 
+    /// Those that were set, also to their defaults.
+    pub fn given(&self) -> impl Iterator<Item = (&'static Tunable, i64)> + '_ {
+        self.iter().zip(&self.chosen).filter(|(_, chosen)| **chosen).map(|(setting, _)| setting)
+    }
+
     /// Names and values, in the table's order.
     pub fn iter(&self) -> impl Iterator<Item = (&'static Tunable, i64)> + '_ {
         self.table.iter().zip(self.values.iter().copied())

@@ -8,6 +8,7 @@ mod events;
 mod files;
 mod live;
 mod memory;
+mod scheduler;
 
 use std::collections::BTreeMap;
 use std::panic::resume_unwind;
@@ -77,15 +78,6 @@ fn decision_kinds() -> Vec<&'static str> {
 #[pyfunction]
 fn environment() -> String {
     describe::environment().to_string()
-}
-
-/// What a scheduler specification sets.
-#[pyfunction]
-fn check_scheduler(spec: &str) -> PyResult<String> {
-    let spec = SchedulerSpec::parse(spec).map_err(bad_input)?;
-    let settings: BTreeMap<_, _> = spec.values().collect();
-    let changed: BTreeMap<_, _> = spec.changed().collect();
-    Ok(json!({"name": spec.info.name, "settings": settings, "changed": changed}).to_string())
 }
 
 fn disk_model(text: &str, path: &str, overrides: &[(String, String)]) -> PyResult<DiskModel> {
@@ -330,7 +322,9 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(schedulers, module)?)?;
     module.add_function(wrap_pyfunction!(decision_kinds, module)?)?;
     module.add_function(wrap_pyfunction!(environment, module)?)?;
-    module.add_function(wrap_pyfunction!(check_scheduler, module)?)?;
+    module.add_class::<scheduler::Scheduler>()?;
+    module.add_function(wrap_pyfunction!(scheduler::parse_scheduler, module)?)?;
+    module.add_function(wrap_pyfunction!(scheduler::split_scheduler, module)?)?;
     module.add_function(wrap_pyfunction!(check_host, module)?)?;
     module.add_function(wrap_pyfunction!(disk, module)?)?;
     module.add_function(wrap_pyfunction!(disk_keys, module)?)?;

@@ -17,7 +17,7 @@ def schedulers(
     as_json: Annotated[bool, typer.Option("--json", help="Machine-readable.")] = False,
 ) -> None:
     """List the I/O schedulers; with a name, its tunables."""
-    from blklab.domain import core
+    from blklab.domain import core, scheduler
 
     known = {info["name"]: info for info in core.schedulers()}
     if name is None:
@@ -26,14 +26,14 @@ def schedulers(
         else:
             console.print_names([(info["name"], info["summary"]) for info in known.values()])
         return
-    checked = core.check_scheduler(name)
-    info = known[checked["name"]]
+    checked = scheduler.simulated(name)
+    info = known[checked.name]
     if as_json:
-        console.print_json(info | {"settings": checked["settings"]})
+        console.print_json(info | {"settings": checked.settings})
         return
     print(f"{info['name']}: {info['summary']}\nFollows {info['follows']}.")
     own, of_queue = info["tunables"], core.environment()["queue"]
     print(f"\nSet with --scheduler {info['name']}:{(own or of_queue)[0]['name']}=VALUE,...\n")
-    console.print_tunables(own, checked["settings"])
+    console.print_tunables(own, checked.settings)
     print("\nOf the queue, under every scheduler:\n")
-    console.print_tunables(of_queue, checked["settings"])
+    console.print_tunables(of_queue, checked.settings)

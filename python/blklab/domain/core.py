@@ -11,7 +11,6 @@ from typing import Any
 
 from blklab import _core
 from blklab.base.catalogue import Entry
-from blklab.base.text import shown
 from blklab.domain.experiment import Disk, environment_variables
 from blklab.errors import InputError
 
@@ -32,11 +31,6 @@ def schedulers() -> list[dict[str, Any]]:
 def decision_kinds() -> list[str]:
     """Every kind of decision that a scheduler notes, in the order of their numbers."""
     return _core.decision_kinds()
-
-
-def check_scheduler(spec: str) -> dict[str, Any]:
-    """``name:key=value,...`` as name, all settings and those changed. InputError if wrong."""
-    return _checked(_core.check_scheduler, shown(spec))
 
 
 def describe_disk(disk: Disk) -> dict[str, Any]:

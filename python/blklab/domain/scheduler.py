@@ -1,21 +1,23 @@
-"""A scheduler as the user writes it, for a guest: what goes to `queue/`, what to `queue/iosched/`.
+"""A scheduler as the user writes it, ``mq-deadline:fifo_batch=1``, with what it sets.
 
-What the simulator knows is checked by its tables. Any other name may be the kernel's own, or
-come of a patch: the guest's kernel accepts or refuses it, in one line.
+The core reads the text, for every rig. What the simulator knows is checked by its tables. Any other
+name may be the kernel's own, or come of a patch: the kernel accepts or refuses it, in one line.
 """
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Any
 
+from blklab import _core
+from blklab.base.text import shown
 from blklab.domain import core
 from blklab.errors import InputError
 
-_WORD = re.compile(r"[\w-]+", re.ASCII)
 # In 6.12 `async_depth` lies with the scheduler's settings, in 7.3 with the queue's.
 _ASYNC_DEPTH_OF_QUEUE = 7
+_LEFT_TO_KERNEL = ("nr_requests", "async_depth")
+"""Of these 0 is the simulator's word for the kernel's own choice, which no kernel takes."""
 ADAPTER_TAGS = 32
 """Commands that a SATA adapter takes."""
 GUEST_TAGS = 128
@@ -32,6 +34,8 @@ class Scheduler:
     """Everything that is known of it and of the queue, with what was changed."""
     changed: dict[str, Any]
     """What the user has set."""
+    kernel: dict[str, Any] | None = None
+    """The kernel of its own that it runs on, where the rig has several."""
 
     def for_guest(self, queue: dict[str, Any], version: str) -> dict[str, Any]:
         """Its part of ``guest.json`` for a kernel that calls itself `version` (``7.3.4``).
@@ -42,9 +46,6 @@ class Scheduler:
         if has_queue_async_depth(version):
             of_queue.add("async_depth")
         told = queue | self.changed
-        if not told.get("nr_requests", 1):
-            # The kernel's choice, which is not written as a number.
-            del told["nr_requests"]
         # nr_requests first: Linux 7 changes async_depth with it.
         ordered = sorted(told.items(), key=lambda setting: setting[0] != "nr_requests")
         there = {name: value for name, value in ordered if name in of_queue}
@@ -62,23 +63,34 @@ def has_queue_async_depth(version: str) -> bool:
     return int(version.partition(".")[0]) >= _ASYNC_DEPTH_OF_QUEUE
 
 
-def parse(spec: str) -> Scheduler:
-    """``name:tunable=value,...``. InputError if it cannot be right."""
-    name, colon, text = spec.partition(":")
-    if not _WORD.fullmatch(name):
-        raise InputError(f"scheduler '{spec}': expected name[:tunable=value,...]")
-    table = {row["name"]: row["tunables"] for row in core.schedulers()}
-    # Every scheduler has the queue's tunables, and none has no others.
-    like = name if name in table else "none"
-    known = {row["name"] for row in [*table[like], *core.environment()["queue"]]}
-    ours, own = [], {}
-    for change in text.split(",") if colon else []:
-        key, equals, value = (part.strip() for part in change.partition("="))
-        if not (equals and value and _WORD.fullmatch(key)):
-            raise InputError(f"scheduler '{spec}': expected tunable=value, found '{change}'")
-        if key in known:
-            ours.append(change)
-        else:
-            own[key] = value
-    checked = core.check_scheduler(f"{like}:{','.join(ours)}" if ours else like)
-    return Scheduler(name, checked["settings"] | own, checked["changed"] | own)
+def simulated(text: str) -> Scheduler:
+    """A scheduler of the simulator. InputError if there is no such scheduler or tunable."""
+    return _parsed(text, real=False)
+
+
+def parse(text: str) -> Scheduler:
+    """A scheduler of any kernel. InputError if it cannot be right."""
+    return _parsed(text, real=True)
+
+
+def split(text: str) -> tuple[str, dict[str, str]]:
+    """Name and tunables as they are written, no value checked. InputError."""
+    try:
+        name, settings = _core.split_scheduler(shown(text))
+    except ValueError as error:
+        raise InputError(str(error)) from error
+    return name, dict(settings)
+
+
+def _parsed(text: str, *, real: bool) -> Scheduler:
+    try:
+        found = _core.parse_scheduler(shown(text), real)
+    except ValueError as error:
+        raise InputError(str(error)) from error
+    own = dict(found.own)
+    changed = {
+        name: value
+        for name, value in found.changed.items()
+        if value or not real or name not in _LEFT_TO_KERNEL
+    }
+    return Scheduler(found.name, found.settings | own, changed | own)

@@ -9,6 +9,7 @@ from typing import Any
 from blklab import programs
 from blklab.domain import core
 from blklab.domain.comparison import Setup
+from blklab.domain.scheduler import Scheduler
 from blklab.rigs import Rig, check_workload, sim
 from blklab.workloads import summary
 
@@ -67,24 +68,24 @@ def describe(setup: Setup, place: Rig) -> dict[str, Any]:
     }
 
 
-def _scheduler(checked: dict[str, Any], known: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    info = known.get(checked["name"], _NOT_OURS)
+def _scheduler(checked: Scheduler, known: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    info = known.get(checked.name, _NOT_OURS)
     rows = info["tunables"] + core.environment()["queue"]
     listed = {row["name"] for row in rows}
-    rows += [_ONLY_THERE | {"name": name} for name in checked["changed"] if name not in listed]
+    rows += [_ONLY_THERE | {"name": name} for name in checked.changed if name not in listed]
     # Only where it is not the rig's: see `KernelRig.check_scheduler`.
-    kernel = checked.get("kernel")
+    kernel = checked.kernel
     return {
-        "name": checked["name"],
+        "name": checked.name,
         "summary": f"{info['summary']}; on {kernel['text']}" if kernel else info["summary"],
         "kernel": kernel,
         "follows": info["follows"],
         "tunables": [
             {
                 "name": tunable["name"],
-                "value": checked["settings"][tunable["name"]],
+                "value": checked.settings[tunable["name"]],
                 "unit": tunable["unit"],
-                "changed": tunable["name"] in checked["changed"],
+                "changed": tunable["name"] in checked.changed,
                 "help": tunable["help"],
             }
             for tunable in rows

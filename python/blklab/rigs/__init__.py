@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from blklab import programs
 from blklab.base.catalogue import Entry
 from blklab.domain.experiment import Disk, Experiment
+from blklab.domain.scheduler import Scheduler
 from blklab.errors import InputError, nearest
 
 if TYPE_CHECKING:
@@ -51,9 +52,9 @@ class Rig(Protocol):
     def check_host(self, changed: Mapping[str, int]) -> dict[str, int]:
         """Every value of the host that counts here, with these changed. InputError if wrong."""
 
-    def check_scheduler(self, spec: str) -> dict[str, Any]:
-        """``name:key=value,...`` as ``name``, all ``settings`` that are known, and those that
-        are ``changed``. InputError if it is wrong as far as that is known beforehand."""
+    def check_scheduler(self, spec: str) -> Scheduler:
+        """Read ``name:key=value,...``. InputError if it is wrong, as far as that is known before
+        it runs."""
 
     def run(self, experiment: Experiment) -> Result:
         """Run it to the end. InputError for bad input, RunError if it fails."""

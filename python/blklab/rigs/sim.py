@@ -10,9 +10,10 @@ from typing import Any
 
 from blklab import _core
 from blklab.base.text import shown
-from blklab.domain import core
+from blklab.domain import core, scheduler
 from blklab.domain.experiment import Experiment, environment_variables
 from blklab.domain.result import Result
+from blklab.domain.scheduler import Scheduler
 from blklab.errors import InputError, RunError
 from blklab.rigs import check_workload
 from blklab.rigs.modelled import ModelledDisks
@@ -34,9 +35,9 @@ class SimRig(ModelledDisks):
         """See :class:`blklab.rigs.Rig`."""
         return core.check_host(changed)
 
-    def check_scheduler(self, spec: str) -> dict[str, Any]:
+    def check_scheduler(self, spec: str) -> Scheduler:
         """See :class:`blklab.rigs.Rig`."""
-        return core.check_scheduler(_without_kernel(spec))
+        return scheduler.simulated(_without_kernel(spec))
 
     def run(self, experiment: Experiment) -> Result:
         """Simulate without the GIL; see :class:`blklab.rigs.Rig`."""

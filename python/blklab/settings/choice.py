@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from blklab.base.text import shown
+from blklab.domain.scheduler import split
 from blklab.errors import InputError, nearest
 from blklab.host.devices.queue import IOSCHED, SCHEDULER, SETTABLE, Queue, in_order
 
@@ -17,14 +18,9 @@ _NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 def parse(spec: str, queue: Queue) -> dict[str, str]:
     """``scheduler:tunable=value,...`` as attributes with values; `queue` says which of the
     tunables are the queue's own. InputError if it cannot be right."""
-    scheduler, colon, changes = spec.partition(":")
+    scheduler, changes = split(spec)
     given = {SCHEDULER: _value(scheduler, "scheduler")}
-    for change in changes.split(",") if colon else []:
-        name, equals, value = (part.strip() for part in change.partition("="))
-        if not (name and equals and value):
-            raise InputError(f"'{shown(spec)}': expected tunable=value, found '{shown(change)}'")
-        given[_attribute(name, queue)] = _value(value, name)
-    return given
+    return given | {_attribute(name, queue): _value(value, name) for name, value in changes.items()}
 
 
 def pairs(changes: Iterable[str]) -> dict[str, str]:

@@ -12,6 +12,7 @@ from typing import Any
 
 from blklab.domain.experiment import Experiment
 from blklab.domain.result import Result
+from blklab.domain.scheduler import Scheduler
 from blklab.domain.specs import on_kernel
 from blklab.rigs import Rig
 from blklab.rigs.kernel import cache
@@ -72,7 +73,7 @@ class KernelsRig(ModelledDisks):
         checked = [place.rig.check_host(changed) for place in self._places.values()]
         return checked[0]
 
-    def check_scheduler(self, spec: str) -> dict[str, Any]:
+    def check_scheduler(self, spec: str) -> Scheduler:
         """See :class:`blklab.rigs.Rig`."""
         told, place = self._found(spec)
         return place.rig.check_scheduler(told)

@@ -148,7 +148,7 @@ def _missing(study: Study, spec: str, rig: str, real: live.RealDisk | None) -> s
     if not changed and name not in (simulated if rig == "sim" else LINUX):
         return f"the rig '{rig}' has no '{name}'"
     if rig == "sim":
-        core.check_scheduler(told)
+        scheduler.simulated(told)
     return ""
 
 

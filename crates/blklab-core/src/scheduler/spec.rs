@@ -1,4 +1,8 @@
 //! A scheduler as typed on a command line: `mq-deadline:fifo_batch=1,read_expire=200`.
+//!
+//! The one grammar of all rigs. [`SchedulerSpec::parse`] knows the simulated schedulers;
+//! [`OpenSpec`] is for a real kernel, which may have other schedulers and tunables; [`written`] only
+//! takes the text apart.
 
 use thiserror::Error;
 
@@ -7,7 +11,7 @@ use super::{Info, QUEUE_TUNABLES, Settings};
 use crate::text::hint;
 use crate::tunable::SettingError;
 
-/// A scheduler with its tunables, and the queue's own beside them.
+/// A simulated scheduler with its tunables, and the queue's own beside them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SchedulerSpec {
     /// The scheduler.
@@ -16,6 +20,18 @@ pub struct SchedulerSpec {
     pub settings: Settings,
     /// The queue's ([`QUEUE_TUNABLES`], `queue/`).
     pub queue: Settings,
+}
+
+/// A scheduler of a kernel: known tunables are checked by the simulator's tables, others are left
+/// to the kernel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenSpec {
+    /// Its name.
+    pub name: String,
+    /// What the simulator knows of it; of a scheduler that it does not have, the queue's tunables.
+    pub known: SchedulerSpec,
+    /// Other tunables with their values, in the order of the text.
+    pub own: Vec<(String, String)>,
 }
 
 /// Why a text is not a scheduler.
@@ -29,11 +45,17 @@ pub enum SpecError {
         /// The nearest name, or all.
         hint: String,
     },
-    /// A setting without `=`.
-    #[error("{scheduler}: '{found}' is not NAME=VALUE")]
+    /// Not a name.
+    #[error("scheduler '{found}': expected name[:tunable=value,...]")]
+    NotAName {
+        /// The whole text.
+        found: String,
+    },
+    /// A setting without name, `=` or value.
+    #[error("{scheduler}: expected tunable=value, found '{found}'")]
     NotASetting {
         /// The scheduler.
-        scheduler: &'static str,
+        scheduler: String,
         /// The piece between commas.
         found: String,
     },
@@ -41,7 +63,7 @@ pub enum SpecError {
     #[error("{scheduler}: {name} is given twice")]
     Twice {
         /// The scheduler.
-        scheduler: &'static str,
+        scheduler: String,
         /// The tunable.
         name: String,
     },
@@ -50,42 +72,75 @@ pub enum SpecError {
     Setting(#[from] SettingError),
 }
 
+/// The name of any scheduler, and tunables with their values.
+///
+/// # Errors
+/// The text is not `NAME[:TUNABLE=VALUE[,TUNABLE=VALUE]...]`.
+pub fn written(text: &str) -> Result<(&str, Vec<(&str, &str)>), SpecError> {
+    let (name, rest) = split(text);
+    if !is_word(name) {
+        return Err(SpecError::NotAName { found: text.to_owned() });
+    }
+    Ok((name, settings(name, rest)?))
+}
+
+fn split(text: &str) -> (&str, Option<&str>) {
+    match text.split_once(':') {
+        Some((name, rest)) => (name.trim(), Some(rest)),
+        None => (text.trim(), None),
+    }
+}
+
+fn settings<'a>(scheduler: &str, rest: Option<&'a str>) -> Result<Vec<(&'a str, &'a str)>, SpecError> {
+    let mut found: Vec<(&str, &str)> = Vec::new();
+    for piece in rest.into_iter().flat_map(|rest| rest.split(',')) {
+        let setting = piece.split_once('=').map(|(name, value)| (name.trim(), value.trim()));
+        let Some((name, value)) = setting.filter(|(name, value)| is_word(name) && !value.is_empty()) else {
+            return Err(SpecError::NotASetting { scheduler: scheduler.to_owned(), found: piece.to_owned() });
+        };
+        if found.iter().any(|(other, _)| *other == name) {
+            return Err(SpecError::Twice { scheduler: scheduler.to_owned(), name: name.to_owned() });
+        }
+        found.push((name, value));
+    }
+    Ok(found)
+}
+
+fn is_word(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'))
+}
+
 impl SchedulerSpec {
+    /// A scheduler with defaults.
+    fn new(info: &'static Info) -> SchedulerSpec {
+        let queue = Settings::defaults("queue", QUEUE_TUNABLES);
+        SchedulerSpec { info, settings: info.settings(), queue }
+    }
+
     /// Read `NAME[:TUNABLE=VALUE[,TUNABLE=VALUE]...]`.
     ///
     /// # Errors
     /// See [`SpecError`].
     pub fn parse(text: &str) -> Result<SchedulerSpec, SpecError> {
-        let (name, rest) = match text.split_once(':') {
-            Some((name, rest)) => (name, Some(rest)),
-            None => (text, None),
-        };
-        let Some(info) = registry::info(name.trim()) else {
+        let (name, rest) = split(text);
+        let Some(info) = registry::info(name) else {
             let names: Vec<_> = registry::ALL.iter().map(|info| info.name).collect();
             return Err(SpecError::Unknown { name: name.to_owned(), hint: hint(name, &names) });
         };
-        let mut spec = SchedulerSpec {
-            info,
-            settings: info.settings(),
-            queue: Settings::defaults("queue", QUEUE_TUNABLES),
-        };
-        let mut seen = Vec::new();
-        for piece in rest.into_iter().flat_map(|rest| rest.split(',')) {
-            let Some((name, value)) = piece.split_once('=') else {
-                return Err(SpecError::NotASetting { scheduler: info.name, found: piece.to_owned() });
-            };
-            let name = name.trim();
-            if seen.contains(&name) {
-                return Err(SpecError::Twice { scheduler: info.name, name: name.to_owned() });
-            }
-            seen.push(name);
-            if QUEUE_TUNABLES.iter().any(|tunable| tunable.name == name) {
-                spec.queue.set(name, value)?;
-            } else {
-                spec.settings.set(name, value)?;
-            }
+        let mut spec = SchedulerSpec::new(info);
+        for (name, value) in settings(info.name, rest)? {
+            spec.set(name, value)?;
         }
         Ok(spec)
+    }
+
+    fn set(&mut self, name: &str, value: &str) -> Result<(), SettingError> {
+        let of_queue = QUEUE_TUNABLES.iter().any(|tunable| tunable.name == name);
+        if of_queue { self.queue.set(name, value) } else { self.settings.set(name, value) }
+    }
+
+    fn knows(&self, name: &str) -> bool {
+        self.values().any(|(known, _)| known == name)
     }
 
     /// Every tunable's name and value, the scheduler's before the queue's.
@@ -93,10 +148,37 @@ impl SchedulerSpec {
         self.settings.iter().chain(self.queue.iter()).map(|(tunable, value)| (tunable.name, value))
     }
 
+    /// Those of the text. A default of the simulator's may be none of a real disk's, so one that is
+    /// given as such counts too.
+    pub fn given(&self) -> impl Iterator<Item = (&'static str, i64)> + '_ {
+        self.settings.given().chain(self.queue.given()).map(|(tunable, value)| (tunable.name, value))
+    }
+
     /// Those that differ from their defaults.
     pub fn changed(&self) -> impl Iterator<Item = (&'static str, i64)> + '_ {
         let all = self.settings.iter().chain(self.queue.iter());
         all.filter(|(tunable, value)| tunable.default != *value).map(|(tunable, value)| (tunable.name, value))
+    }
+}
+
+impl OpenSpec {
+    /// Read the same text for a real kernel.
+    ///
+    /// # Errors
+    /// The text is wrong, or the value of a known tunable.
+    pub fn parse(text: &str) -> Result<OpenSpec, SpecError> {
+        let (name, settings) = written(text)?;
+        let known = registry::info(name).or_else(|| registry::info("none"));
+        let mut known = SchedulerSpec::new(known.expect("none is a scheduler"));
+        let mut own = Vec::new();
+        for (tunable, value) in settings {
+            if known.knows(tunable) {
+                known.set(tunable, value)?;
+            } else {
+                own.push((tunable.to_owned(), value.to_owned()));
+            }
+        }
+        Ok(OpenSpec { name: name.to_owned(), known, own })
     }
 }
 
@@ -116,25 +198,52 @@ mod tests {
         assert_eq!(spec.queue.get("nr_requests"), 32);
         assert_eq!(spec.changed().collect::<Vec<_>>(), [("fifo_batch", 1), ("nr_requests", 32)]);
         assert_eq!(SchedulerSpec::parse("none").unwrap().changed().count(), 0);
+        let default = SchedulerSpec::parse("mq-deadline:fifo_batch=16").unwrap();
+        assert_eq!(default.given().collect::<Vec<_>>(), [("fifo_batch", 16)]);
+        assert_eq!(default.changed().count(), 0);
     }
 
     #[test]
     fn each_way_of_getting_it_wrong_is_told_in_one_line() {
         assert_eq!(refused("mq-deadlin"), "there is no scheduler 'mq-deadlin'; did you mean 'mq-deadline'?");
         assert_eq!(refused("none:x=1"), "none has no tunable 'x'; it has none");
-        assert_eq!(refused("mq-deadline:fifo_batch"), "mq-deadline: 'fifo_batch' is not NAME=VALUE");
-        assert_eq!(refused("mq-deadline:"), "mq-deadline: '' is not NAME=VALUE");
+        assert_eq!(
+            refused("mq-deadline:fifo_batch"),
+            "mq-deadline: expected tunable=value, found 'fifo_batch'"
+        );
+        assert_eq!(refused("mq-deadline:"), "mq-deadline: expected tunable=value, found ''");
+        assert_eq!(refused("mq-deadline:x y=1"), "mq-deadline: expected tunable=value, found 'x y=1'");
         assert_eq!(refused("kyber:read_lat_nsec=1,read_lat_nsec=2"), "kyber: read_lat_nsec is given twice");
         assert!(refused("mq-deadline:fifo_bach=1").contains("did you mean 'fifo_batch'?"));
         assert!(refused("mq-deadline:fifo_batch=x").contains("not a whole number"));
         assert!(refused("mq-deadline:fifo_batch=-1").contains("out of range"));
     }
 
+    #[test]
+    fn a_kernel_may_have_schedulers_and_tunables_of_its_own() {
+        let mine = OpenSpec::parse("mine:nr_requests=8, z=x ,a=2").unwrap();
+        assert_eq!((mine.name.as_str(), mine.known.info.name), ("mine", "none"));
+        assert_eq!(mine.known.queue.get("nr_requests"), 8);
+        let own: Vec<_> = mine.own.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        assert_eq!(own, [("z", "x"), ("a", "2")], "in the order of the text");
+        let refused = |text| OpenSpec::parse(text).unwrap_err().to_string();
+        assert_eq!(refused("a b"), "scheduler 'a b': expected name[:tunable=value,...]");
+        assert!(refused("kyber:read_lat_nsec=x").contains("not a whole number"));
+        assert_eq!(refused("mine:a=1,a=2"), "mine: a is given twice");
+    }
+
     proptest! {
         #[test]
         fn any_text_is_read_or_refused_in_one_line(text in "\\PC{0,40}|(none|mq-deadline|kyber)(:[a-z_]{0,12}(=[0-9-]{0,20})?,?){0,3}") {
-            if let Err(error) = SchedulerSpec::parse(&text) {
-                prop_assert_eq!(error.to_string().lines().count(), 1);
+            let open = OpenSpec::parse(&text);
+            match SchedulerSpec::parse(&text) {
+                Err(error) => prop_assert_eq!(error.to_string().lines().count(), 1),
+                // A kernel gets whatever the simulator takes, and the same of it.
+                Ok(spec) => {
+                    let open = open.unwrap();
+                    prop_assert!(open.own.is_empty());
+                    prop_assert_eq!(open.known, spec);
+                }
             }
         }
     }

@@ -22,6 +22,7 @@ from blklab.base import binaries
 from blklab.domain import core, scheduler
 from blklab.domain.experiment import Experiment
 from blklab.domain.result import DIRECTIONS, Result
+from blklab.domain.scheduler import Scheduler
 from blklab.domain.specs import on_kernel
 from blklab.errors import InputError, RunError, nearest
 from blklab.rigs import check_workload
@@ -101,14 +102,14 @@ class KernelRig(ModelledDisks):
                 )
         return {name: value for name, value in values.items() if name in counts}
 
-    def check_scheduler(self, spec: str) -> dict[str, Any]:
+    def check_scheduler(self, spec: str) -> Scheduler:
         """See :class:`blklab.rigs.Rig` and :mod:`blklab.domain.scheduler`.
 
         ``kernel`` is that of an ``@``, as `describe` has it.
         """
         told, own = on_kernel(spec)
-        checked = asdict(scheduler.parse(told))
-        return checked if own is None else checked | {"kernel": _told(cache.find(own))}
+        checked = scheduler.parse(told)
+        return checked if own is None else replace(checked, kernel=_told(cache.find(own)))
 
     def position(self) -> tuple[float, float | None]:
         """See :class:`blklab.rigs.Rig`. A guest's clock cannot be seen from outside."""

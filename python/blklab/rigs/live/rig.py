@@ -12,7 +12,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -129,9 +129,9 @@ class LiveRig:
             raise InputError(f"--host: {name}: with --rig live the host is this machine")
         return {}
 
-    def check_scheduler(self, spec: str) -> dict[str, Any]:
+    def check_scheduler(self, spec: str) -> scheduler.Scheduler:
         """See :class:`blklab.rigs.Rig`; whether the disk takes it, `prepared` tries."""
-        return asdict(_parsed(spec))
+        return _parsed(spec)
 
     def position(self) -> tuple[float, float | None]:
         """See :class:`blklab.rigs.Rig`."""
