@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
 from collections.abc import Iterator
@@ -35,6 +36,25 @@ def pytest_configure(config: pytest.Config) -> None:
         config.add_cleanup(real_tracefs.unmount)
     real_kernel.let_it_tell(config)
     os.environ["PATH"] += f":{Path(sys.executable).parent}"
+    if _starts_workers(config):
+        # They would build it at the same time, and unheard.
+        real_kernel.image_or_reason()
+
+
+def _starts_workers(config: pytest.Config) -> bool:
+    return bool(config.getoption("numprocesses", None)) and not hasattr(config, "workerinput")
+
+
+# Settings of disks, cgroups and tracefs are the whole machine's: these tests run one after another.
+_OF_MACHINE = re.compile(r"test_(live|apply|device|machine|programs|study_live|udev|virtual)\w*")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Which tests one worker runs: those of one file, and all that change the machine."""
+    for item in items:
+        name = item.path.stem
+        group = "machine" if _OF_MACHINE.fullmatch(name) else name
+        item.add_marker(pytest.mark.xdist_group(group))
 
 
 @pytest.fixture(autouse=True)
