@@ -18,6 +18,7 @@ from blklab.domain.experiment import Experiment
 from blklab.domain.measurement import Measurement
 from blklab.domain.result import Result
 from blklab.errors import InputError
+from blklab.execute import Local
 from blklab.experiment import budget
 from tests import plausible
 from tests.test_cli import failing
@@ -59,7 +60,7 @@ def within(
         Noisy(clock, run_s, rate),
         budget_s,
         "throughput",
-        1,
+        Local(1),
         lambda _: None,
         Nowhere(""),
         {"rig": "plausible"},

@@ -8,8 +8,9 @@ import threading
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, replace
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -17,12 +18,13 @@ from blklab.base.catalogue import Entry
 from blklab.base.files import check_directory, write_together, write_whole
 from blklab.domain import results_file, specs
 from blklab.domain.comparison import Planned, Setup
+from blklab.domain.events import Finished, Nowhere
 from blklab.domain.experiment import Disk, Experiment
 from blklab.domain.measurement import Measurement, from_json, measure
 from blklab.domain.result import Result
 from blklab.domain.scheduler import Scheduler
 from blklab.errors import InputError, RunError
-from blklab.execute import execute
+from blklab.execute import Ended, Local, carry_out
 from blklab.experiment import defaults
 from blklab.experiment.analyse import analyse
 from blklab.experiment.plan import plan
@@ -77,7 +79,7 @@ class Plausible(ModelledDisks):
 
 
 def measured(threads: int = 2) -> list[Measurement]:
-    return execute(plan(setup()), Plausible(), threads, lambda _: None)
+    return carry_out(plan(setup()), Plausible(), Local(threads), lambda _: None, Nowhere(""))
 
 
 def described() -> dict[str, Any]:
@@ -171,14 +173,16 @@ def test_the_first_failure_stops_all_runs(
 ) -> None:
     rig = Failing(error)
     with pytest.raises(expected):
-        execute(plan(setup()), rig, 2, lambda _: None)
+        carry_out(plan(setup()), rig, Local(2), lambda _: None, Nowhere(""))
     assert rig.cancelled.is_set()
     assert not [t for t in threading.enumerate() if t.name.startswith("blklab")]
 
 
 def test_a_failed_run_says_which_it_was() -> None:
     with pytest.raises(RunError, match=r"(reads|writes) on (hdd|ssd:dies=4) under .*: stuck"):
-        execute(plan(setup()), Failing(RuntimeError("stuck")), 2, lambda _: None)
+        carry_out(
+            plan(setup()), Failing(RuntimeError("stuck")), Local(2), lambda _: None, Nowhere("")
+        )
 
 
 def test_measurements_survive_json() -> None:
@@ -395,3 +399,44 @@ def test_a_device_is_written_to_and_never_replaced() -> None:
     with pytest.raises(RunError, match="/dev/full: not written: No space left on device"):
         write_whole(Path("/dev/full"), "x")
     assert Path("/dev/full").is_char_device()
+
+
+class Recording:
+    """An executor elsewhere: it is given plain tasks, and tells their ends in its own order."""
+
+    def __init__(self) -> None:
+        self.seen: list[Experiment] = []
+
+    def run(self, tasks: Any, ended: Any) -> None:
+        now = datetime.now(UTC)
+        for number, task in reversed(list(enumerate(tasks))):
+            self.seen.append(task.experiment)
+            ended(Ended(number, task.reduce(task.rig.run(task.experiment)), now, now))
+
+
+def test_any_executor_gives_the_same_in_the_order_of_the_plan() -> None:
+    elsewhere = Recording()
+    told: list[Finished] = []
+    found = carry_out(plan(setup()), Plausible(), elsewhere, told.append, Nowhere(""))
+    assert found == measured()
+    assert len(told) == len(found) == len(elsewhere.seen)
+    assert [one.planned.experiment for one in told] == elsewhere.seen
+    assert told[0].planned == plan(setup())[-1]
+
+
+def test_what_is_kept_is_not_run_again_and_each_end_is_kept_under_its_number() -> None:
+    class Kept(Nowhere):
+        numbers: ClassVar[list[int]] = []
+
+        def keep(self, number: int, finished: Finished) -> None:
+            self.numbers.append(number)
+
+    runs = plan(setup())
+    before = dict(enumerate(measured()))
+    keeper = Kept("", kept={number: before[number] for number in (0, 2)})
+    elsewhere = Recording()
+    found = carry_out(runs, Plausible(), elsewhere, lambda _: None, keeper)
+    assert len(found) == len(runs) == len(elsewhere.seen) + 2
+    assert sorted([*keeper.numbers, 0, 2]) == list(range(len(runs)))
+    assert carry_out(runs[:2], Plausible(), Recording(), lambda _: None, keeper, first=10)
+    assert keeper.numbers[-2:] == [11, 10]

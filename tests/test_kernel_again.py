@@ -73,14 +73,15 @@ def test_a_run_beside_others_on_one_cpu_is_the_same_as_alone_on_two(
     job = "[a]\nrw=randrw\nbs=4k\ndirect=1\nsize=1g\nruntime=2\ntime_based\nnumjobs=3\n"
     (alone,) = _again(kernel, job, "bfq", driver, boots=1)
     everyone = len(os.sched_getaffinity(0))
-    others = pool.run_all(
+    others: list[Result] = []
+    pool.run_all(
         lambda _: _again(kernel, job, "bfq", driver, boots=1)[0],
         range(everyone),
         everyone,
-        lambda _: None,
+        others.append,
         lambda: None,
     )
-    assert alone.disk.read_ios > 100
+    assert alone.disk.read_ios > 100 and len(others) == everyone
     for other in others:
         _assert_same(alone, other)
 

@@ -271,7 +271,9 @@ def test_processes_have_a_cpu_of_their_own_unless_guests_are_side_by_side(
     kernels, processes = cpus(everyone)
     assert (len(kernels), len(processes)) == (1, 1)
     assert kernels != processes
-    found = pool.run_all(cpus, range(everyone), everyone, lambda _: None, lambda: None)
+    found: list[tuple[set[str], set[str]]] = []
+    pool.run_all(cpus, range(everyone), everyone, found.append, lambda: None)
+    assert len(found) == everyone
     for kernels, processes in found:
         assert kernels == processes
 

@@ -12,11 +12,12 @@ import numpy as np
 import pytest
 
 from blklab import report
+from blklab.domain.events import Nowhere
 from blklab.domain.job_figures import Service
 from blklab.domain.measurement import from_json
 from blklab.domain.result import Figure
 from blklab.domain.results_file import Results
-from blklab.execute import execute
+from blklab.execute import Local, carry_out
 from blklab.experiment.analyse import analyse
 from blklab.experiment.plan import plan
 from blklab.report import payload
@@ -29,7 +30,7 @@ HOSTILE = "</script><script>window.hacked=1</script><b onmouseover='x'>\u2028&am
 def results(name: str = "hdd") -> Results:
     """Made results in which every free string is `name`."""
     question = setup(repeats=2)
-    runs = execute(plan(question), Plausible(), 2, lambda _: None)
+    runs = carry_out(plan(question), Plausible(), Local(2), lambda _: None, Nowhere(""))
     labels = {"hdd": name}
     documents = json.loads(json.dumps([asdict(run) for run in runs]))
     for document in documents:

@@ -24,7 +24,7 @@ from blklab.domain.events import Finished
 from blklab.domain.experiment import Experiment
 from blklab.domain.result import Result
 from blklab.errors import BlklabError, InputError, StoreError
-from blklab.execute import carry_out
+from blklab.execute import Local, carry_out
 from blklab.experiment.describe import describe
 from blklab.experiment.plan import plan
 from blklab.rigs import sim
@@ -80,7 +80,7 @@ def kept(store: Store, setup: Setup, *, fail_at: int | None = None) -> keep.InSt
         if count == fail_at:
             raise KeyboardInterrupt
 
-    carry_out(plan(setup), rig, 1, done, keeper)
+    carry_out(plan(setup), rig, Local(1), done, keeper)
     keeper.finish()
     return keeper
 
@@ -97,7 +97,7 @@ def test_a_run_is_read_back_with_all_that_was_kept_of_it(anywhere: str, setup: S
     found = read.comparison(again, keeper.id, raw=True)
     wanted = documents.Results(
         describe(setup, sim.SimRig()),
-        tuple(carry_out(plan(setup), Telling(), 1, lambda _: None, events.Nowhere(""))),
+        tuple(carry_out(plan(setup), Telling(), Local(1), lambda _: None, events.Nowhere(""))),
     )
     assert documents.to_text(found.results()) == documents.to_text(wanted)
     assert found.setup["disks"][0]["text"] == setup.disks[0].file.text
@@ -129,10 +129,10 @@ def test_what_was_interrupted_is_partial_and_goes_on_to_the_same(
     keeper = keep.go_on(store, row.id)
     assert sorted(keeper.kept) == [0, 1, 2]
     begun: list[Finished] = []
-    measured = carry_out(plan(setup), Telling(), 1, begun.append, keeper)
+    measured = carry_out(plan(setup), Telling(), Local(1), begun.append, keeper)
     keeper.finish()
     assert len(begun) == 1
-    whole = carry_out(plan(setup), Telling(), 1, lambda _: None, events.Nowhere(""))
+    whole = carry_out(plan(setup), Telling(), Local(1), lambda _: None, events.Nowhere(""))
     assert measured == whole
     assert read.listed(store)[0].state == read.COMPLETE
 
@@ -352,11 +352,11 @@ def test_a_store_that_fails_is_tried_again_with_the_next_run(
     keeper = keep.begin(store, describe(setup, rig), request_of(setup), 4)
     seen: list[str] = []
     with locked(own_store):
-        carry_out(plan(setup)[:2], rig, 1, lambda _: seen.append(keeper.lost), keeper)
+        carry_out(plan(setup)[:2], rig, Local(1), lambda _: seen.append(keeper.lost), keeper)
     assert seen[0] == f"1 run is not stored: {own_store}: locked by another process"
     assert seen[1].startswith("2 runs are not stored")
     assert read.listed(store)[0].kept == 0
-    carry_out(plan(setup)[:1], rig, 1, lambda _: None, Renumbered(keeper))
+    carry_out(plan(setup)[:1], rig, Local(1), lambda _: None, Renumbered(keeper))
     assert keeper.lost == ""
     assert read.listed(store)[0].kept == 3
 
@@ -371,7 +371,7 @@ def test_a_set_up_that_changes_while_the_store_fails_is_written_with_what_comes_
     with locked(own_store):
         keeper.revise(described | {"repeats": 1}, 2)
         assert keeper.lost == f"{own_store}: locked by another process"
-    carry_out(plan(setup)[:2], rig, 1, lambda _: None, keeper)
+    carry_out(plan(setup)[:2], rig, Local(1), lambda _: None, keeper)
     assert keeper.lost == ""
     kept = read.comparison(store, keeper.id)
     assert (kept.setup["repeats"], kept.listed.planned, kept.listed.kept) == (1, 2, 2)

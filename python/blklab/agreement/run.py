@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from blklab.agreement.matrix import Load, Place
-from blklab.agreement.measure import Cell, figures, figures_at_disk, order
-from blklab.base import pool
+from blklab.agreement.measure import RIGS, Cell, figures, figures_at_disk, order
 from blklab.domain import specs
 from blklab.domain.experiment import Experiment
-from blklab.errors import BlklabError
+from blklab.domain.result import Result
+from blklab.execute import Ended, Executor, Task
 from blklab.rigs.kernel.rig import KernelRig
 from blklab.rigs.sim import SimRig
 
@@ -31,6 +31,11 @@ class Planned:
     scheduler: str
     load: Load
 
+    def experiment(self, seed: int) -> Experiment:
+        """Its run, on the default host."""
+        job = self.load.entry(self.place.seconds)
+        return Experiment(job, specs.disk(self.place.disk), self.scheduler, seed)
+
 
 def plan(
     places: Sequence[Place], schedulers: Sequence[str], loads: Sequence[Load]
@@ -47,7 +52,7 @@ def plan(
 def run(
     cells: Sequence[Planned],
     kernel: str | None,
-    threads: int,
+    executor: Executor,
     seed: int,
     done: Callable[[Cell], None],
 ) -> list[Cell]:
@@ -61,35 +66,42 @@ def run(
         for driver in {planned.load.driver for planned in cells}
     }
 
-    def one(planned: Planned) -> Cell:
-        disk = specs.disk(planned.place.disk)
-        job = planned.load.entry(planned.place.seconds)
-        experiment = Experiment(job, disk, planned.scheduler, seed)
-        ours = sim.run(replace(experiment, host=specs.host([HOST])))
-        guest = guests[planned.load.driver]
-        try:
-            real = guest.run(replace(experiment, host=specs.host([MEMORY])))
-        except BlklabError as error:
-            cell = f"{planned.place.name}, {planned.scheduler}, {planned.load.name}"
-            error.args = (f"{cell}: {error}",)
-            raise
-        native = planned.load.driver == "native"
-        both = (figures(ours), figures(real)) if native else figures_at_disk(ours, real)
-        return Cell(
-            place=planned.place.name,
-            disk=disk.label,
-            scheduler=planned.scheduler,
-            load=planned.load.name,
-            driver=planned.load.driver,
-            sim=both[0],
-            kernel=both[1],
-            latency_of="processes" if native else "disk",
-            order=order(ours, real) if native else None,
-        )
+    tasks = [
+        # A cell's two runs follow each other, so few results wait for their other half.
+        Task(replace(planned.experiment(seed), host=specs.host([host])), rig, _whole)
+        for planned in cells
+        for rig, host in ((sim, HOST), (guests[planned.load.driver], MEMORY))
+    ]
+    halves: dict[int, Result] = {}
+    found: dict[int, Cell] = {}
 
-    def cancel() -> None:
-        sim.cancel()
-        for rig in guests.values():
-            rig.cancel()
+    def ended(event: Ended[Result]) -> None:
+        halves[event.number] = event.found
+        number = event.number // len(RIGS)
+        ours, real = (number * len(RIGS) + half for half in range(len(RIGS)))
+        if ours in halves and real in halves:
+            found[number] = _cell(cells[number], halves.pop(ours), halves.pop(real))
+            done(found[number])
 
-    return pool.run_all(one, cells, threads, done, cancel)
+    executor.run(tasks, ended)
+    return [found[number] for number in range(len(cells))]
+
+
+def _whole(result: Result) -> Result:
+    return result
+
+
+def _cell(planned: Planned, ours: Result, real: Result) -> Cell:
+    native = planned.load.driver == "native"
+    both = (figures(ours), figures(real)) if native else figures_at_disk(ours, real)
+    return Cell(
+        place=planned.place.name,
+        disk=specs.disk(planned.place.disk).label,
+        scheduler=planned.scheduler,
+        load=planned.load.name,
+        driver=planned.load.driver,
+        sim=both[0],
+        kernel=both[1],
+        latency_of="processes" if native else "disk",
+        order=order(ours, real) if native else None,
+    )

@@ -21,7 +21,7 @@ from blklab.domain.results_file import Results
 from blklab.domain.rows import figures, names
 from blklab.domain.tables import load_extra
 from blklab.errors import InputError, StoreError, nearest
-from blklab.execute import carry_out
+from blklab.execute import Local, carry_out
 from blklab.experiment import budget as budgets
 from blklab.experiment import defaults
 from blklab.experiment.analyse import OBJECTIVES, Analysis, analyse
@@ -287,14 +287,14 @@ def _measured(
         total = None if budget else len(left)
         with listener.runs(total, _question(setup, budget)) as ended:
             if repeated is None:
-                measured = carry_out(runs, rig, max_parallel, ended, keeper)
+                measured = carry_out(runs, rig, Local(max_parallel), ended, keeper)
                 return Results(work.described, tuple(measured))
             return budgets.execute_within(
                 repeated,
                 rig,
                 budgets.seconds(budget),
                 objective,
-                max_parallel,
+                Local(max_parallel),
                 ended,
                 keeper,
                 work.described,

@@ -14,6 +14,7 @@ from blklab.agreement.verdict import Verdict, judge
 from blklab.api.listener import SILENT, Listener
 from blklab.base.files import check_files, write_whole
 from blklab.base.limits import JOBS_DEFAULT
+from blklab.execute import Local
 from blklab.rigs.kernel import cache
 
 
@@ -65,7 +66,7 @@ def verify(
     wanted = run.plan(places, tuple(schedulers), loads)
     tested = cache.chosen(kernel)
     with listener.runs(len(wanted), "each on the simulator and in a guest") as ended:
-        cells = run.run(wanted, tested.key, max_parallel, seed, ended)
+        cells = run.run(wanted, tested.key, Local(max_parallel), seed, ended)
     found = Agreement(tuple(cells), judge(cells), tested.text, seed)
     if file is not None:
         write_whole(file, export.text(found.exported()))

@@ -27,13 +27,13 @@ def run_all(
     threads: int,
     done: Callable[[Found], None],
     cancel: Callable[[], None],
-) -> list[Found]:
-    """What `one` makes of each task, in the order of `tasks`, in which they are begun too.
+) -> None:
+    """Run `one` with each task, in the order of `tasks`.
 
-    `done` is called after each, in this thread, as they end. Threads are enough: a rig does
-    not hold the interpreter's lock while it runs. If one fails, or the user interrupts, that is
-    raised; `cancel` is called first, which must make those that run end soon. None is begun once
-    one has failed, and nothing runs any more when this returns.
+    `done` is called with what it makes, in this thread, as they end; nothing else holds it.
+    Threads are enough: a rig does not hold the interpreter's lock while it runs. If one fails, or
+    the user interrupts, that is raised; `cancel` is called first, which must make those that run
+    end soon. None is begun once one has failed, and nothing runs any more when this returns.
     """
     threads = max(1, min(threads, len(tasks)))
     pool = ThreadPoolExecutor(
@@ -53,9 +53,8 @@ def run_all(
             raise
 
     try:
-        futures = [pool.submit(unless_failed, task) for task in tasks]
-        place = {future: number for number, future in enumerate(futures)}
-        waiting: set[Future[Found]] = set(futures)
+        place = {pool.submit(unless_failed, task): number for number, task in enumerate(tasks)}
+        waiting: set[Future[Found]] = set(place)
         while waiting:
             ended, waiting = wait(waiting, _LOOK_UP_S, FIRST_COMPLETED)
             # Tasks that succeeded beside a failed one are done too.
@@ -63,7 +62,7 @@ def run_all(
                 # The one that failed may be a moment later.
                 if not isinstance(future.exception(), _NotBegunError):
                     done(future.result())
-        return [future.result() for future in futures]
+                del place[future]
     except BaseException:
         # In this order: a cancelled task makes room for another.
         pool.shutdown(wait=False, cancel_futures=True)

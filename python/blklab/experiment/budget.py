@@ -18,10 +18,9 @@ from blklab.base.limits import RUNS_MAX
 from blklab.base.units import duration_text
 from blklab.domain import results_file
 from blklab.domain.comparison import Planned, Setup
-from blklab.domain.events import Finished
 from blklab.domain.measurement import Measurement
 from blklab.errors import InputError
-from blklab.execute import execute
+from blklab.execute import Executor, carry_out
 from blklab.experiment.analyse import analyse
 from blklab.experiment.plan import plan
 from blklab.experiment.statistics import Verdict, visible
@@ -76,7 +75,7 @@ def execute_within(
     rig: Rig,
     budget_s: float,
     objective: str,
-    threads: int,
+    executor: Executor,
     done: Callable[[Any], None],
     keeper: Keeper,
     described: dict[str, Any],
@@ -85,19 +84,13 @@ def execute_within(
     """Repeat after repeat, until every disk and load has its answer by `objective`, or there is
     no time for another one as long as the longest was. At least one; `keeper` keeps each run, and
     `described` with as many repeats as there are."""
-    number = {id(one): place for place, one in enumerate(one for all_ in repeats for one in all_)}
-
-    def ended(finished: Finished) -> None:
-        keeper.keep(number[id(finished.planned)], finished)
-        done(finished)
-
     measured: list[Measurement] = []
     start_s, longest_s, count = clock(), 0.0, 0
     why = f"{len(repeats)} repeats are the most there are"
     for block in repeats:
         begun_s = clock()
         keeper.revise(described | {"repeats": count + 1}, (count + 1) * len(block))
-        measured += execute(block, rig, threads, ended)
+        measured += carry_out(block, rig, executor, done, keeper, first=count * len(block))
         count += 1
         longest_s = max(longest_s, clock() - begun_s)
         if why_enough := _why_enough(measured, objective):

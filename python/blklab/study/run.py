@@ -8,7 +8,7 @@ from typing import Any
 
 from blklab.domain import results_file
 from blklab.domain.events import Keeper, Nowhere
-from blklab.execute import carry_out
+from blklab.execute import Local, carry_out
 from blklab.experiment.describe import describe
 from blklab.experiment.plan import plan
 from blklab.rigs import Rig
@@ -58,7 +58,7 @@ def run(
             runs = plan(part.planned.setup)
             with part.rig.prepared([planned.experiment for planned in runs], tell):
                 keeper = keepers().get(name) or Nowhere("")
-                measured = carry_out(runs, part.rig, jobs, done, keeper)
+                measured = carry_out(runs, part.rig, Local(jobs), done, keeper)
             results = results_file.Results(part.described, tuple(measured))
         outcomes.append(Outcome(name, part.planned.rig, results, part.planned.skipped))
     return outcomes
