@@ -18,15 +18,15 @@ pub struct SchedulerSpec {
     pub queue: Settings,
 }
 
-/// Why a text is not a scheduler.
+/// Why a text does not name a scheduler.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum SpecError {
     /// No such scheduler.
     #[error("there is no scheduler '{name}'{hint}")]
     Unknown {
-        /// What was asked for.
+        /// The name as given.
         name: String,
-        /// The nearest name, or all.
+        /// The nearest name, or all names.
         hint: String,
     },
     /// A setting without `=`.
@@ -34,7 +34,7 @@ pub enum SpecError {
     NotASetting {
         /// The scheduler.
         scheduler: &'static str,
-        /// The piece between commas.
+        /// The text between commas.
         found: String,
     },
     /// A setting given twice.
@@ -93,7 +93,7 @@ impl SchedulerSpec {
         self.settings.iter().chain(self.queue.iter()).map(|(tunable, value)| (tunable.name, value))
     }
 
-    /// Those that differ from their defaults.
+    /// Settings that differ from their defaults.
     pub fn changed(&self) -> impl Iterator<Item = (&'static str, i64)> + '_ {
         let all = self.settings.iter().chain(self.queue.iter());
         all.filter(|(tunable, value)| tunable.default != *value).map(|(tunable, value)| (tunable.name, value))
