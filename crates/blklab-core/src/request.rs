@@ -100,7 +100,7 @@ pub struct Bio {
     pub sync: bool,
     /// Force unit access: durable when it completes (`REQ_FUA`).
     pub fua: bool,
-    /// Its process will soon send a nearby request (`REQ_IDLE`): direct writes; without meaning for
+    /// Its process will soon send more requests (`REQ_IDLE`): direct writes; without meaning for
     /// reads.
     pub idle: bool,
     /// The process that submits it.
@@ -149,7 +149,7 @@ pub struct Request {
     pub sync: bool,
     /// Durable when it completes.
     pub fua: bool,
-    /// A nearby request of its process will follow (`REQ_IDLE`), by its first bio.
+    /// Its process will soon send more requests (`REQ_IDLE`), by its first bio.
     pub idle: bool,
     /// The process of its first bio.
     pub process: ProcessId,

@@ -24,7 +24,7 @@ pub struct Setup<'a> {
     pub scheduler: &'a SchedulerSpec,
     /// The host.
     pub host: Host,
-    /// Memory and write-back; see [`crate::pagecache::TUNABLES`].
+    /// Memory and writeback; see [`crate::pagecache::TUNABLES`].
     pub memory: &'a Settings,
     /// The seed of all random choices.
     pub seed: u64,

@@ -3,7 +3,6 @@
 //! The clock may be late: the model then performs everything that was due, each event at its own
 //! time, before it gets a new request. So its behaviour depends only on the arrival times of
 //! requests, not on the times of the calls.
-//! requests arrived, never on when somebody looked.
 
 use blklab_core::disk::{AnyDisk, Command, Completion, Disk, DiskModel};
 use blklab_core::units::Nanos;

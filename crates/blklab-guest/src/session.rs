@@ -200,7 +200,6 @@ fn work(
 /// Reads a block under the disk's initial scheduler. Before `kblockd`'s only worker runs its first
 /// work, it has another worker created, and until then nothing is dispatched: the first requests of
 /// all processes would meet in the scheduler, and later requests never would.
-/// the first requests of all processes would meet in the scheduler, which later ones never do.
 fn wake_workers(device: &Path) -> Result<(), String> {
     let failed = |error: rustix::io::Errno| format!("{}: {error}", device.display());
     let flags = OFlags::RDONLY | OFlags::DIRECT | OFlags::CLOEXEC;

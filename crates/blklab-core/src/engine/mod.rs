@@ -98,7 +98,7 @@ pub struct Machine<'a> {
     pub disks: Vec<Attached<'a>>,
     /// The host.
     pub host: Host,
-    /// Memory and write-back; see [`crate::pagecache::TUNABLES`].
+    /// Memory and writeback; see [`crate::pagecache::TUNABLES`].
     pub memory: &'a Settings,
     /// Memory that the page cache cannot use, in bytes.
     pub locked: Bytes,

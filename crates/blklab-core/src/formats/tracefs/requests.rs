@@ -23,7 +23,7 @@ pub struct Requests {
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
     since: Nanos,
-    /// The disk did not take it, and it was not yet requeued.
+    /// Requeued; the insert event of the scheduler has not come yet.
     given_back: bool,
 }
 

@@ -31,8 +31,9 @@
 //!
 //! Left out, and why that does not matter, or where it would:
 //! * disks with several actuators: no disk here has them;
-//! * `REQ_META`: the kernel serves a file system's metadata before data of the same queue. Files
-//!   here are extents of the disk and have no metadata;
+//! * `REQ_META`: the kernel serves a file system's metadata before data of the same queue. Requests
+//!   here have no such mark: files are extents of the disk and have no metadata;
+//! * processes that change priority or cgroup during a run, and cgroups that come and go: job files
 //!   have none;
 //! * the fallback queue for a machine without free memory;
 //! * nice values: a process without an I/O priority counts as best effort, level 4, as with nice 0;

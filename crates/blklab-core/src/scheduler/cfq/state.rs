@@ -266,7 +266,7 @@ pub(super) enum State {
 pub(super) struct Slot {
     pub state: State,
     pub sync: bool,
-    /// A synchronous write that no nearby request will follow.
+    /// A synchronous write after which no more requests are expected.
     pub no_idle: bool,
     pub queue: QueueId,
     pub context: usize,
