@@ -1,6 +1,6 @@
 //! fio's processes as a source of I/O: closed loop, from a job file.
 //!
-//! [`Process`](process::Process) is one process of fio. This file connects them: when each starts
+//! [`Process`] is one process of fio. This file connects them: when each starts
 //! (`stonewall`, `wait_for`, `startdelay`), which ends end others (`exitall`), and the threads of
 //! POSIX AIO, which are processes for the engine and for schedulers.
 

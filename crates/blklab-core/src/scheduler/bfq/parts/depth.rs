@@ -15,7 +15,7 @@ const DEFAULT_REQUESTS: u32 = 128;
 #[derive(Clone, Copy, Debug)]
 pub(in crate::scheduler::bfq) struct Depths {
     nr_requests: u32,
-    /// [0]: no raised queue is busy; [1]: one is. Each: async, sync.
+    /// First without, then with a busy weight-raised queue; each: async, sync.
     limits: [[u32; 2]; 2],
 }
 
