@@ -1,5 +1,5 @@
-//! Prints, for each given disk file, the model's figures beside the published ones: `cargo run
-//! --release --example disk_figures -- python/blklab/disks/*.toml`
+//! Prints, for each given disk file, the model's figures beside the published ones:
+//! `cargo run --release --example disk_figures -- python/blklab/disks/*.toml`
 
 use blklab_core::disk::{DiskModel, validate};
 

@@ -61,8 +61,8 @@ pub struct JobSpec {
     pub line: u32,
     /// `description`.
     pub description: Option<String>,
-    /// The options of the job file, in order, the section's own after `[global]` (fio's `job
-    /// options`).
+    /// The options of the job file, in order, the section's own override `[global]`
+    /// (fio's `job options`).
     pub given: Vec<(String, String)>,
     /// `numjobs`: clones, at least 1.
     pub clones: u32,
