@@ -1,4 +1,4 @@
-//! Tells the library whether a profile guided its compiler.
+//! Tells the library whether the build used a profile.
 
 use std::env;
 

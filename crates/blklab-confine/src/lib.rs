@@ -1,10 +1,9 @@
-//! Walls around a program: Landlock, and fewer of root's rights.
+//! A sandbox around a program: Landlock, and fewer capabilities of root.
 //!
-//! Landlock belongs to the kernel (5.13 and newer) and needs no rights. What a process cannot open
-//! once it has restricted itself, neither it nor any program that it starts can open again, as
-//! whatever user it runs.
+//! Landlock is part of the kernel (5.13 and newer) and needs no privileges. After a process has
+//! restricted itself, neither it nor any program that it starts can open other files, as any user.
 //!
-//! Left out: looking at names and sizes (`stat`), which Landlock does not cover.
+//! Left out: names and sizes of files (`stat`), which Landlock does not cover.
 
 use std::path::PathBuf;
 
@@ -15,34 +14,34 @@ use landlock::{
 use rustix::io::Errno;
 use rustix::thread::{self, CapabilitySet, CapabilitySets};
 
-/// The newest of Landlock's versions whose meaning was looked at; an older kernel does what it can.
+/// The newest version of Landlock that was checked; an older kernel applies what it supports.
 const NEWEST: ABI = ABI::V6;
 
-/// Rights about other users' files: what `sudo blklab` reads and writes is often its caller's.
+/// Capabilities for other users' files: `sudo blklab` often reads and writes its caller's files.
 const KEPT: CapabilitySet = CapabilitySet::CHOWN
     .union(CapabilitySet::DAC_OVERRIDE)
     .union(CapabilitySet::DAC_READ_SEARCH)
     .union(CapabilitySet::FOWNER);
 
-/// What a program may open; everything else it cannot.
+/// The paths that a program may open; it can open no others.
 #[derive(Clone, Debug, Default)]
 pub struct Room {
-    /// May be read, with all below.
+    /// May be read, with everything below.
     pub read: Vec<PathBuf>,
-    /// Programs there may be started, and read.
+    /// Programs there may be started and read.
     pub run: Vec<PathBuf>,
-    /// Files there may be changed; none may be made or removed.
+    /// Files there may be changed, but not created or removed.
     pub change: Vec<PathBuf>,
-    /// May be changed, with all below.
+    /// May be changed, with everything below.
     pub write: Vec<PathBuf>,
 }
 
 impl Room {
-    /// Shut this process into the room. It reaches no TCP port either (since Linux 6.7), and no process
-    /// outside through abstract sockets or signals (since 6.12).
+    /// Restricts this process to the room. It can connect to no TCP port either (since Linux 6.7),
+    /// and reach no process outside through abstract sockets or signals (since 6.12).
     ///
     /// # Errors
-    /// Why there is no wall, in one line.
+    /// Why there is no sandbox, in one line.
     pub fn enter(&self) -> Result<(), String> {
         let all = AccessFs::from_all(NEWEST);
         let read = AccessFs::ReadFile | AccessFs::ReadDir;
@@ -62,9 +61,9 @@ impl Room {
     }
 }
 
-/// From now on this thread, and all that it starts, changes nothing but what is below the paths of
-/// `write`, and has no capabilities but those about files. False where the kernel has no Landlock:
-/// then files everywhere may still be changed.
+/// From now on this thread, and every process that it starts, can change only what is below the
+/// paths of `write`, and has only the capabilities for files. False where the kernel has no
+/// Landlock: then files everywhere may still be changed.
 ///
 /// # Errors
 /// One line.
@@ -76,7 +75,7 @@ pub fn give_up_rights(write: &[PathBuf]) -> Result<bool, String> {
     restrict(allow(rules, write, all)?)
 }
 
-/// What is not there cannot be opened either.
+/// Skips missing paths: they cannot be opened either.
 fn allow(
     mut rules: RulesetCreated,
     paths: &[PathBuf],
@@ -104,7 +103,7 @@ fn restrict(rules: RulesetCreated) -> Result<bool, String> {
 fn drop_capabilities() -> Result<(), Errno> {
     for one in CapabilitySet::all().difference(KEPT).iter() {
         match thread::remove_capability_from_bounding_set(one) {
-            // An older kernel does not know it; a user who is not root has no say.
+            // An older kernel does not know it; a user other than root must not set it.
             Ok(()) | Err(Errno::INVAL | Errno::PERM) => {}
             Err(error) => return Err(error),
         }

@@ -1,6 +1,6 @@
-//! Runs a program that can open nothing but what it is given; see [`blklab_confine::Room`].
+//! Runs a program that can open only the given paths; see [`blklab_confine::Room`].
 //!
-//! Where memory runs out it is the first to be ended, and it leaves no core files.
+//! When memory runs out the kernel kills it first, and it leaves no core files.
 
 use std::ffi::OsString;
 use std::fs;
@@ -12,26 +12,26 @@ use blklab_confine::Room;
 use clap::Parser;
 use rustix::process::{Resource, Rlimit, setrlimit};
 
-/// Exit code if the wall cannot be built.
+/// Exit code if the sandbox cannot be set up.
 const NO_WALL: u8 = 125;
 
-/// Runs a program that can open nothing but what it is given.
+/// Runs a program that can open only the given paths.
 #[derive(Parser)]
 #[command(version)]
 struct Arguments {
-    /// May be read, with all below.
+    /// May be read, with everything below.
     #[arg(long, value_name = "PATH")]
     read: Vec<PathBuf>,
-    /// Programs there may be started, and read.
+    /// Programs there may be started and read.
     #[arg(long, value_name = "PATH")]
     run: Vec<PathBuf>,
-    /// Files there may be changed; none may be made or removed.
+    /// Files there may be changed, but not created or removed.
     #[arg(long, value_name = "PATH")]
     change: Vec<PathBuf>,
-    /// May be changed, with all below.
+    /// May be changed, with everything below.
     #[arg(long, value_name = "PATH")]
     write: Vec<PathBuf>,
-    /// Only say whether this kernel can do it: exit code 0 or 125.
+    /// Only check whether this kernel supports it: exit code 0 or 125.
     #[arg(long)]
     check: bool,
     /// The program and its arguments.
@@ -45,11 +45,11 @@ fn main() -> ExitCode {
     ExitCode::from(NO_WALL)
 }
 
-/// Returns only if it fails, or was only to check.
+/// Returns only on failure, or after a check.
 fn run(arguments: Arguments) -> Result<(), String> {
     let Arguments { read, run, change, write, check, command } = arguments;
     if !check {
-        // A process may always raise its own.
+        // A process may always raise its own score.
         fs::write("/proc/self/oom_score_adj", "1000").map_err(|error| format!("oom_score_adj: {error}"))?;
     }
     Room { read, run, change, write }.enter().map_err(|error| format!("Landlock: {error}"))?;

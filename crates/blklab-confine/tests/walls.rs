@@ -1,4 +1,4 @@
-//! What a confined program can and cannot do, tried with a shell.
+//! What a confined program can and cannot do, tested with a shell.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_blklab-confine");
 
-/// Run a shell script that may write to `own` alone.
+/// Runs a shell script that may write only to `own`.
 fn confined(own: &Path, script: &str) -> Output {
     Command::new(PROGRAM)
         .args([

@@ -1,4 +1,4 @@
-//! What a simulated I/O costs in the disk model alone: 4 KiB random reads, 32 at a time.
+//! The time of a simulated I/O in the disk model alone: 4 KiB random reads, 32 at a time.
 
 use blklab_core::disk::{Command, Disk, DiskModel, Op, Tag};
 use blklab_core::units::{Nanos, Sector};
@@ -19,7 +19,7 @@ fn random_reads(bencher: divan::Bencher, name: &str) {
         let blocks = disk.limits().capacity.0 / 8;
         let mut state = 1u64;
         let mut read = |tag| {
-            // Marsaglia's xorshift: cheap beside what is measured.
+            // Marsaglia's xorshift: cheap compared with the measured code.
             state ^= state << 13;
             state ^= state >> 7;
             state ^= state << 17;

@@ -23,7 +23,7 @@ const CASES: &[(&str, &str)] = &[
     ("none", "wd10ezrx"),
 ];
 
-/// Several processes, each with 32 requests under way.
+/// Several processes, each with 32 requests in flight.
 const SHARED: &[(&str, &str)] = &[
     ("bfq", "wd10ezrx"),
     ("cfq", "wd10ezrx"),

@@ -1,5 +1,5 @@
-//! What buffered reads and writes cost: runs make tens of millions of them. Every iteration
-//! makes [`CALLS`] calls: a median in microseconds is nanoseconds per call.
+//! The time of buffered reads and writes; runs make tens of millions of them. Every iteration makes
+//! [`CALLS`] calls: a median in microseconds is nanoseconds per call.
 
 use std::hint::black_box;
 
@@ -20,7 +20,7 @@ fn config() -> MemoryConfig {
     MemoryConfig::new(&MemoryConfig::settings(), Bytes::from_kib(128), Bytes::from_kib(1280))
 }
 
-/// A file that is cached as a whole, dirty at first and then written back if `clean`.
+/// A fully cached file: dirty, and then written back if `clean`.
 fn cached_file(clean: bool) -> (PageCache, FileId, ReadAhead, Dirtier) {
     let mut cache = PageCache::new(&config());
     let file = cache.add_file(FILE_BYTES);
@@ -37,7 +37,7 @@ fn cached_file(clean: bool) -> (PageCache, FileId, ReadAhead, Dirtier) {
     (cache, file, ra, dirtier)
 }
 
-/// Offsets of blocks in a fixed order that jumps about in the file.
+/// Offsets of blocks in a fixed, non-sequential order.
 fn next_offset(offset: u64, block: u64) -> u64 {
     (offset + 611_953 * block) % FILE_BYTES
 }
@@ -68,7 +68,7 @@ fn random_overwrite_of_dirty(bencher: Bencher, block: u64) {
     assert!(out.is_empty());
 }
 
-/// Dirtying 1 MiB of clean pages and writing it back.
+/// Dirties 1 MiB of clean pages and writes it back.
 #[divan::bench]
 fn write_and_write_back_1_mib(bencher: Bencher) {
     let (mut cache, file, _, mut dirtier) = cached_file(true);

@@ -1,8 +1,7 @@
-//! Nanoseconds per request through each scheduler, with a queue that stays equally full.
+//! Nanoseconds per request in each scheduler, with a queue of constant length.
 //!
-//! One step is one request's life: look for a merge, insert, dispatch one, complete it.
-//! Addresses are random, so that nothing merges and the sorted lists are searched and
-//! shifted in earnest.
+//! One step is one request's life: look for a merge, insert, dispatch one, complete it. Sectors are
+//! random, so that no requests merge and the sorted lists are really searched and shifted.
 
 use blklab_core::request::{Bio, BioChain, IoPrio, Op, ProcessId, Request, RequestId, RequestSlab};
 use blklab_core::scheduler::{AnyScheduler, Queue, QueueLimits, Tasks, registry};
@@ -17,13 +16,13 @@ fn main() {
 
 const STEPS: u64 = 10_000;
 
-/// From one step to the next: what a disk takes for a request.
+/// The time from one step to the next: the disk's time for a request.
 const SERVICE_NS: u64 = 10_000;
 
-/// How often a scheduler that keeps back everything is asked again (`BLK_MQ_BUDGET_DELAY`).
+/// When a scheduler that holds all requests back is asked again (`BLK_MQ_BUDGET_DELAY`).
 const ASK_AGAIN_NS: u64 = 3_000_000;
 
-/// A queue in which requests wait.
+/// A queue with waiting requests.
 struct Rig {
     scheduler: AnyScheduler,
     limits: QueueLimits,
@@ -109,7 +108,7 @@ impl Rig {
         self.scheduler.insert(&queue!(self), id);
     }
 
-    /// The next request, after as much time as the scheduler keeps everything back.
+    /// The next request; advances the time while the scheduler holds all requests back.
     fn dispatch(&mut self) -> RequestId {
         loop {
             if let Some(id) = self.scheduler.dispatch(&queue!(self), 0) {
@@ -123,7 +122,7 @@ impl Rig {
         }
     }
 
-    /// One request is served; whose it was.
+    /// Serves one request; returns its process.
     fn serve(&mut self) -> ProcessId {
         let id = self.dispatch();
         self.now += SERVICE_NS;
@@ -135,7 +134,7 @@ impl Rig {
         self.requests.remove(id).process
     }
 
-    /// One request more, one served; three in four are reads.
+    /// Adds one request and serves one; three in four are reads.
     fn step(&mut self) {
         let op = if self.random().is_multiple_of(4) { Op::Write } else { Op::Read };
         self.enter(ProcessId(0), op);
@@ -147,7 +146,7 @@ fn names() -> impl Iterator<Item = &'static str> {
     registry::ALL.iter().map(|info| info.name)
 }
 
-/// One process, by how many of its requests wait.
+/// One process, by the number of its waiting requests.
 #[divan::bench(args = names(), consts = [1, 8, 64, 256], sample_count = 50, sample_size = 1)]
 fn request<const WAITING: u32>(bencher: Bencher, name: &str) {
     let mut rig = Rig::new(name, false);
@@ -156,7 +155,7 @@ fn request<const WAITING: u32>(bencher: Bencher, name: &str) {
     bencher.counter(ItemsCount::new(STEPS)).bench_local(|| (0..STEPS).for_each(|_| rig.step()));
 }
 
-/// By how many processes there are, each of which waits for its read before it asks for the next.
+/// By the number of processes; each waits for its read before it sends the next.
 #[divan::bench(args = names(), consts = [8, 64, 512, 4096], sample_count = 50, sample_size = 1)]
 fn readers<const PROCESSES: u32>(bencher: Bencher, name: &str) {
     let mut rig = Rig::new(name, true);

@@ -1,4 +1,4 @@
-//! Prints, for each disk file named, the model's figures beside the published ones:
+//! Prints, for each given disk file, the model's figures beside the published ones:
 //! `cargo run --release --example disk_figures -- python/blklab/disks/*.toml`
 
 use blklab_core::disk::{DiskModel, validate};

@@ -1,4 +1,4 @@
-//! What a scheduler decided in a stretch of a run, as columns: a row for each note of its
+//! A scheduler's decisions in a window of a run, as columns: a row for each note of its
 //! [`Journal`](crate::scheduler::journal::Journal).
 
 use crate::request::{Op, ProcessId};
@@ -7,12 +7,12 @@ use crate::scheduler::journal::{Decision, EndReason, IdleEnd, Note, Raising, Wor
 /// Rows of equal length, in order of time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Decisions {
-    /// When, ns of virtual time.
+    /// Time, ns of virtual time.
     pub at_ns: Vec<i64>,
-    /// For whom: index into the result's jobs; -1 for the kernel's write-back, and for what
-    /// concerns the queue as a whole.
+    /// Process: index into the result's jobs; -1 for the kernel's writeback, and for decisions
+    /// about the whole queue.
     pub process: Vec<i64>,
-    /// What: index into [`KINDS`].
+    /// Kind: index into [`KINDS`].
     pub kind: Vec<i64>,
     /// The kind's first number, 0 if it has none.
     pub a: Vec<i64>,
@@ -37,10 +37,10 @@ impl Decisions {
     }
 }
 
-/// Each kind's name, what it stands for, and its two numbers. Times are in ns.
+/// Each kind's name, its meaning, and its two numbers. Times are in ns.
 macro_rules! kinds {
     ($owner:ident: $($name:literal: $decision:pat => $a:expr, $b:expr;)+) => {
-        /// Names of all kinds; readers go by them.
+        /// Names of all kinds; readers identify kinds by name.
         pub const KINDS: &[&str] = &[$($name),+];
 
         fn row(decision: Decision, $owner: &impl Fn(ProcessId) -> i64) -> (&'static str, i64, i64) {

@@ -3,16 +3,15 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// When the first is due where there is none.
+/// The due time of an empty queue.
 const NEVER: u64 = u64::MAX;
 
-/// A queue of `u32` payloads by due time. Time, entry number and payload share one
-/// integer, so that an order is one comparison. The first is kept apart from the heap of the
-/// others: a queue that holds one entry at a time, as a lone process's timers do, needs no
-/// heap.
+/// A queue of `u32` payloads by due time. Time, entry number and payload share one integer, so that
+/// ordering takes one comparison. The first entry is kept outside the heap of the others: a queue
+/// with one entry at a time, such as the timers of a single process, needs no heap.
 #[derive(Debug)]
 pub(crate) struct EventQueue {
-    /// Due time, and what follows it in an entry of the others: read as it is written, in halves.
+    /// Due time, and the rest of an entry: stored as two halves, as they are read.
     first: (u64, u64),
     rest: BinaryHeap<Reverse<u128>>,
     entries: u32,
@@ -36,13 +35,13 @@ impl EventQueue {
         }
     }
 
-    /// When the first is due; `u64::MAX` when there is none.
+    /// The due time of the first entry; `u64::MAX` when there is none.
     #[inline]
     pub fn next(&self) -> u64 {
         self.first.0
     }
 
-    /// Take the first.
+    /// Removes the first entry.
     #[inline]
     pub fn pop(&mut self) -> Option<(u64, u32)> {
         let (at, order) = self.first;

@@ -1,14 +1,14 @@
-//! The host around the disk: what an I/O costs in CPU time, and on how many CPUs.
+//! The host of the disk: the CPU time of an I/O, and the number of CPUs.
 //!
-//! Each CPU and each scheduler's lock is a next-free time: work asked for at `t` begins
-//! when the resource is free and keeps it for as long as it takes. All costs are zero in
-//! [`Host::FREE`], for comparison with a kernel whose CPU costs nothing.
+//! Each CPU and each scheduler's lock has a next-free time: work requested at `t` begins when the
+//! resource is free and holds it for its duration. All costs are zero in [`Host::FREE`], for
+//! comparison with a kernel whose CPU work takes no time.
 
 use crate::ticks::Ticks;
 use crate::tunable::{Settings, Tunable, Unit};
 use crate::units::Nanos;
 
-/// The host's numbers. The defaults are an ordinary desktop of the 2020s.
+/// The host's tunables. The defaults are an ordinary desktop of the 2020s.
 pub const TUNABLES: &[Tunable] = &[
     Tunable {
         name: "cpus",
@@ -21,8 +21,8 @@ pub const TUNABLES: &[Tunable] = &[
     Tunable {
         name: "submit_ns",
         unit: Unit::Nanoseconds,
-        // submit_ns + complete_ns: 423k 4 KiB reads/s of fio with libaio on a loop device
-        // under none on one CPU (Linux 6.18), 2.36 us each, less the loop driver's share.
+        // submit_ns + complete_ns: 423k 4 KiB reads/s of fio with libaio on a loop device under
+        // none on one CPU (Linux 6.18), 2.36 us each, minus the loop driver's share.
         default: 1200,
         min: 0,
         max: 1_000_000,
@@ -39,7 +39,7 @@ pub const TUNABLES: &[Tunable] = &[
     Tunable {
         name: "syscall_ns",
         unit: Unit::Nanoseconds,
-        // Estimate: fio gets about a million 4 KiB page cache hits a second.
+        // Estimate: fio gets about a million 4 KiB page cache hits per second.
         default: 600,
         min: 0,
         max: 1_000_000,
@@ -83,18 +83,18 @@ pub const TUNABLES: &[Tunable] = &[
     },
 ];
 
-/// The host's CPUs and what things cost on them.
+/// The host's CPUs and the costs of work on them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Host {
     /// CPUs.
     pub cpus: u16,
-    /// To submit one direct I/O.
+    /// CPU time to submit one direct I/O.
     pub submit: Nanos,
-    /// Of one completion.
+    /// CPU time of one completion.
     pub complete: Nanos,
-    /// Of a buffered read or write, beside copying.
+    /// CPU time of a buffered read or write, without copying.
     pub syscall: Nanos,
-    /// The driver asks the scheduler only when the disk takes one more (`get_budget` of SCSI).
+    /// The driver asks the scheduler only when the disk can take one more (`get_budget` of SCSI).
     pub budget: bool,
     /// The kernel's own clock.
     pub ticks: Ticks,
@@ -138,7 +138,7 @@ impl Host {
         }
     }
 
-    /// CPU work costs nothing, so the scheduler's does not either.
+    /// CPU work costs nothing, and neither does the scheduler's.
     pub fn is_free(&self) -> bool {
         self.submit == Nanos::ZERO && self.complete == Nanos::ZERO
     }
@@ -155,7 +155,7 @@ impl Host {
     }
 }
 
-/// A scheduler's lock: when it is free again.
+/// A scheduler's lock: the time at which it is free again.
 #[derive(Clone, Copy, Debug)]
 pub struct Lock {
     free: Nanos,
@@ -169,7 +169,7 @@ impl Lock {
     }
 }
 
-/// When each CPU is free again.
+/// The time at which each CPU is free again.
 #[derive(Clone, Debug)]
 pub struct Cpus {
     free: Vec<Nanos>,
@@ -181,7 +181,7 @@ impl Cpus {
         Cpus { free: vec![Nanos::ZERO; usize::from(host.cpus)] }
     }
 
-    /// Work of length `cost` asked for at `now` on `cpu`: when it is done.
+    /// Work of length `cost` requested at `now` on `cpu`: returns when it is done.
     #[inline]
     pub fn work(&mut self, cpu: u16, now: Nanos, cost: Nanos) -> Nanos {
         let free = &mut self.free[usize::from(cpu)];

@@ -1,20 +1,20 @@
-//! Time series and disk traces of bounded size, whatever the run's length.
+//! Time series and disk traces of bounded size for runs of any length.
 
 use crate::decisions::code;
 use crate::request::Request;
 use crate::result::{DiskTrace, Series};
 use crate::units::Nanos;
 
-/// Most rows a series has; when a run outlasts them, neighbours are added together.
+/// The maximum of rows in a series; in longer runs, pairs of neighbouring rows are added together.
 const SERIES_ROWS: usize = 4096;
 
 /// Width of a row at the start of a run.
 const SERIES_INTERVAL: Nanos = Nanos::from_millis(1);
 
-/// Most commands kept in each of the two traces.
+/// The maximum of commands in each of the two traces.
 const TRACE_ROWS: usize = 16_384;
 
-/// What happened in one interval.
+/// The events of one interval.
 #[derive(Clone, Copy, Debug, Default)]
 struct Row {
     bytes: [u64; 2],
@@ -26,7 +26,7 @@ struct Row {
 }
 
 impl Row {
-    /// For so long, so many requests waited and so many were with the disk.
+    /// For `span`, this many requests waited and this many were in flight.
     #[inline]
     fn add_depth(&mut self, span: Nanos, waiting: u32, in_flight: u32) {
         self.waiting_area += u64::from(waiting) * span.0;
@@ -47,13 +47,13 @@ impl Row {
     }
 }
 
-/// Gathers a [`Series`].
+/// Collects a [`Series`].
 #[derive(Debug)]
 pub struct SeriesRecorder {
     interval: Nanos,
-    /// All but the last.
+    /// All rows except the last.
     rows: Vec<Row>,
-    /// The last, apart: most of what happens falls into it.
+    /// The last row, stored separately: most events fall into it.
     last: Row,
     last_begin: Nanos,
     last_end: Nanos,
@@ -72,7 +72,7 @@ impl Default for SeriesRecorder {
 }
 
 impl SeriesRecorder {
-    /// The row that holds `at`, which may lie in any row there is or behind the last.
+    /// The row for `at`, which may be in any existing row or after the last one.
     #[inline]
     fn row(&mut self, at: Nanos) -> &mut Row {
         if at >= self.last_end {
@@ -98,7 +98,7 @@ impl SeriesRecorder {
         self.last_end = self.last_begin + self.interval;
     }
 
-    /// A process has got an I/O's result. `write` counts trims too.
+    /// An I/O of a process has completed. `write` includes trims.
     #[inline]
     pub fn completed(&mut self, at: Nanos, write: bool, bytes: u64, clat: Nanos) {
         let row = self.row(at);
@@ -109,7 +109,7 @@ impl SeriesRecorder {
         row.clat_max[side] = row.clat_max[side].max(clat.0);
     }
 
-    /// From `from` to `to`, so many requests waited and so many were with the disk.
+    /// From `from` to `to`, this many requests waited and this many were in flight.
     #[inline]
     pub fn depth(&mut self, from: Nanos, to: Nanos, waiting: u32, in_flight: u32) {
         if from >= self.last_begin && to <= self.last_end {
@@ -123,7 +123,7 @@ impl SeriesRecorder {
     fn depth_over_rows(&mut self, from: Nanos, to: Nanos, waiting: u32, in_flight: u32) {
         let mut at = from;
         while at < to {
-            // Rows may double in width while the span is laid over them.
+            // Rows may double in width while the time is added to them.
             self.row(at);
             let row_end = Nanos((at.0 / self.interval.0 + 1) * self.interval.0);
             let until = to.min(row_end);
@@ -136,7 +136,7 @@ impl SeriesRecorder {
         self.rows.iter().chain((self.last_end > Nanos::ZERO).then_some(&self.last))
     }
 
-    /// Requests waiting times time, and requests with the disk times time, of the whole run.
+    /// Waiting requests times time, and requests in flight times time, of the whole run.
     pub fn depth_areas(&self) -> (u64, u64) {
         let add = |sum: (u64, u64), row: &Row| (sum.0 + row.waiting_area, sum.1 + row.in_flight_area);
         self.all().fold((0, 0), add)
@@ -172,25 +172,24 @@ struct Traced {
     completed: Nanos,
 }
 
-/// A stretch of a run that is to be kept request by request.
+/// A part of a run that is kept request by request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
-    /// Its begin.
+    /// Its start.
     pub from: Nanos,
     /// Its end.
     pub until: Nanos,
-    /// Most requests to be kept.
+    /// The maximum of requests to keep.
     pub requests: usize,
 }
 
-/// Gathers the two traces of what the disk did.
+/// Collects the two traces of the disk's commands.
 ///
-/// The overview keeps every n-th command, n doubling whenever it is full, so that it
-/// covers the run evenly. The detail keeps every command of one stretch; a new stretch
-/// is begun whenever the run has lasted twice as long as at the last beginning, and
-/// takes the place of the old one once it holds as much, so that it shows the run
-/// under way rather than its start. Of a [`Window`] the detail keeps every command that was
-/// queued or with the disk in it.
+/// The overview keeps every n-th command; n doubles whenever the trace is full, so that it covers
+/// the run evenly. The detail keeps every command of one part of the run. A new part begins
+/// whenever the run is twice as long as at the last beginning, and replaces the old part once it
+/// holds as many commands, so that the detail shows the middle of the run rather than its start.
+/// With a [`Window`] the detail keeps every command that was queued or in flight in it.
 #[derive(Debug)]
 pub struct TraceRecorder {
     seen: u64,
@@ -221,17 +220,18 @@ impl Default for TraceRecorder {
 }
 
 impl TraceRecorder {
-    /// One whose detail is of `window`.
+    /// A recorder with the details of `window`.
     pub fn of(window: Window) -> TraceRecorder {
         TraceRecorder { window: Some(window), next_begin: Nanos::ZERO, ..TraceRecorder::default() }
     }
 
-    /// Commands of the window that were too many to be kept.
+    /// Commands of the window that did not fit.
     pub fn left_out(&self) -> u64 {
         self.left_out
     }
 
-    /// The disk has ended `request`, with which it `began`, if that is known, before.
+    /// The disk has completed `request`; `began` is the time at which it started the command, if
+    /// known.
     #[inline]
     pub fn completed(&mut self, request: &Request, began: Option<Nanos>, at: Nanos) {
         if self.seen & (self.stride - 1) == 0 {

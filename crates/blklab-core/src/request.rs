@@ -1,8 +1,8 @@
-//! What travels through the block layer: bios from processes, requests made of them.
+//! The objects of the block layer: bios from processes, and requests made of them.
 
 use crate::units::{Nanos, Sector};
 
-/// What is asked of the disk.
+/// An operation of the disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Op {
     /// Read data.
@@ -12,7 +12,7 @@ pub enum Op {
     Write,
     /// Make every write that has completed durable (`REQ_OP_FLUSH`). No address, no length.
     Flush,
-    /// Tell the disk that the data are no longer wanted (`REQ_OP_DISCARD`; fio's trim).
+    /// Tell the disk that the data are no longer needed (`REQ_OP_DISCARD`; fio's trim).
     Discard,
 }
 
@@ -33,7 +33,7 @@ pub enum PrioClass {
     RealTime,
     /// The default class.
     BestEffort,
-    /// Served when nobody else wants the disk.
+    /// Served only while no other class has requests.
     Idle,
 }
 
@@ -46,8 +46,8 @@ pub struct IoPrio {
     pub level: u8,
 }
 
-/// A process (fio job, flusher): who asked, as schedulers tell processes apart
-/// (the kernel's io_context). Numbered from 0 in the order of the job file.
+/// A process (fio job, flusher), the unit that schedulers distinguish (the kernel's io_context).
+/// Numbered from 0 in the order of the job file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ProcessId(pub u32);
 
@@ -56,7 +56,7 @@ impl ProcessId {
     pub const KERNEL: ProcessId = ProcessId(u32::MAX);
 }
 
-/// What the engine runs: it asks for I/O, sleeps and is woken.
+/// An activity that the engine runs: it issues I/O, sleeps and is woken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Actor {
     /// A process of the source of I/O.
@@ -76,7 +76,7 @@ impl Actor {
     }
 }
 
-/// A request's place in the [`RequestSlab`]; reused after the request has ended.
+/// A request's index in the [`RequestSlab`]; reused after the request was freed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RequestId(pub u32);
 
@@ -90,31 +90,32 @@ impl RequestId {
 /// One contiguous piece of I/O as a process submits it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bio {
-    /// What to do.
+    /// The operation.
     pub op: Op,
     /// First sector.
     pub sector: Sector,
     /// Length in sectors; 0 for a flush.
     pub sectors: u32,
-    /// Somebody waits for it (`REQ_SYNC`): all reads, direct writes, fsync's writes.
+    /// Synchronous (`REQ_SYNC`): all reads, direct writes, fsync's writes.
     pub sync: bool,
     /// Force unit access: durable when it completes (`REQ_FUA`).
     pub fua: bool,
-    /// Its process will soon ask for more (`REQ_IDLE`): direct writes; of no meaning for reads.
+    /// Its process will soon send more requests (`REQ_IDLE`): direct writes; without meaning for
+    /// reads.
     pub idle: bool,
-    /// Who asks.
+    /// The process that submits it.
     pub process: ProcessId,
-    /// With which priority.
+    /// Its priority.
     pub prio: IoPrio,
-    /// CPU it is submitted on: its software queue.
+    /// The CPU that submits it: its software queue.
     pub cpu: u16,
     /// Hardware queue of that CPU.
     pub hw_queue: u16,
-    /// Whom to tell when it is done; meaning is the submitter's own.
+    /// The submitter's own number for the notification of completion.
     pub owner: u64,
 }
 
-/// Bios behind a request's first one: places in the block layer's store.
+/// Bios after a request's first one: indices into the block layer's store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BioChain {
     /// The second bio.
@@ -124,7 +125,7 @@ pub struct BioChain {
 }
 
 impl BioChain {
-    /// No place.
+    /// No bio.
     pub const END: u32 = u32::MAX;
 }
 
@@ -135,51 +136,51 @@ impl Default for BioChain {
     }
 }
 
-/// One or more bios that the disk will serve as one command.
+/// One or more bios that the disk serves as one command.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Request {
-    /// What to do.
+    /// The operation.
     pub op: Op,
     /// First sector.
     pub sector: Sector,
     /// Length in sectors.
     pub sectors: u32,
-    /// Somebody waits for it.
+    /// Synchronous.
     pub sync: bool,
     /// Durable when it completes.
     pub fua: bool,
-    /// More of its process will follow (`REQ_IDLE`), by its first bio.
+    /// Its process will soon send more requests (`REQ_IDLE`), by its first bio.
     pub idle: bool,
-    /// Who asked for its first bio.
+    /// The process of its first bio.
     pub process: ProcessId,
     /// Priority of its first bio.
     pub prio: IoPrio,
-    /// CPU that its first bio was submitted on.
+    /// The CPU of its first bio.
     pub cpu: u16,
-    /// Hardware queue it is bound to.
+    /// Its hardware queue.
     pub hw_queue: u16,
-    /// The kernel's clock does not go on while it comes into the scheduler: it was in a plug,
-    /// which keeps one time for all (`blk_time_get_ns`), or CPU work takes no time.
+    /// The kernel's clock stands still while the request enters the scheduler: it was in a plug,
+    /// which keeps one time for all requests (`blk_time_get_ns`), or CPU work takes no time.
     pub clock_stands: bool,
-    /// When it was made and went into the scheduler (`start_time_ns`; a plug takes no time).
+    /// When it was created and entered the scheduler (`start_time_ns`; a plug takes no time).
     pub inserted: Nanos,
-    /// When it was handed to the disk (`io_start_time_ns`).
+    /// When it was dispatched to the disk (`io_start_time_ns`).
     pub issued: Nanos,
-    /// Whom to tell of its first bio's end ([`Bio::owner`]).
+    /// The owner of its first bio ([`Bio::owner`]).
     pub owner: u64,
-    /// The bios behind the first; see [`crate::block`].
+    /// The bios after the first; see [`crate::block`].
     pub rest: BioChain,
 }
 
 impl Request {
-    /// The sector just behind the last one.
+    /// The sector directly after the last one.
     pub fn end(&self) -> Sector {
         self.sector.offset(self.sectors)
     }
 }
 
-/// All living requests. An index list, so that queues hold four-byte ids and
-/// nothing is allocated per I/O once the run is warm.
+/// All requests that exist. A slab with indices, so that queues hold four-byte ids and nothing is
+/// allocated per I/O once it has grown.
 #[derive(Debug, Default)]
 pub struct RequestSlab {
     slots: slab::Slab<Request>,
@@ -191,22 +192,22 @@ impl RequestSlab {
         RequestSlab { slots: slab::Slab::with_capacity(capacity) }
     }
 
-    /// Keep `request`; its id is the lowest that is free.
+    /// Stores `request`; its id is the lowest free one.
     pub fn insert(&mut self, request: Request) -> RequestId {
         RequestId(self.slots.insert(request) as u32)
     }
 
-    /// Forget a request that has ended.
+    /// Frees a completed request.
     pub fn remove(&mut self, id: RequestId) -> Request {
         self.slots.remove(id.index())
     }
 
-    /// How many are alive.
+    /// The number of requests.
     pub fn len(&self) -> usize {
         self.slots.len()
     }
 
-    /// True when none is alive.
+    /// True if there are no requests.
     pub fn is_empty(&self) -> bool {
         self.slots.is_empty()
     }

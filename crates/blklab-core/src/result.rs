@@ -1,40 +1,40 @@
-//! What a run leaves behind: plain data, the same from every rig.
+//! The results of a run: plain data, the same from every rig.
 //!
-//! Scalars serialise to JSON; bulk data (histograms, series, traces) are columns of
-//! equal length, so that they cross into other languages without a loop.
+//! Scalars serialise to JSON; bulk data (histograms, series, traces) are columns of equal length,
+//! so that they pass into other languages without a loop.
 
 use serde::Serialize;
 
 use crate::decisions::Decisions;
 
-/// Everything one run of one job file on one disk under one scheduler has measured.
+/// All measurements of one run of one job file on one disk under one scheduler.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct RunResult {
     /// Virtual time from the first process's start to the last one's end, in ns.
     pub duration_ns: u64,
     /// One entry per process, in the job file's order (`numjobs=3` gives three).
     pub jobs: Vec<JobResult>,
-    /// What the block layer counted, as in `/proc/diskstats`.
+    /// The block layer's counters, as in `/proc/diskstats`.
     pub disk: DiskCounters,
     /// Width of an interval of `series`, ns.
     pub series_interval_ns: u64,
-    /// Every how many-th command `overview` has.
+    /// `overview` has one of this many commands.
     pub overview_stride: u64,
     /// Throughput, latency and depth over time. Equal intervals over the whole run.
     #[serde(skip)]
     pub series: Series,
-    /// What the disk did, thinned out evenly over the whole run.
+    /// A sample of the disk's commands, spread evenly over the whole run.
     #[serde(skip)]
     pub overview: DiskTrace,
-    /// What the disk did, every command of one stretch of the run.
+    /// The disk's commands: all of one part of the run.
     #[serde(skip)]
     pub detail: DiskTrace,
-    /// Commands of the window asked for that `detail` had no room for.
+    /// Commands of the requested window that did not fit in `detail`.
     pub detail_left_out: u64,
-    /// Decisions of the window that `decisions` had no room for; `None` if nobody noted any:
-    /// no window was asked for, or the scheduler decides nothing.
+    /// Decisions of the window that did not fit in `decisions`; `None` if the journal was off: no
+    /// window was requested, or the scheduler makes no decisions.
     pub decisions_left_out: Option<u64>,
-    /// What the scheduler decided in the window.
+    /// The scheduler's decisions in the window.
     #[serde(skip)]
     pub decisions: Decisions,
 }
@@ -46,7 +46,7 @@ pub struct JobResult {
     pub name: String,
     /// fio's `groupid`: rises at each `stonewall` and `new_group`.
     pub group: u32,
-    /// `group_reporting` is on: to be merged with its group's other jobs when printed.
+    /// `group_reporting` is on: merged with its group's other jobs in the output.
     pub group_reporting: bool,
     /// The options as given in the job file (section's own over `[global]`), in order.
     pub options: Vec<(String, String)>,
@@ -60,7 +60,7 @@ pub struct JobResult {
     pub user_ns: u64,
     /// CPU time spent in the kernel on its behalf, ns.
     pub system_ns: u64,
-    /// Times it went to sleep waiting.
+    /// The number of sleeps.
     pub context_switches: u64,
     /// Reads, as fio's `read`.
     pub read: DirectionResult,
@@ -125,7 +125,7 @@ pub struct DirectionResult {
     pub ios: u64,
     /// Bytes completed.
     pub bytes: u64,
-    /// Time in which they were, ns: what bandwidth and IOPS are divided by.
+    /// The time of these I/Os, ns: the divisor of bandwidth and IOPS.
     pub runtime_ns: u64,
     /// Start of I/O to queued.
     pub slat: LatencySummary,
@@ -172,10 +172,10 @@ pub struct SampleSummary {
     pub stddev: f64,
 }
 
-/// A histogram's non-empty buckets, rising. HDR, three significant digits.
+/// A histogram's non-empty buckets, in ascending order. HDR, three significant digits.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct HistogramColumns {
-    /// Highest value that counts as this bucket, ns.
+    /// Highest value of the bucket, ns.
     pub value_ns: Vec<i64>,
     /// I/Os in it.
     pub count: Vec<i64>,
@@ -203,21 +203,21 @@ pub struct Series {
     pub write_clat_max_ns: Vec<i64>,
     /// Requests waiting in the scheduler, mean over the interval, times 1000.
     pub waiting_milli: Vec<i64>,
-    /// Commands that the disk has, mean over the interval, times 1000.
+    /// Commands in flight, mean over the interval, times 1000.
     pub in_flight_milli: Vec<i64>,
 }
 
-/// Commands as the disk saw them, in order of issue. Columns of equal length.
+/// The disk's commands in order of issue. Columns of equal length.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DiskTrace {
     /// Inserted into the scheduler, ns.
     pub queued_ns: Vec<i64>,
-    /// Handed to the disk, ns.
+    /// Dispatched to the disk, ns.
     pub issued_ns: Vec<i64>,
-    /// The disk began with it, ns: the arm of a hard disk set out, or else the controller turned
-    /// to it. Empty if that was not kept, which it is for a window only.
+    /// The disk started the command, ns: the arm of a hard disk started to move, or else the
+    /// controller started it. Empty if it was not recorded; only windows record it.
     pub began_ns: Vec<i64>,
-    /// Ended, ns.
+    /// Completed, ns.
     pub completed_ns: Vec<i64>,
     /// First sector.
     pub sector: Vec<i64>,
@@ -225,7 +225,7 @@ pub struct DiskTrace {
     pub sectors: Vec<i64>,
     /// 0 read, 1 write, 2 flush, 3 discard.
     pub op: Vec<i64>,
-    /// Index into `jobs`; -1 for the kernel's write-back.
+    /// Index into `jobs`; -1 for the kernel's writeback.
     pub process: Vec<i64>,
 }
 
@@ -323,18 +323,18 @@ pub struct DiskCounters {
     pub discard_ios: u64,
     /// Sum over discards of the time from insertion to completion, ns.
     pub discard_ticks_ns: u64,
-    /// Time during which at least one request was waiting or under way, ns.
+    /// Time during which at least one request was waiting or in flight, ns.
     pub io_ticks_ns: u64,
-    /// Integral over time of the requests waiting or under way, ns.
+    /// Integral over time of the requests waiting or in flight, ns.
     pub in_queue_ns: u64,
-    /// Time for which two requests were counted that then became one, ns.
+    /// Time for which two requests were counted that were merged later, ns.
     pub joined_ns: u64,
-    /// Integral over time of the commands that the disk had, ns.
+    /// Integral over time of the commands in flight, ns.
     pub in_flight_ns: u64,
     /// Sum over commands of the time from issue to completion, ns.
     pub service_ns: u64,
-    /// Time the disk model says it was busy, ns.
+    /// Time for which the disk model was busy, ns.
     pub disk_busy_ns: u64,
-    /// Most requests waiting or under way at once.
+    /// The maximum of requests waiting or in flight.
     pub depth_max: u64,
 }

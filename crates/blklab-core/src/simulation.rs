@@ -14,24 +14,24 @@ use crate::source::fio::{Fio, Jobs};
 use crate::tunable::Settings;
 use crate::workload::plan::Plan;
 
-/// What a simulation is made of.
+/// The parts of a simulation.
 pub struct Setup<'a> {
-    /// What runs.
+    /// The processes and files.
     pub plan: &'a Plan,
-    /// The disk, as built from its model.
+    /// The disk, built from its model.
     pub disk: AnyDisk,
     /// The scheduler, its tunables and the queue's.
     pub scheduler: &'a SchedulerSpec,
     /// The host.
     pub host: Host,
-    /// Memory and write-back; see [`crate::pagecache::TUNABLES`].
+    /// Memory and writeback; see [`crate::pagecache::TUNABLES`].
     pub memory: &'a Settings,
-    /// Decides everything random.
+    /// The seed of all random choices.
     pub seed: u64,
 }
 
 impl Setup<'_> {
-    /// The run, not begun.
+    /// The run, not started.
     fn engine(self, watch: &Watch) -> Engine<Fio> {
         let Setup { plan, disk, scheduler, host, memory, seed } = self;
         watch.end_ns.store(plan.ends_by().map_or(0, |end| end.0), Ordering::Relaxed);
@@ -51,7 +51,7 @@ impl Setup<'_> {
     }
 }
 
-/// Run it.
+/// Runs the simulation.
 ///
 /// # Errors
 /// See [`RunError`].
@@ -59,8 +59,8 @@ pub fn run(setup: Setup<'_>, watch: &Watch) -> Result<RunResult, RunError> {
     setup.engine(watch).run(watch).map(result)
 }
 
-/// Run it, and keep every request and decision of `window`: `detail` and `decisions` of the
-/// result.
+/// Runs the simulation and keeps every request and decision of `window`: `detail` and `decisions`
+/// of the result.
 ///
 /// # Errors
 /// See [`RunError`].
@@ -109,8 +109,7 @@ mod tests {
 
     const MACHINE: Bare = Bare { memory_mib: 8192, cpus: 4 };
 
-    /// Run `job` to its end and look how many of the sectors that it wrote would be lost
-    /// with the power.
+    /// Runs `job` to its end and counts the written sectors that a power failure would lose.
     fn volatile_sectors(job: &str, disk: &str, scheduler: &str) -> usize {
         let path = format!("{}/../../python/blklab/disks/{disk}.toml", env!("CARGO_MANIFEST_DIR"));
         let text = std::fs::read_to_string(&path).expect("a shipped disk");

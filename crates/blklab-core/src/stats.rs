@@ -8,8 +8,8 @@ use crate::units::Nanos;
 /// Significant digits of latency histograms: values within 0.1 %.
 const HISTOGRAM_DIGITS: u8 = 3;
 
-/// Count, extremes, mean and standard deviation. Sums are integers, so that the order
-/// of recording does not show in the result.
+/// Count, extremes, mean and standard deviation. Sums are integers, so that the order of recording
+/// does not change the result.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Moments {
     count: u64,
@@ -47,7 +47,7 @@ impl Moments {
         self.count
     }
 
-    /// As it goes into a result.
+    /// As stored in a result.
     pub fn summary(&self) -> LatencySummary {
         if self.count == 0 {
             return LatencySummary::default();
@@ -105,7 +105,7 @@ pub fn latency_level(latency: Nanos) -> usize {
     level
 }
 
-/// The class of the smallest latency of so many bits; the largest is few classes behind it.
+/// The class of the smallest latency with this many bits; the largest is a few classes above it.
 const LEVEL_OF_BITS: [u8; 65] = {
     let mut levels = [0; 65];
     let mut bits = 1;
@@ -121,7 +121,7 @@ const LEVEL_OF_BITS: [u8; 65] = {
     levels
 };
 
-/// Bandwidth or IOPS, sampled over equal spans.
+/// Bandwidth or IOPS, sampled over equal intervals.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Samples {
     count: u64,
@@ -142,7 +142,7 @@ impl Samples {
         self.sum_of_squares += delta * (value - self.mean);
     }
 
-    /// As it goes into a result.
+    /// As stored in a result.
     pub fn summary(&self) -> SampleSummary {
         let stddev =
             if self.count > 1 { (self.sum_of_squares / (self.count - 1) as f64).sqrt() } else { 0.0 };

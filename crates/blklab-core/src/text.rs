@@ -1,12 +1,13 @@
-//! Words for messages: the nearest right name, and names that are fit for a terminal.
+//! Words for messages: the nearest valid name, and names that are safe for a terminal.
 
-/// The candidate closest to `word`, if it is close enough to have been meant.
+/// The candidate closest to `word`, if it is close enough.
 pub fn nearest<'a>(word: &str, candidates: &[&'a str]) -> Option<&'a str> {
     let word = word.to_lowercase();
     let enough = |c: &str| 1 + c.len().max(word.len()) / 4;
     candidates
         .iter()
-        // As far apart as their lengths at least: a word of kilobytes is not compared with each.
+        // The distance is at least the difference of lengths: a word of kilobytes is not compared
+        // with each.
         .filter(|c| c.chars().count().abs_diff(word.chars().count()) <= enough(c))
         .map(|c| (strsim::damerau_levenshtein(&word, &c.to_lowercase()), *c))
         .min()
@@ -14,7 +15,7 @@ pub fn nearest<'a>(word: &str, candidates: &[&'a str]) -> Option<&'a str> {
         .map(|(_, c)| c)
 }
 
-/// What to append to "there is no X": the nearest name, or all of them.
+/// The addition to "there is no X": the nearest name, or all of them.
 pub fn hint(word: &str, candidates: &[&str]) -> String {
     match nearest(word, candidates) {
         Some(name) => format!("; did you mean '{name}'?"),
@@ -23,7 +24,7 @@ pub fn hint(word: &str, candidates: &[&str]) -> String {
     }
 }
 
-/// `text` with control characters and marks that turn the direction of writing as `\u{1b}`.
+/// `text` with control characters and marks that change the writing direction as `\u{1b}`.
 pub fn shown(text: &str) -> String {
     let turns = |c| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     let mut found = String::with_capacity(text.len());

@@ -1,31 +1,31 @@
 //! The kernel's coarse clock: jiffies, and timers that fire on them.
 //!
-//! Follows `kernel/time/timer.c` of Linux 7.3: a timer set at jiffy `j` to go off after `n`
-//! fires at `j + n + 1`, since `j` may be almost over; one that is far away fires later, for
-//! it waits in a coarser level of the wheel (`calc_index`).
+//! Follows `kernel/time/timer.c` of Linux 7.3: a timer that is set at jiffy `j` for `n` jiffies
+//! fires at `j + n + 1`, because `j` may be almost over. A timer far in the future fires later,
+//! because it waits in a coarser level of the wheel (`calc_index`).
 
 use crate::units::Nanos;
 
 /// Buckets of a level of the timer wheel (`LVL_SIZE`).
 const LEVEL_SIZE: u64 = 64;
-/// Each level is so many bits coarser than the one before (`LVL_CLK_SHIFT`).
+/// Each level is this many bits coarser than the one before (`LVL_CLK_SHIFT`).
 const LEVEL_SHIFT: u32 = 3;
-/// Levels beyond these are for times that nothing here waits (`LVL_DEPTH`).
+/// Levels beyond these are for times that no timer here has (`LVL_DEPTH`).
 const LEVELS: u32 = 8;
 
-/// So many ticks a second (`CONFIG_HZ`), the first at time zero.
+/// A number of ticks per second (`CONFIG_HZ`), the first at time zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ticks {
     hz: u64,
 }
 
 impl Ticks {
-    /// `hz` of them a second: at least one.
+    /// `hz` ticks per second: at least one.
     pub const fn per_second(hz: u64) -> Ticks {
         Ticks { hz }
     }
 
-    /// How many a second.
+    /// The number of ticks per second.
     pub const fn hz(self) -> u64 {
         self.hz
     }
@@ -40,7 +40,7 @@ impl Ticks {
         span.0.div_ceil(self.length())
     }
 
-    /// When a timer fires that is set at `now` to go off after so many ticks.
+    /// When a timer fires that is set at `now` for `ticks` ticks.
     pub fn timer(self, now: Nanos, ticks: u64) -> Nanos {
         let mut shift = 0;
         while ticks >= (LEVEL_SIZE - 1) << shift && shift < (LEVELS - 1) * LEVEL_SHIFT {
@@ -50,8 +50,8 @@ impl Ticks {
         Nanos(fires.saturating_mul(self.length()))
     }
 
-    /// When a tick begins: a timer set for it fired then, before Linux 4.8 made the wheel
-    /// coarse.
+    /// The start of a tick: before Linux 4.8 made the wheel coarse, a timer set for the tick fired
+    /// then.
     pub const fn start(self, tick: u64) -> Nanos {
         Nanos(tick.saturating_mul(self.length()))
     }

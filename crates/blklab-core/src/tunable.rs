@@ -1,9 +1,9 @@
-//! One table per scheduler, and for the page cache and the host: parser, `--help`, docs and
-//! error messages come from it.
+//! One table per scheduler, and for the page cache and the host: the source of parser, `--help`,
+//! docs and error messages.
 
 use thiserror::Error;
 
-/// The unit a tunable is given in, as in `queue/iosched`.
+/// The unit of a tunable, as in `queue/iosched`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// A number of requests, batches or the like.
@@ -22,16 +22,16 @@ pub enum Unit {
     MegabytesPerSecond,
     /// Sectors of 512 bytes.
     Sectors,
-    /// Hundredths of a second, as the `vm.dirty_*_centisecs` sysctls have it.
+    /// Hundredths of a second, as in the `vm.dirty_*_centisecs` sysctls.
     Centiseconds,
-    /// Hundredths of a whole.
+    /// Percent.
     Percent,
     /// 0 or 1.
     Flag,
 }
 
 impl Unit {
-    /// As printed behind a value; empty for plain numbers.
+    /// The symbol after a value; empty for plain numbers.
     pub const fn symbol(self) -> &'static str {
         match self {
             Unit::Count | Unit::Flag => "",
@@ -55,18 +55,18 @@ pub struct Tunable {
     pub name: &'static str,
     /// Unit of value, default and bounds.
     pub unit: Unit,
-    /// What the kernel starts with.
+    /// The kernel's default.
     pub default: i64,
-    /// Smallest value the kernel takes.
+    /// Smallest value that the kernel accepts.
     pub min: i64,
-    /// Largest value the kernel takes.
+    /// Largest value that the kernel accepts.
     pub max: i64,
-    /// What it does, in one line.
+    /// Its effect, in one line.
     pub help: &'static str,
 }
 
 impl Tunable {
-    /// The values that it takes, in words.
+    /// The accepted values, in words.
     fn allowed(&self) -> String {
         match self.unit {
             Unit::Flag => format!("{} or {}", self.min, self.max),
@@ -81,7 +81,7 @@ pub struct Settings {
     owner: &'static str,
     table: &'static [Tunable],
     values: Vec<i64>,
-    /// Which were set, be it to their default.
+    /// Which values were set, even to their default.
     chosen: Vec<bool>,
 }
 
@@ -91,9 +91,9 @@ pub enum SettingError {
     /// No such tunable.
     #[error("{owner} has no tunable '{name}'{hint}")]
     Unknown {
-        /// Whose table it is.
+        /// The owner of the table.
         owner: &'static str,
-        /// What was asked for.
+        /// The name as given.
         name: String,
         /// `; it has a, b` or the nearest name.
         hint: String,
@@ -101,42 +101,42 @@ pub enum SettingError {
     /// Not a whole number.
     #[error("{owner}:{name}: '{found}' is not a whole number ({allowed})")]
     NotANumber {
-        /// Whose table it is.
+        /// The owner of the table.
         owner: &'static str,
         /// The tunable.
         name: &'static str,
-        /// What was given.
+        /// The value as given.
         found: String,
-        /// What may be given: `0 to 1000 ms`.
+        /// The accepted values: `0 to 1000 ms`.
         allowed: String,
     },
     /// Outside the bounds.
     #[error("{owner}:{name}: {found} is out of range ({allowed})")]
     OutOfRange {
-        /// Whose table it is.
+        /// The owner of the table.
         owner: &'static str,
         /// The tunable.
         name: &'static str,
-        /// What was given.
+        /// The value as given.
         found: i64,
-        /// What may be given: `0 to 1000 ms`.
+        /// The accepted values: `0 to 1000 ms`.
         allowed: String,
     },
 }
 
 impl Settings {
-    /// Every tunable at its default.
+    /// All tunables with their defaults.
     pub fn defaults(owner: &'static str, table: &'static [Tunable]) -> Settings {
         let values = table.iter().map(|t| t.default).collect();
         Settings { owner, table, values, chosen: vec![false; table.len()] }
     }
 
-    /// Whose they are.
+    /// The owner of the table.
     pub fn owner(&self) -> &'static str {
         self.owner
     }
 
-    /// Set one tunable from text.
+    /// Sets one tunable from text.
     ///
     /// # Errors
     /// An unknown name, text that is no whole number, a value outside its bounds.
@@ -171,7 +171,7 @@ impl Settings {
     /// The value of a tunable that the scheduler's own table has.
     ///
     /// # Panics
-    /// If the table has no such name: a mistake in the scheduler's file.
+    /// If the table has no such name: a bug in the scheduler's file.
     pub fn get(&self, name: &str) -> i64 {
         self.values[self.index(name)]
     }

@@ -1,8 +1,7 @@
 //! Units as types: virtual time, disk addresses and sizes.
 //!
-//! Everything is an integer, so that a run gives the same bytes on any machine.
-//! A sector is always 512 bytes, as in the kernel's block layer, whatever the
-//! disk's logical or physical block size.
+//! All values are integers, so that a run gives the same bytes on any machine. A sector is always
+//! 512 bytes, as in the kernel's block layer, for any logical or physical block size of the disk.
 
 use std::fmt;
 use std::iter::Sum;
@@ -11,27 +10,27 @@ use std::ops::{Add, AddAssign, Sub, SubAssign};
 /// Bytes in a sector (the kernel's `SECTOR_SIZE`).
 pub const SECTOR_BYTES: u64 = 512;
 
-/// A point in virtual time, or a span of it, in nanoseconds.
+/// A point in virtual time, or a duration, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Nanos(pub u64);
 
 impl Nanos {
-    /// The start of a run; a span of no length.
+    /// The start of a run; an empty duration.
     pub const ZERO: Nanos = Nanos(0);
-    /// Later than anything that happens: "no event is due".
+    /// Later than any event: "no event is due".
     pub const NEVER: Nanos = Nanos(u64::MAX);
 
-    /// A span of `us` microseconds.
+    /// `us` microseconds.
     pub const fn from_micros(us: u64) -> Nanos {
         Nanos(us.saturating_mul(1_000))
     }
 
-    /// A span of `ms` milliseconds.
+    /// `ms` milliseconds.
     pub const fn from_millis(ms: u64) -> Nanos {
         Nanos(ms.saturating_mul(1_000_000))
     }
 
-    /// A span of `s` seconds.
+    /// `s` seconds.
     pub const fn from_secs(s: u64) -> Nanos {
         Nanos(s.saturating_mul(1_000_000_000))
     }
@@ -41,7 +40,7 @@ impl Nanos {
         self.0 as f64 / 1e9
     }
 
-    /// `self - earlier`, or zero when `earlier` is the later one.
+    /// `self - earlier`, or zero when `earlier` is later.
     #[must_use]
     pub const fn saturating_sub(self, earlier: Nanos) -> Nanos {
         Nanos(self.0.saturating_sub(earlier.0))
@@ -104,7 +103,7 @@ impl fmt::Display for Nanos {
 pub struct Sector(pub u64);
 
 impl Sector {
-    /// The sector `sectors` further on.
+    /// The sector `sectors` above this one.
     #[must_use]
     pub const fn offset(self, sectors: u32) -> Sector {
         Sector(self.0 + sectors as u64)

@@ -23,7 +23,7 @@ fn tasks(processes: usize) -> Tasks {
     Tasks::new(vec![Task::default(); processes], vec![Tasks::default().cgroups()[0].clone()])
 }
 
-/// A machine with these disks, each behind the scheduler beside it, on which CPU work takes no time.
+/// A machine with these disks, each with its scheduler, on which CPU work takes no time.
 fn machine(disks: &[(&str, &str)], processes: usize) -> World {
     let schedulers: Vec<_> =
         disks.iter().map(|(_, name)| SchedulerSpec::parse(name).expect("a good scheduler")).collect();
@@ -66,7 +66,7 @@ fn arrival(at_us: u64, process: u32, op: Op, device: u16, sector: u64, sectors: 
 const DISKS: &[&str] = &["wd10ezrx", "su800-128gb", "950pro-256gb", "optane-900p"];
 const SCHEDULERS: &[&str] = &["none", "noop", "deadline", "mq-deadline", "kyber", "cfq", "bfq", "bfq-2008"];
 
-/// Up to `most` arrivals of at most so many sectors within `span_us`, on one device.
+/// Up to `most` arrivals of at most `sectors_max` sectors within `span_us`, on one device.
 fn arrivals(most: usize, sectors_max: u32, span_us: u64) -> impl Strategy<Value = Vec<Arrival>> {
     let op = prop::sample::select(vec![Op::Read, Op::Read, Op::Write, Op::Discard, Op::Flush]);
     let one = (0..span_us, 0..4_u32, op, 0..200_000_000_u64, 1..=sectors_max);
@@ -109,7 +109,7 @@ proptest! {
         for (arrival, outcome) in arrivals.iter().zip(&measured.source) {
             prop_assert!(arrival.at <= outcome.issued && outcome.issued <= outcome.completed);
         }
-        // A process hands its arrivals over in the order of their times.
+        // A process submits its arrivals in the order of their times.
         for process in 0..4 {
             let mut own: Vec<_> =
                 arrivals.iter().zip(&measured.source).filter(|(one, _)| one.process.0 == process).collect();
@@ -128,7 +128,8 @@ proptest! {
         schedulers in (prop::sample::select(SCHEDULERS), prop::sample::select(SCHEDULERS)),
     ) {
         let on = [(disks[0], schedulers.0), (disks[1], schedulers.1)];
-        // Processes of their own, for one that waits for a request of a device waits.
+        // Separate processes, because a process that waits for a device's request waits with all
+        // its arrivals.
         let moved = |one: &Arrival| {
             let place = Location { device: DeviceId(1), ..one.place };
             Arrival { process: ProcessId(one.process.0 + 4), place, ..*one }
@@ -146,7 +147,7 @@ proptest! {
     }
 }
 
-/// The commands of a run as arrivals at the times at which they were queued.
+/// The commands of a run as arrivals at their queueing times.
 fn replay(trace: &DiskTrace) -> Vec<Arrival> {
     let row = |row: usize| Arrival {
         at: Nanos(trace.queued_ns[row] as u64),
@@ -162,8 +163,8 @@ fn replay(trace: &DiskTrace) -> Vec<Arrival> {
 
 #[test]
 fn what_fio_has_issued_gives_the_same_commands_when_it_is_replayed() {
-    // Delays keep two processes from coming at the same nanosecond, which a trace does not order.
-    // No job pauses: a process of fio's that thinks keeps its CPU, where a process of a trace sleeps.
+    // Delays keep two processes from arriving at the same nanosecond, which a trace does not order.
+    // No job pauses: a process of fio that thinks keeps its CPU, while a process of a trace sleeps.
     let job = "[global]\nfilename=/dev/disk\ndirect=1\nnumber_ios=40\nnorandommap\n\
         [a]\nrw=randread\nbs=4k\n[b]\nrw=randrw\nbsrange=4k-64k\nstartdelay=17us\n\
         [c]\nrw=randwrite\nbs=16k\nstartdelay=131us\n[d]\nrw=randread\nbs=128k\nstartdelay=1009us\n";
@@ -183,7 +184,7 @@ fn what_fio_has_issued_gives_the_same_commands_when_it_is_replayed() {
 
 #[test]
 fn an_open_loop_does_not_wait_for_a_slow_disk() {
-    // 1,000 random reads a second, some eight times what the disk can do.
+    // 1,000 random reads a second, about eight times the disk's rate.
     let arrivals: Vec<_> =
         (0..200).map(|n| arrival(n * 1000, 0, Op::Read, 0, n * 7_919_000 % 1_900_000_000, 8)).collect();
     let late = |count: usize| {

@@ -1,5 +1,5 @@
-//! What is told of BFQ, on the modelled disks: idling makes distant readers fast and is
-//! paid for by who syncs often; a program that starts is fast beside heavy writers.
+//! BFQ's known effects, on the modelled disks: idling makes distant readers fast at the expense of
+//! processes that sync often; a program that starts is fast beside heavy writers.
 
 mod common;
 #[path = "common/side_by_side.rs"]
@@ -9,14 +9,14 @@ use side_by_side::{DISK, THREE, mb_s, read_mb_s, readers, run};
 
 #[test]
 fn three_distant_readers_get_almost_the_whole_disk_and_a_small_part_without_idling() {
-    // What they would reach together if each had the disk for a third of the time.
+    // Their total throughput if each had the disk for a third of the time.
     let whole =
         THREE.iter().map(|place| read_mb_s(&run(&readers(&[*place]), DISK, "none"))).sum::<f64>() / 3.0;
     let part = |scheduler| read_mb_s(&run(&readers(&THREE), DISK, scheduler)) / whole;
     let fair = part("bfq:low_latency=0");
     assert!(fair > 0.8, "{fair} of {whole} MB/s");
-    // Readers that begin together are all taken for interactive, and among equals that are
-    // raised nobody is waited for.
+    // Readers that start together all count as interactive, and the disk does not idle among equal
+    // raised queues.
     for scheduler in ["none", "mq-deadline", "bfq:low_latency=0,slice_idle=0", "bfq"] {
         let part = part(scheduler);
         assert!(part < 0.1, "{part} of {whole} MB/s under {scheduler}");
@@ -42,7 +42,8 @@ fn sectors_are_shared_by_priority_level_and_time_by_nobody() {
     assert!((high / low / 3.5 - 1.0).abs() < 0.1, "{high} to {low} MB/s");
 }
 
-/// The readers of the study's part on shares: weights of 20, 20 and 40, at both ends of the disk.
+/// The readers of the study's part about shares: weights of 20, 20 and 40, at both ends of the
+/// disk.
 #[test]
 fn who_is_too_slow_for_a_budget_pays_for_time_and_ends_later_unless_budgets_are_small() {
     let job = "[global]\nrw=read\nbs=256k\ndirect=1\nfilename=/dev/disk\nprioclass=2\n\
@@ -55,7 +56,7 @@ fn who_is_too_slow_for_a_budget_pays_for_time_and_ends_later_unless_budgets_are_
         let last = ends.into_iter().fold(0.0, f64::max);
         (ends.into_iter().fold(last, f64::min) / last, last == ends[1])
     };
-    // In 125 ms the inner end gives 4.75 MiB: less than two thirds of 8 MiB.
+    // In 125 ms the inner tracks give 4.75 MiB: less than two thirds of 8 MiB.
     let (first, inner_is_last) = ends("bfq:low_latency=0");
     assert!(first < 0.87 && inner_is_last, "{first}");
     let (first, _) = ends("bfq:low_latency=0,max_budget=8192");

@@ -1,5 +1,5 @@
-//! What is told of CFQ, on the modelled disks: idling makes distant readers fast, priorities
-//! share the disk's time, writes that nobody waits for keep out of the way.
+//! CFQ's known effects, on the modelled disks: idling makes distant readers fast, priorities share
+//! the disk's time, asynchronous writes yield to synchronous I/O.
 
 mod common;
 #[path = "common/side_by_side.rs"]
@@ -7,7 +7,7 @@ mod side_by_side;
 
 use side_by_side::{DISK, THREE, mb_s, read_mb_s, readers, run};
 
-/// What they would reach together if each had the disk for a third of the time.
+/// Their total throughput if each had the disk for a third of the time.
 fn alone_mb_s(disk: &str) -> f64 {
     THREE.iter().map(|place| read_mb_s(&run(&readers(&[*place]), disk, "noop"))).sum::<f64>() / 3.0
 }
@@ -41,7 +41,7 @@ fn levels_share_the_disk_by_their_slices() {
         let result = run(&readers(&pair), DISK, scheduler);
         mb_s(&result.jobs[0]) / mb_s(&result.jobs[1])
     };
-    // 180 and 40 ms.
+    // Slices of 180 and 40 ms.
     let found = ratio("cfq");
     assert!((found / 4.5 - 1.0).abs() < 0.1, "{found} to one");
     let found = ratio("deadline");

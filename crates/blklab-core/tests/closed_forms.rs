@@ -1,4 +1,4 @@
-//! Whole runs against what theory says of them.
+//! Whole runs compared with theory.
 
 mod common;
 
@@ -120,7 +120,7 @@ fn ramp_time_is_not_counted() {
     assert!(result.duration_ns >= 15_000_000_000);
 }
 
-/// Reads of the first job over those of the second, which share a disk that takes one request.
+/// The first job's reads divided by the second's, on a shared disk that takes one request.
 fn ratio(jobs: &str, scheduler: &str, free_host: bool) -> f64 {
     let job = format!(
         "[global]\nrw=randread\ndirect=1\nfilename=/dev/disk\nruntime=20\ntime_based\nioengine=libaio\niodepth=32\n{jobs}"
@@ -139,8 +139,8 @@ fn the_scheduler_sees_io_priorities() {
 
 #[test]
 fn who_waits_for_a_tag_gets_it_only_if_others_take_time_to_submit_again() {
-    // All 32 tags are the first job's when the second begins. A tag's owner is woken before
-    // the one that waits for it, as in a guest whose CPU work is free.
+    // The first job has all 32 tags when the second starts. The owner of a completed request is
+    // woken before the process that waits for its tag, as in a guest without CPU costs.
     let of = |free_host| ratio("[first]\n[second]\n", "none", free_host);
     assert!((0.8..1.25).contains(&of(false)), "{}", of(false));
     assert!(of(true) > 100.0, "{}", of(true));
@@ -148,8 +148,8 @@ fn who_waits_for_a_tag_gets_it_only_if_others_take_time_to_submit_again() {
 
 #[test]
 fn direct_and_buffered_io_to_one_file_see_the_same_data() {
-    // The buffered writer leaves 16 MiB dirty in memory; the direct reader has to find them
-    // on the disk, and the direct writer must not leave old pages behind.
+    // The buffered writer leaves 16 MiB dirty in memory. The direct reader must find the data on
+    // the disk, and the direct writer must not leave old pages in the cache.
     let job = "[global]\nfilename=data\nsize=16m\nbs=64k\n[buffered]\nrw=write\n[reader]\nstonewall\nrw=read\ndirect=1\n[writer]\nstonewall\nrw=write\ndirect=1\n[again]\nstonewall\nrw=read\ninvalidate=0\n";
     let result = run(job, "wd10ezrx", "none");
     let sectors = (16 << 20) / 512;
@@ -189,27 +189,27 @@ fn writes_to_a_partition_come_without_a_plug_and_merge_before_anybody_dispatches
         let experiment = Experiment::new(&job, "su800-128gb", scheduler);
         Experiment { host, ..experiment }.run().disk.write_merges
     };
-    // In a file system each has a plug of its own, whose flush hands it to the disk.
+    // In a file system each I/O has a plug of its own; its flush dispatches the request.
     assert_eq!(merges("mq-deadline", 1, false), 0);
-    // Eight of 64 KiB become one of 512 KiB while the submitter has not slept yet.
+    // Eight of 64 KiB become one of 512 KiB before the submitter sleeps.
     assert!(merges("mq-deadline", 1, true) > 0);
     assert_eq!(merges("none", 1, true), 0, "without an elevator the submitter dispatches");
-    // More than two at once share a plug.
+    // More than two I/Os at once share a plug.
     assert!(merges("none", 8, true) > 0);
     assert_eq!(merges("none", 2, false), 0);
 }
 
 #[test]
 fn who_reads_through_memory_is_not_locked_out_by_write_back() {
-    // Write-back takes every request there is, so readers often wait for one, and are woken
-    // together with the flusher. They must not lose that race time and again.
+    // Writeback takes all requests, so readers often wait for one, and are woken together with the
+    // flusher. They must not lose that race every time.
     let job = "[global]\nruntime=6\ntime_based\nsize=4g\nbs=1m\n[from]\nrw=read\n[to]\nrw=write\n";
     for host in [Host::new(&Host::settings()), Host::FREE] {
         for scheduler in ["none", "mq-deadline", "kyber"] {
             let experiment = Experiment::new(job, "wd10ezrx:ncq=off", scheduler);
             let run = Experiment { host, ..experiment }.run();
             let from = &run.jobs[0].read;
-            // Of some 700 MiB that the disk moves; locked out it was 12.
+            // The disk moves about 700 MiB; a reader that always loses gets 12.
             assert!(from.bytes > 40 << 20, "{scheduler}: {} bytes", from.bytes);
             assert!(from.clat.max_ns < 2_000_000_000, "{scheduler}: {} ns", from.clat.max_ns);
         }

@@ -1,5 +1,5 @@
-//! Several devices in one machine: a file lies on the device that the layout says, and jobs on
-//! different devices do not disturb each other.
+//! Several devices in one machine: a file is on the device of the layout, and jobs on different
+//! devices do not disturb each other.
 
 mod common;
 
@@ -14,7 +14,7 @@ use blklab_core::units::{Bytes, Sector};
 use blklab_core::workload::plan;
 use proptest::prelude::*;
 
-/// Run `job`, whose n-th file lies on the n-th of these disks, each behind the scheduler beside it.
+/// Runs `job`, with its n-th file on the n-th of these disks, each with its scheduler.
 fn run(job: &str, disks: &[(&str, &str)]) -> Measured<Jobs> {
     let mut bare = Bare { memory_mib: 8192, cpus: 4 };
     let file = jobfile::parse(job, "test.fio", &mut bare, Default::default()).expect("a good job");
@@ -26,7 +26,7 @@ fn run(job: &str, disks: &[(&str, &str)]) -> Measured<Jobs> {
         attached.map(|((name, _), scheduler)| Attached { disk: common::disk(name).build(1), scheduler });
     let machine = Machine {
         disks: attached.collect(),
-        // Each process and thread has a CPU to itself.
+        // Each process and thread has its own CPU.
         host: Host { cpus: 64, ..Host::new(&Host::settings()) },
         memory: &MemoryConfig::settings(),
         locked: Fio::locked(&plan),
@@ -47,7 +47,7 @@ fn run(job: &str, disks: &[(&str, &str)]) -> Measured<Jobs> {
 const DISKS: &[&str] = &["wd10ezrx", "su800-128gb", "950pro-256gb", "optane-900p"];
 const SCHEDULERS: &[&str] = &["none", "deadline", "mq-deadline", "kyber", "cfq", "bfq"];
 
-/// Jobs without random numbers: those hang on a process's number, which differs here.
+/// Jobs without random numbers: those depend on a process's number, which differs here.
 const JOBS: &[&str] = &[
     "rw=read\nbs=64k",
     "rw=read\nbs=4k\ndirect=1\nioengine=libaio\niodepth=8",
@@ -68,7 +68,7 @@ proptest! {
         let on = [(disks.0, schedulers.0), (disks.1, schedulers.1)];
         let sections = [format!("[a]\nsize=4m\n{}\n", jobs.0), format!("[b]\nsize=4m\n{}\n", jobs.1)];
         let together = run(&sections.concat(), &on);
-        // The file of the second job lies at the same place of its disk in both runs.
+        // The file of the second job is at the same place of its disk in both runs.
         let first = run(&sections[0], &on[..1]);
         let second = run(&format!("[other]\nsize=4k\ndirect=1\n{}", sections[1]), &on);
         for (found, alone) in [(0, &first.source.results[0]), (1, second.source.results.last().expect("it ran"))] {

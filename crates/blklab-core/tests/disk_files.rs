@@ -1,4 +1,4 @@
-//! The project's disk files, and what becomes of broken ones.
+//! The project's disk files, and the messages for broken ones.
 
 use std::path::PathBuf;
 
@@ -124,7 +124,7 @@ fn every_default_is_a_value_that_its_own_key_allows() {
             if let Absent::Default(default) = key.absent {
                 let name = if std::ptr::eq(table, HDD_KEYS) { "wd10ezrx" } else { "pm983-960gb" };
                 let changed = model(name).with_override(key.name, default);
-                // A default may contradict the disk's other values; it may not be refused itself.
+                // A default may contradict the disk's other values, but must not be refused itself.
                 let refused = changed.err().is_some_and(|error| error.message.starts_with("found '"));
                 assert!(!refused, "{}: default {default}", key.name);
             }
@@ -132,7 +132,7 @@ fn every_default_is_a_value_that_its_own_key_allows() {
     }
 }
 
-/// Quantum Atlas 10K as DiskSim's validated parameters describe it, its zones on a line.
+/// Quantum Atlas 10K with DiskSim's validated parameters, its zones on a straight line.
 const ATLAS_10K: &str = r#"
 kind = "hdd"
 name = "Quantum Atlas 10K"
@@ -164,8 +164,7 @@ read_hit_us = 184
 write_overhead_us = 497
 "#;
 
-/// The host keeps 32 reads and gives the disk one at a time, as DiskSim's host did; mean
-/// time per read.
+/// The host keeps 32 reads and dispatches one at a time, as DiskSim's host did; mean time per read.
 fn host_ordered_ms(model: &DiskModel, elevator: bool) -> f64 {
     let mut disk = model.build(1);
     let blocks = model.limits().capacity.0 / 8;
@@ -194,23 +193,23 @@ fn host_ordered_ms(model: &DiskModel, elevator: bool) -> f64 {
 
 #[test]
 fn random_reads_take_as_long_as_in_disksim_on_the_disk_it_was_validated_with() {
-    // DiskSim on the Atlas 10K, 4 KiB random reads, 32 waiting in the host. The average seek
-    // above is an estimate; the rest is DiskSim's.
+    // DiskSim on the Atlas 10K, 4 KiB random reads, 32 waiting in the host. The average seek above
+    // is an estimate; the other values are DiskSim's.
     let model = DiskModel::parse(ATLAS_10K, "atlas10k").unwrap();
     let (found, published) = (host_ordered_ms(&model, false), 9.38);
     println!("atlas10k, FCFS in the host: {found:.2} ms a read, DiskSim {published}");
     assert!((found / published - 1.0).abs() < 0.05, "FCFS: {found} ms, DiskSim {published} ms");
-    // In the drive, where overhead hides behind other commands, each order knows more than
-    // the one before it.
+    // In the drive, where overhead is hidden by other commands, each order uses more knowledge than
+    // the previous one.
     let found = ["fcfs", "clook", "sstf", "sptf"]
         .map(|policy| per_read_ms(&model.with_override("ncq_policy", policy).unwrap()));
     println!("atlas10k, in the drive, fcfs clook sstf sptf: {found:.2?} ms a read");
     assert!(found[0] > found[1] && found[1] > 0.97 * found[2] && found[2] > found[3]);
 }
 
-/// A known defect, held where it is: seeks in C-LOOK order are short, and there the fitted seek
-/// curve lies below the measured table that DiskSim has. Whoever gives the model seek tables makes
-/// this test fail, and sets its band around 0.
+/// A known defect, pinned at its present value: seeks in C-LOOK order are short, and there the
+/// fitted seek curve is below DiskSim's measured table. When the model gets seek tables, this test
+/// fails; then its band must be set around 0.
 #[test]
 fn c_look_is_known_to_be_12_percent_faster_than_in_disksim() {
     let model = DiskModel::parse(ATLAS_10K, "atlas10k").unwrap();

@@ -1,5 +1,5 @@
-//! Real fio and our parser come to the same verdict. Needs fio (3.33 or later) in PATH;
-//! without it these tests say so and pass.
+//! Real fio and our parser accept and refuse the same. Needs fio (3.33 or later) in PATH; without
+//! it these tests report that and pass.
 
 mod support;
 
@@ -19,7 +19,7 @@ fn fio(arguments: &[&str]) -> Option<std::process::Output> {
     output.ok()
 }
 
-/// Whether fio takes the job file; `None` without fio.
+/// Whether fio accepts the job file; `None` without fio.
 fn fio_accepts(path: &Path) -> Option<bool> {
     fio(&["--parse-only", path.to_str()?]).map(|output| output.status.success())
 }
@@ -31,14 +31,14 @@ fn write_job(directory: &Path, name: &str, text: &str) -> PathBuf {
     path
 }
 
-/// A folder of this test run's own.
+/// A folder of this test run.
 fn scratch(name: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     std::fs::create_dir_all(&path).expect("a scratch folder");
     path
 }
 
-/// Both take these.
+/// Both accept these.
 const RIGHT: &[&str] = &[
     "[a]\nsize=1m\nwrite_bw_log\nwrite_lat_log\nwrite_iops_log\nwrite_hist_log\n",
     "[a]\nrw=read\nsize=1m\n",
@@ -97,7 +97,7 @@ const RIGHT: &[&str] = &[
     "[a]\nsize=1m\nthreads=1\nblock=4k\nnumruns=1\ndir=/tmp\nload=1\nprep\n",
 ];
 
-/// Neither takes these.
+/// Both refuse these.
 const WRONG: &[&str] = &[
     "size=1m\n",
     "[a]\nbogus=1\n",
@@ -156,7 +156,7 @@ fn fio_and_our_parser_agree_on_what_is_wrong() {
     let scratch = scratch("wrong");
     for (index, text) in WRONG.iter().enumerate() {
         assert!(parse(text).is_err(), "{text}");
-        // A missing include is reported, and yet fio's status is 0.
+        // fio reports a missing include, but its status is 0.
         if text.contains("/there/is/no/such/file") {
             continue;
         }
@@ -165,7 +165,7 @@ fn fio_and_our_parser_agree_on_what_is_wrong() {
     }
 }
 
-/// Job files of the folder and of the folders in it.
+/// Job files of the folder and of its subfolders.
 fn job_files(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
     let paths = entries.map(|entry| entry.expect("its entries").path());
@@ -186,7 +186,7 @@ fn fio_accepts_every_job_file_that_we_ship_and_so_do_we() {
             let summary = text.lines().next().and_then(|line| line.strip_prefix("# "));
             assert!(summary.is_some_and(|s| (20..=90).contains(&s.len())), "{}: first line", path.display());
             let file = parse(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-            // Threads are cheaper than processes where fio runs, and the same to a disk.
+            // Threads cost fio less than processes and make no difference to a disk.
             let idle: Vec<_> = file
                 .without_effect
                 .iter()

@@ -1,4 +1,4 @@
-//! What job files mean, and how they are refused.
+//! The meaning of job files, and their refusals.
 
 mod support;
 
@@ -266,7 +266,7 @@ fn options_that_depend_on_each_other_are_settled_as_in_fio() {
     assert_eq!(limits[Direction::Write], RateLimit::IosPerSecond(500));
 }
 
-/// Words that job files are made of.
+/// The words of job files.
 fn tokens() -> Vec<String> {
     let mut words: Vec<String> = options::all().map(|option| option.name.to_owned()).collect();
     words.extend(

@@ -1,4 +1,4 @@
-//! What holds on every run, whatever the workload, the disk and the scheduler.
+//! Properties of every run, for any workload, disk and scheduler.
 
 mod common;
 
@@ -63,7 +63,7 @@ fn job_bytes(result: &RunResult) -> (u64, u64) {
     result.jobs.iter().fold((0, 0), |(read, write), job| (read + job.read.bytes, write + job.write.bytes))
 }
 
-/// Most commands that the disk had at once, by the trace.
+/// The maximum of commands in flight, from the trace.
 fn in_flight_max(trace: &DiskTrace) -> i64 {
     let begins = trace.issued_ns.iter().map(|&at| (at, 1));
     let ends = trace.completed_ns.iter().map(|&at| (at, -1));
@@ -96,16 +96,16 @@ proptest! {
         let counters = &result.disk;
         let (read, write) = job_bytes(&result);
 
-        // Nothing lost, nothing twice, merging and splitting keep every byte.
+        // No request is lost or served twice; merges and splits keep every byte.
         prop_assert_eq!(read, counters.read_sectors * 512);
         prop_assert_eq!(write, counters.write_sectors * 512);
 
-        // Little's law: the integral of the number in the queue is the sum of the times in it.
+        // Little's law: the integral of the number in the queue is the sum of the queue times.
         prop_assert_eq!(counters.in_queue_ns, all_ticks(counters) + counters.joined_ns);
         prop_assert_eq!(counters.in_flight_ns, counters.service_ns);
 
-        // The utilisation law's bounds: busy at most as long as there was work, and there
-        // was work at most as long as the run.
+        // The utilisation law's bounds: the disk is busy at most while there is work, and there is
+        // work at most for the length of the run.
         prop_assert!(counters.io_ticks_ns <= result.duration_ns);
         prop_assert!(counters.in_queue_ns >= counters.io_ticks_ns);
 
@@ -118,7 +118,7 @@ proptest! {
             }
         }
 
-        // The disk never has more than it takes.
+        // The disk never has more commands than it takes.
         let limits = common::disk(disk).limits().clone();
         let depth = i64::from(limits.queue_depth) * i64::from(limits.hw_queues.min(4));
         prop_assert!(in_flight_max(&result.detail) <= depth);

@@ -1,4 +1,4 @@
-//! What processes do: order, sizes, mixes, passes and rates of the I/O they generate.
+//! The I/O that processes generate: order, sizes, mixes, passes and rates.
 
 mod support;
 
@@ -89,7 +89,7 @@ proptest! {
         seed in any::<u64>(),
     ) {
         let random = rw.starts_with("rand");
-        // Behind a sequential rw stand bytes, behind a random one I/Os.
+        // After a sequential rw the number counts bytes, after a random one I/Os.
         let modifier = if random == modifier.contains('k') { "" } else { modifier };
         let text = format!("[a]\nrw={rw}{modifier}\nsize={kib}k\noffset={offset_k}k\nnrfiles={files}\n\
                             percentage_random={percent}\n{extra}");

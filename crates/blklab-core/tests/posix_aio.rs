@@ -1,11 +1,11 @@
-//! POSIX AIO is glibc's: one request per file at a time, twenty files at a time.
+//! POSIX AIO as in glibc: one request per file at a time, twenty files at a time.
 
 mod common;
 
 use blklab_core::result::RunResult;
 use common::Experiment;
 
-/// Random reads of 4 KiB at depth 64 from so many files of 8 MiB.
+/// Random reads of 4 KiB at depth 64 from `files` files of 8 MiB.
 fn job(engine: &str, files: u32, more: &str) -> String {
     format!(
         "[a]\nrw=randread\nioengine={engine}\niodepth=64\nfilesize=8m\nsize={}m\nnrfiles={files}\nio_size=4m\n{more}\n",
@@ -89,7 +89,7 @@ fn what_a_thread_finds_in_the_cache_is_reaped_as_soon_as_it_is_done() {
         "one done, one more asked for: {:?}",
         hot.depth_levels
     );
-    // One thread serves sixteen in turn, each of some 1.1 us.
+    // One thread serves sixteen in turn, each in about 1.1 us.
     let clat_us = hot.read.clat.mean_ns / 1e3;
     assert!((15.0..20.0).contains(&clat_us), "{clat_us} us");
 }

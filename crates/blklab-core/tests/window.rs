@@ -1,4 +1,4 @@
-//! What is kept of a window of a run.
+//! The window of a run: its requests and decisions.
 
 mod common;
 
@@ -39,7 +39,7 @@ fn decisions_lie_in_the_window_and_name_processes_of_the_job_file() {
     assert_eq!((result.decisions_left_out, result.detail_left_out), (Some(0), 0));
     let decisions = &result.decisions;
     assert!(decisions.at_ns.is_sorted());
-    // Before it there is what was under way when it began.
+    // States that had begun before the window come first.
     let before = decisions.at_ns.iter().take_while(|at| **at < 200_000_000).count();
     assert_eq!(names(&decisions.kind[..before]), ["batch-start"]);
     assert!(decisions.at_ns[before..].iter().all(|at| (200_000_000..=400_000_000).contains(at)));

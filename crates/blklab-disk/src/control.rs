@@ -1,4 +1,4 @@
-//! The control device: make, start, stop, delete and list devices.
+//! The control device: creates, starts, stops, deletes and lists devices.
 
 use std::fs::File;
 use std::io;
@@ -19,10 +19,10 @@ pub struct Control {
 }
 
 impl Control {
-    /// Open it.
+    /// Opens it.
     ///
     /// # Errors
-    /// The kernel has no ublk, or it is not for us.
+    /// The kernel has no ublk, or denies access.
     pub fn open() -> Result<Control, Error> {
         let file = File::options().read(true).write(true).open(CONTROL_PATH);
         let file = file.map_err(|error| match error.kind() {
@@ -44,7 +44,7 @@ impl Control {
         ring::control(&mut self.ring, &opcode::UringCmd80::new(fd, op as u32).cmd(command).build())
     }
 
-    /// The driver's features; none from a driver that cannot be asked (before 6.5).
+    /// The driver's features; none from a driver without that query (before 6.5).
     pub fn features(&mut self) -> u64 {
         let mut features = 0_u64;
         match self.command(Op::Features, u32::MAX, 0, Some(&mut features)) {
@@ -53,7 +53,7 @@ impl Control {
         }
     }
 
-    /// Make a device for a disk of these limits.
+    /// Creates a device for a disk with these limits.
     ///
     /// # Errors
     /// The number is taken, or the driver refuses.
@@ -72,7 +72,7 @@ impl Control {
         Ok(info)
     }
 
-    /// Let it appear as a disk. Returns when it is there; its server must fetch meanwhile.
+    /// Makes the disk appear. Returns when it is there; its server must fetch requests meanwhile.
     ///
     /// # Errors
     /// The driver refuses.
@@ -82,7 +82,7 @@ impl Control {
         Ok(())
     }
 
-    /// Take the disk away. Its server's commands come back aborted.
+    /// Removes the disk. Its server's commands return as aborted.
     ///
     /// # Errors
     /// There is no such device.
@@ -90,7 +90,7 @@ impl Control {
         self.on_device(Op::Stop, id, "stopping the disk")
     }
 
-    /// Delete a device, whether or not it has a server.
+    /// Deletes a device, with or without a server.
     ///
     /// # Errors
     /// There is no such device.
@@ -106,17 +106,17 @@ impl Control {
         }
     }
 
-    /// All devices there are, by number.
+    /// All devices, by number.
     ///
     /// # Errors
-    /// The driver refuses to tell.
+    /// The driver refuses.
     pub fn list(&mut self) -> Result<Vec<DeviceInfo>, Error> {
         let mut devices = Vec::new();
         for id in numbers().map_err(Error::kernel("/dev"))? {
             let mut info = DeviceInfo::default();
             match self.command(Op::Info, id, 0, Some(&mut info)) {
                 Ok(_) => devices.push(info),
-                // It went meanwhile, or is somebody else's.
+                // It was removed meanwhile, or belongs to another user.
                 Err(error) if is_absent(&error) => {}
                 Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
                 Err(error) => return Err(Error::Kernel { step: format!("asking device {id}"), error }),
@@ -131,7 +131,7 @@ fn is_absent(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(ENODEV)
 }
 
-/// The N of every `/dev/ublkcN`, rising.
+/// The N of every `/dev/ublkcN`, ascending.
 fn numbers() -> io::Result<Vec<u32>> {
     let mut numbers = Vec::new();
     for entry in std::fs::read_dir("/dev")? {

@@ -1,10 +1,10 @@
-//! Why there is no disk, in one line.
+//! Errors, in one line each.
 
 use std::io;
 
 use thiserror::Error;
 
-/// What went wrong.
+/// An error of the disk server.
 #[derive(Debug, Error)]
 pub enum Error {
     /// The kernel has no ublk.
@@ -13,7 +13,7 @@ pub enum Error {
          the kernel needs CONFIG_BLK_DEV_UBLK (Linux 6.0 or newer)"
     )]
     NoUblk,
-    /// Not allowed to use it.
+    /// No permission to use it.
     #[error("/dev/ublk-control: permission denied; run it as root")]
     NotAllowed,
     /// No such device.
@@ -25,7 +25,7 @@ pub enum Error {
     /// The kernel refused a step.
     #[error("{step}: {error}")]
     Kernel {
-        /// What was tried.
+        /// The step.
         step: String,
         /// The kernel's answer.
         error: io::Error,
@@ -35,10 +35,10 @@ pub enum Error {
     Data {
         /// The file.
         path: String,
-        /// Why not.
+        /// The reason.
         message: String,
     },
-    /// The serving thread has panicked: a mistake of blklab's own.
+    /// The serving thread has panicked: a bug in blklab.
     #[error("the disk model failed: {0}; please report this")]
     Model(String),
 }

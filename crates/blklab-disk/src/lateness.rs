@@ -1,21 +1,21 @@
-//! How late completions were handed over, against the model.
+//! How late completions were returned, compared with the model.
 //!
-//! Late is the time from when the model says that a request ended to when the server's
-//! clock was read before handing it over. In virtual time where CPU work is free it is
-//! zero; elsewhere it is what the measurement is wrong by, at least.
+//! Lateness is the time from a request's completion in the model to the server's clock reading
+//! before it returns the completion. In virtual time with free CPU work it is zero; elsewhere the
+//! measurement has at least this error.
 
 use blklab_core::stats::{LatencyHistogram, Moments};
 use blklab_core::units::Nanos;
 use serde::Serialize;
 
-/// Gathers lateness.
+/// Collects lateness.
 #[derive(Clone, Debug, Default)]
 pub struct Lateness {
     moments: Moments,
     histogram: LatencyHistogram,
 }
 
-/// As it is reported. Percentiles are right to three digits.
+/// The reported figures. Percentiles are correct to three digits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Summary {
     /// Requests completed.
@@ -29,7 +29,7 @@ pub struct Summary {
 }
 
 impl Lateness {
-    /// A request that the model ended at `modelled` is handed over at `now`.
+    /// A request that the model completed at `modelled` is returned at `now`.
     #[inline]
     pub fn record(&mut self, modelled: Nanos, now: Nanos) {
         let late = now.saturating_sub(modelled);
@@ -37,12 +37,12 @@ impl Lateness {
         self.histogram.record(late);
     }
 
-    /// What there is so far.
+    /// The figures so far.
     pub fn summary(&self) -> Summary {
         let all = self.moments.summary();
         let columns = self.histogram.columns();
         let percentile = |percent: u64| {
-            // Nearest rank: the smallest value that so many per cent do not exceed.
+            // Nearest rank: the smallest value that at least this percentage does not exceed.
             let rank = (all.count * percent).div_ceil(100).max(1);
             let mut seen = 0;
             let found = columns.value_ns.iter().zip(&columns.count).find(|(_, count)| {

@@ -1,21 +1,21 @@
 //! A disk model of `blklab-core` as a Linux block device.
 //!
-//! ublk (`Documentation/block/ublk.rst`) hands every request of `/dev/ublkbN` to a process
-//! and takes its completion from it, both through io_uring. Here that process asks a disk
-//! model when the request would be done, and completes it then.
+//! ublk (`Documentation/block/ublk.rst`) passes every request of `/dev/ublkbN` to a process and
+//! takes its completion back, both through io_uring. Here that process asks a disk model when the
+//! request would be complete, and completes it then.
 //!
-//! One thread serves all hardware queues, for the disk behind them is one. It sleeps in a
-//! single system call, `io_uring_enter`, which hands over what is complete, and returns
-//! when a request has arrived or when the model has something to do, by an absolute time on
-//! `CLOCK_MONOTONIC`. Then it reads the clock, once. So a request costs at most four system
-//! calls, however many arrive together; inside user-mode Linux, where they are what takes
-//! the time, that decides how fast a run is.
+//! One thread serves all hardware queues, because they share one disk. It sleeps in a single system
+//! call, `io_uring_enter`. The call returns completed requests to the driver; it ends when a
+//! request has arrived, or when the model has an event, at an absolute time on `CLOCK_MONOTONIC`.
+//! Then the thread reads the clock once. So a request costs at most four system calls, however many
+//! arrive together; inside user-mode Linux, where system calls take most of the time, this
+//! determines the speed of a run.
 //!
-//! * [`timed`]: a disk model against a clock; [`lateness`]: how well the clock was kept.
-//! * [`log`]: the first requests, as the disk saw them.
-//! * [`store`]: what has been written.
-//! * [`uapi`], [`control`], [`queue`]: the kernel's side.
-//! * [`server`]: all of it together.
+//! * [`timed`]: a disk model with a clock; [`lateness`]: how late it was.
+//! * [`log`]: the first requests, as they reached the disk.
+//! * [`store`]: the written data.
+//! * [`uapi`], [`control`], [`queue`]: the kernel's interface.
+//! * [`server`]: the whole server.
 
 pub mod control;
 mod error;

@@ -1,4 +1,4 @@
-//! The first requests of a run, as the disk saw them: what two rigs are compared by.
+//! The first requests of a run, as they reached the disk: used to compare two rigs.
 
 use std::io::{self, Write};
 
@@ -11,7 +11,7 @@ pub struct Log {
     rows_max: usize,
     /// Reached the disk, ns of the model's time.
     pub arrived_ns: Vec<i64>,
-    /// Ended, by the model; -1 if it has not.
+    /// Completed, by the model; -1 if not.
     pub completed_ns: Vec<i64>,
     /// First sector.
     pub sector: Vec<i64>,
@@ -25,22 +25,22 @@ pub struct Log {
 pub const COLUMNS: [&str; 5] = ["arrived_ns", "completed_ns", "sector", "sectors", "op"];
 
 impl Log {
-    /// Takes the first `rows_max` requests.
+    /// Stores the first `rows_max` requests.
     pub fn new(rows_max: usize) -> Log {
         Log { rows_max, ..Log::default() }
     }
 
-    /// Forget everything.
+    /// Drops all rows.
     pub fn restart(&mut self) {
         *self = Log::new(self.rows_max);
     }
 
-    /// Requests in it.
+    /// The number of rows.
     pub fn rows(&self) -> usize {
         self.sector.len()
     }
 
-    /// A request arrived. Its row, by which its end is told.
+    /// A request arrived. Returns its row, for [`Log::ended`].
     #[inline]
     pub fn arrived(&mut self, at: Nanos, command: &Command) -> Option<u32> {
         let row = self.rows();
@@ -61,17 +61,16 @@ impl Log {
         Some(row as u32)
     }
 
-    /// The request of that row ended.
+    /// The request of that row completed.
     #[inline]
     pub fn ended(&mut self, row: u32, at: Nanos) {
         self.completed_ns[row as usize] = at.0 as i64;
     }
 
-    /// Write the columns of [`COLUMNS`], one behind the other, as little-endian 64-bit
-    /// integers.
+    /// Writes the columns of [`COLUMNS`] as little-endian 64-bit integers, one after the other.
     ///
     /// # Errors
-    /// `out` takes no more.
+    /// Writing to `out` fails.
     pub fn write(&self, mut out: impl Write) -> io::Result<()> {
         for column in [&self.arrived_ns, &self.completed_ns, &self.sector, &self.sectors, &self.op] {
             let bytes: Vec<u8> = column.iter().flat_map(|value| value.to_le_bytes()).collect();

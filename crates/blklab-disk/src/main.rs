@@ -22,7 +22,7 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Make /dev/ublkbN and serve it until SIGINT or SIGTERM; then print a report as JSON
+    /// Create /dev/ublkbN and serve it until SIGINT or SIGTERM; then print a report as JSON
     Create {
         /// Disk file (TOML)
         #[arg(long, value_name = "FILE")]
@@ -30,20 +30,20 @@ enum Command {
         /// Change a key of the disk file; may be repeated
         #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_value)]
         overrides: Vec<(String, String)>,
-        /// Where data are kept: memory, FILE (sparse, stays), or none (reads give zeros, writes
-        /// are forgotten: for loads that do not look at their data)
+        /// Where to keep data: memory, FILE (sparse, not removed), or none (reads return zeros,
+        /// writes are discarded: for workloads that do not check their data)
         #[arg(long, default_value = "memory", value_name = "memory|none|FILE")]
         data: DataKind,
-        /// The N of /dev/ublkbN [default: the first that is free]
+        /// The N of /dev/ublkbN [default: the first free one]
         #[arg(long)]
         id: Option<u32>,
-        /// Where the platter stands at the start
+        /// Seed of the platter's position at the start
         #[arg(long, default_value_t = 1)]
         seed: u64,
     },
-    /// All ublk devices there are
+    /// List all ublk devices
     List,
-    /// End a device and its server; also deletes what a killed server has left
+    /// Remove a device and end its server; also removes the leftover of a killed server
     Remove {
         /// The N of /dev/ublkbN
         id: u32,
@@ -91,7 +91,7 @@ fn read_model(path: &Path, overrides: &[(String, String)]) -> Result<DiskModel, 
 fn create(config: Config) -> Outcome {
     let mut signals = Signals::new([SIGINT, SIGTERM]).map_err(|error| format!("signals: {error}"))?;
     let name = shown(config.model.name());
-    // The device may be removed from elsewhere; then there is nothing to wait for.
+    // The device may be removed elsewhere; then there is nothing to wait for.
     let waiting = signals.handle();
     let server = Server::start(config, move || waiting.close()).map_err(line)?;
     let info = server.info();

@@ -1,4 +1,4 @@
-//! The serving thread: requests in, model asked, completions out.
+//! The serving thread: takes requests, asks the model, returns completions.
 
 use std::fs::File;
 use std::io;
@@ -20,7 +20,7 @@ use crate::store::Store;
 use crate::timed::Timed;
 use crate::uapi::{self, DeviceInfo, Queue as QueueOp};
 
-/// Entries of a ring, at most (`IORING_MAX_ENTRIES`).
+/// The maximum of entries in a ring (`IORING_MAX_ENTRIES`).
 const RING_MAX: u32 = 32_768;
 
 /// `CLOCK_MONOTONIC`.
@@ -29,7 +29,7 @@ pub fn clock() -> Nanos {
     Nanos(now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64)
 }
 
-/// Requests served, by operation, and how punctually.
+/// Requests served, by operation, and their lateness.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Report {
     /// Reads.
@@ -44,9 +44,9 @@ pub struct Report {
     pub flushes: u64,
     /// Discards.
     pub discards: u64,
-    /// Requests that failed for want of memory or room in the data file.
+    /// Requests that failed because memory or the data file was full.
     pub errors: u64,
-    /// How late completions were handed over.
+    /// How late completions were returned.
     pub lateness: Summary,
     /// Time that the model was busy, ns.
     pub busy_ns: u64,
@@ -57,13 +57,13 @@ pub struct Report {
     pub log: Log,
 }
 
-/// Asks the serving thread for a fresh model. Zero: nothing asked.
+/// Orders a new model from the serving thread. Zero: no order.
 #[derive(Debug, Default)]
 pub struct Restart(AtomicU64);
 
 impl Restart {
-    /// From when no request is under way, the disk is at rest again, what was measured is
-    /// forgotten, and the model's time counts from `epoch` of [`clock`].
+    /// As soon as no request is in flight, the disk is at rest again, the measurements are dropped,
+    /// and the model's time counts from `epoch` of [`clock`].
     pub fn ask(&self, epoch: Nanos) {
         self.0.store(epoch.0.max(1), Ordering::Release);
     }
@@ -79,7 +79,7 @@ impl Restart {
     }
 }
 
-/// A request that the server has.
+/// A request in the server.
 #[derive(Clone, Copy, Debug, Default)]
 struct Slot {
     op: Op,
@@ -91,13 +91,13 @@ struct Slot {
     row: Option<u32>,
 }
 
-/// All queues of a device, ready to be served.
+/// All queues of a device, ready to serve.
 pub struct Queues<'a> {
     file: File,
     depth: u16,
     descriptors: Vec<Descriptors>,
     buffers: Buffers,
-    // Declared behind the buffers, dropped after them: no matter, for the driver copies only
+    // Declared after the buffers and so dropped after them. That is safe: the driver copies only
     // within our own calls.
     ring: IoUring<squeue::Entry>,
     timer: Timer,
@@ -113,7 +113,7 @@ pub struct Queues<'a> {
 }
 
 impl<'a> Queues<'a> {
-    /// Open the character device of `info` and ask for requests.
+    /// Opens the character device of `info` and fetches requests.
     ///
     /// # Errors
     /// The kernel refuses a step.
@@ -123,7 +123,7 @@ impl<'a> Queues<'a> {
         store: Store,
         restart: &'a Restart,
     ) -> io::Result<Queues<'a>> {
-        // A timer may fire this late otherwise, so that it can be joined with others: 50 us.
+        // Otherwise a timer may fire 50 us late, so that it can be combined with others.
         rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1))?;
         let file = File::options().read(true).write(true).open(format!("/dev/ublkc{}", info.id))?;
         let descriptors = (0..info.hw_queues).map(|queue| Descriptors::map(&file, queue, info.queue_depth));
@@ -154,10 +154,10 @@ impl<'a> Queues<'a> {
         Ok(queues)
     }
 
-    /// Serve until the device is stopped.
+    /// Serves until the device is stopped.
     ///
     /// # Errors
-    /// The kernel refuses what it has accepted before.
+    /// The kernel refuses a call that it accepted before.
     pub fn serve(mut self) -> io::Result<Report> {
         let mut now = clock();
         while self.aborted < self.slots.len() {
@@ -183,7 +183,7 @@ impl<'a> Queues<'a> {
         })
     }
 
-    /// Hand over what ended until `now`.
+    /// Returns the requests that completed until `now`.
     fn complete(&mut self, now: Nanos) -> io::Result<()> {
         self.timed.run_to(now);
         for done in 0..self.timed.done().len() {
@@ -206,7 +206,7 @@ impl<'a> Queues<'a> {
         Ok(())
     }
 
-    /// What the driver has completed: requests, or the end.
+    /// Takes the driver's completions: new requests, or the end.
     fn collect(&mut self) -> io::Result<()> {
         self.arrived.clear();
         for completion in self.ring.completion() {
@@ -219,7 +219,7 @@ impl<'a> Queues<'a> {
         Ok(())
     }
 
-    /// Give to the model what has arrived.
+    /// Submits arrived requests to the model.
     fn accept(&mut self, now: Nanos) {
         for at in 0..self.arrived.len() {
             let index = self.arrived[at];
@@ -252,7 +252,7 @@ impl<'a> Queues<'a> {
                     let gone = self.store.discard(slot.sector, u64::from(sectors));
                     slot.failed = gone.err().as_ref().map(error_number);
                 }
-                // The parameters offer the driver nothing else.
+                // The parameters offer no other operation to the driver.
                 other => unreachable!("the kernel asks for operation {other}"),
             }
             self.report.errors += u64::from(slot.failed.is_some());
@@ -264,7 +264,7 @@ impl<'a> Queues<'a> {
                 sector: Sector(if flush { 0 } else { slot.sector }),
                 sectors: if flush { 0 } else { sectors },
                 fua: slot.op == Op::Write && request.op_flags & uapi::op::FLAG_FUA != 0,
-                // ublk does not say with which priority a request came.
+                // ublk does not pass on a request's priority.
             };
             slot.row = self.report.log.arrived(self.timed.model_time(now), &command);
             self.slots[index as usize] = slot;
@@ -287,8 +287,8 @@ impl<'a> Queues<'a> {
     }
 }
 
-/// A ring for one thread that runs the driver's work when it waits anyway; on kernels before
-/// 6.1, without that.
+/// A ring for one thread that runs the driver's work while it waits; on kernels before 6.1, without
+/// that.
 fn new_ring(requests: usize) -> io::Result<IoUring<squeue::Entry>> {
     let entries = (requests as u32).next_power_of_two().min(RING_MAX);
     let plain = || {

@@ -1,4 +1,4 @@
-//! The two things done with a ring that the compiler cannot check.
+//! The two uses of a ring that the compiler cannot check.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -12,14 +12,14 @@ const ENTER_GETEVENTS: u32 = 1 << 0;
 const ENTER_EXT_ARG: u32 = 1 << 3;
 const ENTER_ABS_TIMER: u32 = 1 << 5;
 
-/// Put a command of a ublk device into the ring.
+/// Puts a command of a ublk device into the ring.
 ///
 /// # Safety
-/// What the command's bytes point to must stay until its completion, and be what the
-/// driver takes it for.
+/// The memory that the command's bytes point to must exist until its completion, and have the type
+/// that the driver expects.
 unsafe fn push<E: EntryMarker>(ring: &mut IoUring<E, cqueue::Entry>, entry: &E) -> io::Result<()> {
     loop {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees it.
         if unsafe { ring.submission().push(entry) }.is_ok() {
             return Ok(());
         }
@@ -27,21 +27,21 @@ unsafe fn push<E: EntryMarker>(ring: &mut IoUring<E, cqueue::Entry>, entry: &E) 
     }
 }
 
-/// Put a command of a queue into the ring. Its buffer lies in [`crate::shared::Buffers`].
+/// Puts a command of a queue into the ring. Its buffer is in [`crate::shared::Buffers`].
 pub fn push_queue(ring: &mut IoUring<Entry>, entry: &Entry) -> io::Result<()> {
     // SAFETY: the address in it is that of a buffer of the queue, which lives as long as
     // the ring; the driver checks every address it is given.
     unsafe { push(ring, entry) }
 }
 
-/// Hand a control command over and wait for its result.
+/// Submits a control command and waits for its result.
 pub fn control(ring: &mut IoUring<Entry128>, entry: &Entry128) -> io::Result<i32> {
     // SAFETY: we wait for the completion here, while the caller holds the buffer.
     unsafe { push(ring, entry)? };
     loop {
         match ring.submit_and_wait(1) {
             Ok(_) => {}
-            // The command goes on; its result is waited for.
+            // The command continues; wait for its result.
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }
@@ -54,18 +54,18 @@ pub fn control(ring: &mut IoUring<Entry128>, entry: &Entry128) -> io::Result<i32
     }
 }
 
-/// How a ring is told until when to wait.
+/// How a ring gets the end of a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Timer {
-    /// Until a time of `CLOCK_MONOTONIC` (Linux 6.12).
+    /// As a time of `CLOCK_MONOTONIC` (Linux 6.12).
     Absolute,
-    /// For a span: a little late, by the way from reading the clock to the kernel.
+    /// As a duration: slightly late, by the time from reading the clock to the kernel.
     Relative,
 }
 
-/// How many entries are in the ring; one that does nothing and says nothing if there are
-/// none. A wait that ends by its timer fails if nothing was handed over by the same call, and
-/// user-mode Linux lets each call that fails take 1 us of virtual time.
+/// The number of entries in the ring; adds an entry without effect or completion if there are none.
+/// A wait that ends by its timer fails if its call submitted nothing, and user-mode Linux lets each
+/// failing call take 1 us of virtual time.
 fn hand_over_something(ring: &mut IoUring<Entry>) -> io::Result<u32> {
     if ring.submission().is_empty() {
         let nothing = opcode::Nop::new().build().flags(Flags::SKIP_SUCCESS);
@@ -75,8 +75,8 @@ fn hand_over_something(ring: &mut IoUring<Entry>) -> io::Result<u32> {
     Ok(ring.submission().len() as u32)
 }
 
-/// Hand over what is in the ring; wait for a completion, but not beyond `until`. `now` is
-/// what the clock said last.
+/// Submits the entries in the ring and waits for a completion, until `until` at the latest. `now`
+/// is the last reading of the clock.
 #[inline]
 pub fn enter(
     ring: &mut IoUring<Entry>,

@@ -1,4 +1,4 @@
-//! A device from its making to its end.
+//! A device from its creation to its end.
 
 use std::any::Any;
 use std::io;
@@ -16,24 +16,24 @@ use crate::store::{DataKind, Store};
 use crate::uapi::DeviceInfo;
 use crate::{Error, uapi};
 
-/// What is to be served.
+/// The configuration of a server.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// The disk.
     pub model: DiskModel,
-    /// Where its platter stands at the model's time zero.
+    /// The seed of its platter's position at the model's time zero.
     pub seed: u64,
-    /// Where data are kept.
+    /// Where to keep data.
     pub data: DataKind,
     /// The N of `/dev/ublkbN`; the driver chooses if none is given.
     pub id: Option<u32>,
-    /// Tags per hardware queue at most, if the disk itself would take more.
+    /// The maximum of tags per hardware queue, if the disk itself takes more.
     pub queue_depth_max: u32,
-    /// How many requests [`Report::log`] takes.
+    /// The number of requests in [`Report::log`].
     pub log_rows: usize,
 }
 
-/// A living device. Dropping it without [`Server::stop`] leaves it to the process's end.
+/// A device in service. Dropping it without [`Server::stop`] leaves it until the process ends.
 pub struct Server {
     control: Control,
     info: DeviceInfo,
@@ -43,15 +43,15 @@ pub struct Server {
 }
 
 impl Server {
-    /// Make the device and serve it from a thread. When this returns, the disk is there.
-    /// `on_end` is called when the thread ends, for whatever reason.
+    /// Creates the device and serves it from a thread. When this returns, the disk is there.
+    /// `on_end` is called when the thread ends, for any reason.
     ///
     /// # Errors
-    /// See [`Error`]. Nothing is left behind then.
+    /// See [`Error`]. Then nothing is left behind.
     pub fn start(config: Config, on_end: impl FnOnce() + Send + 'static) -> Result<Server, Error> {
         let mut limits = config.model.limits().clone();
         limits.queue_depth = limits.queue_depth.min(config.queue_depth_max);
-        // First, for without it no file for the data shall be made.
+        // First: without it no data file must be created.
         let mut control = Control::open()?;
         let store = Store::open(&config.data, limits.capacity.to_bytes())?;
         let info = control.add(&limits, config.id)?;
@@ -84,7 +84,7 @@ impl Server {
             Err(_) => Err(Error::Model("the serving thread ended".into())),
         };
         if let Err(error) = opened.and_then(|()| control.start(info.id)) {
-            // Ends the thread's commands, without which it would hold the device for ever.
+            // Ends the thread's commands; otherwise the thread would hold the device for ever.
             control.stop(info.id)?;
             control.delete(info.id)?;
             return Err(error);
@@ -102,29 +102,29 @@ impl Server {
         format!("/dev/ublkb{}", self.info.id).into()
     }
 
-    /// What the driver made of the model's queues and sizes.
+    /// The driver's values for the model's queues and sizes.
     pub fn info(&self) -> &uapi::DeviceInfo {
         &self.info
     }
 
-    /// What the disk says of itself.
+    /// The disk's limits.
     pub fn limits(&self) -> &DiskLimits {
         &self.limits
     }
 
-    /// As soon as no request is under way: the disk at rest, its data kept, nothing counted,
-    /// and the model's time counted from `epoch` of [`crate::queue::clock`].
+    /// As soon as no request is in flight: the disk is at rest, with its data; the measurements are
+    /// dropped, and the model's time counts from `epoch` of [`crate::queue::clock`].
     pub fn restart_model(&self, epoch: Nanos) {
         self.restart.ask(epoch);
     }
 
-    /// Take the disk away and say how it went.
+    /// Removes the disk and returns the report.
     ///
     /// # Errors
     /// The kernel refuses, or the server had failed before.
     pub fn stop(mut self) -> Result<Report, Error> {
         let id = self.info.id;
-        // Somebody else may have removed it.
+        // Another process may have removed it.
         let unless_gone = |done| match done {
             Err(Error::NoDevice(_)) => Ok(()),
             done => done,

@@ -12,7 +12,7 @@ use crate::uapi::{DESCRIPTOR_BYTES, DESCRIPTORS_STRIDE, Descriptor};
 
 const PAGE: usize = 4096;
 
-/// A mapping that ends with its owner.
+/// A mapping that is removed with its owner.
 #[derive(Debug)]
 struct Mapping {
     address: *mut c_void,
@@ -27,7 +27,7 @@ impl Drop for Mapping {
     }
 }
 
-/// The descriptors of one queue, which the driver writes and we read.
+/// The descriptors of one queue; the driver writes them and the server reads them.
 #[derive(Debug)]
 pub struct Descriptors {
     mapping: Mapping,
@@ -45,7 +45,7 @@ impl Descriptors {
         Ok(Descriptors { mapping: Mapping { address, bytes }, depth })
     }
 
-    /// The request that `tag` stands for.
+    /// The request of `tag`.
     #[inline]
     pub fn get(&self, tag: u16) -> Descriptor {
         assert!(tag < self.depth, "the kernel names tag {tag} of {}", self.depth);
@@ -56,11 +56,11 @@ impl Descriptors {
     }
 }
 
-/// What one page table maps: 512 pages of 4 KiB.
+/// The memory of one page table: 512 pages of 4 KiB.
 const PAGE_TABLE_REACH: usize = 2 << 20;
 
-/// One buffer per request, into which the driver copies what is written and out of which it
-/// copies what is read. Takes memory only where it was touched.
+/// One buffer per request: the driver copies written data into it, and read data out of it. Only
+/// touched parts take memory.
 #[derive(Debug)]
 pub struct Buffers {
     mapping: Mapping,
@@ -81,8 +81,9 @@ impl Buffers {
         Ok(buffers)
     }
 
-    /// Linux begins to give out tags at a random one: in a guest with little memory it would be
-    /// chance which buffers share a page table, so how many tables there are and what is left.
+    /// Creates all page tables. Linux starts with a random tag: in a guest with little memory it
+    /// would be random which buffers share a page table, and so how many tables there are and how
+    /// much memory is left.
     fn make_page_tables(&self) {
         for offset in (0..self.mapping.bytes).step_by(PAGE_TABLE_REACH) {
             // SAFETY: within the mapping, initialised by the kernel with zeros. Reading makes the
@@ -96,7 +97,7 @@ impl Buffers {
         self.mapping.address as u64 + (index * self.each) as u64
     }
 
-    /// The first `bytes` of a buffer whose request the server has.
+    /// The first `bytes` of the buffer of a request in the server.
     #[inline]
     pub fn get(&mut self, index: usize, bytes: usize) -> &mut [u8] {
         assert!(bytes <= self.each && (index + 1) * self.each <= self.mapping.bytes);

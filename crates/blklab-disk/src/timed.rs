@@ -1,26 +1,26 @@
-//! A disk model against somebody's clock.
+//! A disk model with an external clock.
 //!
-//! The clock may be late: the model is then led through everything that was due, each at
-//! its own time, before it learns of anything new. So what it does depends only on when
-//! requests arrived, never on when somebody looked.
+//! The clock may be late: the model then performs everything that was due, each event at its own
+//! time, before it gets a new request. So its behaviour depends only on the arrival times of
+//! requests, not on the times of the calls.
 
 use blklab_core::disk::{AnyDisk, Command, Completion, Disk, DiskModel};
 use blklab_core::units::Nanos;
 
 use crate::lateness::Lateness;
 
-/// A disk at work.
+/// A disk model in operation.
 #[derive(Debug)]
 pub struct Timed {
     disk: AnyDisk,
-    /// When the model's time began, on the clock.
+    /// The start of the model's time, on the clock.
     epoch: Nanos,
     done: Vec<Completion>,
     lateness: Lateness,
 }
 
 impl Timed {
-    /// A disk at rest whose time begins at `epoch` of the clock.
+    /// A disk at rest; its time starts at `epoch` of the clock.
     pub fn new(model: &DiskModel, seed: u64, epoch: Nanos) -> Timed {
         Timed { disk: model.build(seed), epoch, done: Vec::new(), lateness: Lateness::default() }
     }
@@ -31,8 +31,8 @@ impl Timed {
         now.saturating_sub(self.epoch)
     }
 
-    /// When [`Timed::run_to`] must be called next, on the clock; `None` when the disk waits
-    /// for a request.
+    /// When [`Timed::run_to`] must be called next, on the clock; `None` while the disk has no
+    /// events.
     #[inline]
     pub fn deadline(&self) -> Option<Nanos> {
         match self.disk.next_event() {
@@ -41,7 +41,8 @@ impl Timed {
         }
     }
 
-    /// Let time run to `now` of the clock. What ended until then, in order, each once.
+    /// Advances to `now` of the clock. Returns the requests completed until then, in order, each
+    /// once.
     #[inline]
     pub fn run_to(&mut self, now: Nanos) -> &[Completion] {
         self.done.clear();
@@ -59,18 +60,18 @@ impl Timed {
         &self.done
     }
 
-    /// What the last [`Timed::run_to`] returned.
+    /// The result of the last [`Timed::run_to`].
     pub fn done(&self) -> &[Completion] {
         &self.done
     }
 
-    /// A request arrived at `now` of the clock, to which [`Timed::run_to`] has led.
+    /// A request arrived at `now` of the clock, the time of the last [`Timed::run_to`].
     #[inline]
     pub fn submit(&mut self, now: Nanos, command: Command) {
         self.disk.submit(self.model_time(now), command);
     }
 
-    /// How late completions were handed over so far.
+    /// The lateness of completions so far.
     pub fn lateness(&self) -> &Lateness {
         &self.lateness
     }
@@ -96,8 +97,8 @@ mod tests {
         DiskModel::parse(&std::fs::read_to_string(&path).expect("a shipped disk"), &path).expect("good")
     }
 
-    /// Requests at their times, served by a server that looks `late` after each deadline.
-    /// When each ended, by the model; and the lateness.
+    /// Requests at their times, served by a server that runs `late` after each deadline. Returns
+    /// the completion times by the model, and the lateness.
     fn serve(name: &str, requests: &[(u64, u64, bool)], late: u64, epoch: u64) -> (Vec<u64>, Timed) {
         let mut timed = Timed::new(&model(name), 1, Nanos(epoch));
         let mut ended = BTreeMap::new();
@@ -119,7 +120,7 @@ mod tests {
             let command = Command { tag, op, sector: Sector(*sector), sectors: 8, fua: false };
             timed.submit(Nanos(now), command);
         }
-        // Background work may go on for ever, so only until all have ended.
+        // Background work may continue for ever, so only until all requests have completed.
         while ended.len() < requests.len() {
             let deadline = timed.deadline().expect("requests are under way");
             now = now.max(deadline.0 + late);

@@ -1,20 +1,20 @@
-//! The interface of the ublk driver (`include/uapi/linux/ublk_cmd.h`), as far as used here.
+//! The interface of the ublk driver (`include/uapi/linux/ublk_cmd.h`), as far as it is used here.
 //!
-//! Structures that the kernel reads from memory keep its layout; commands that travel in an
-//! io_uring entry are bytes.
+//! Structures that the kernel reads from memory keep its layout; commands inside an io_uring entry
+//! are bytes.
 
 use std::mem::size_of;
 
 use blklab_core::disk::DiskLimits;
 use blklab_core::units::SECTOR_BYTES;
 
-/// The device through which devices are made.
+/// The device that creates devices.
 pub const CONTROL_PATH: &str = "/dev/ublk-control";
 
-/// Tags per queue, at most.
+/// The maximum of tags per queue.
 pub const QUEUE_DEPTH_MAX: u32 = 4096;
 
-/// Bytes of one request, at most.
+/// The maximum of bytes per request.
 pub const IO_BYTES_MAX: u32 = 1 << 25;
 
 /// Descriptors of queue `q` begin at `q` times this much of the character device.
@@ -23,24 +23,24 @@ pub const DESCRIPTORS_STRIDE: u64 = (QUEUE_DEPTH_MAX as u64 * DESCRIPTOR_BYTES a
 /// Bytes of a descriptor.
 pub const DESCRIPTOR_BYTES: usize = size_of::<Descriptor>();
 
-/// The result with which the driver gives commands back when the device is to end.
+/// The result of commands that the driver returns when the device must end.
 pub const ABORTED: i32 = -19;
 
 /// Features (`UBLK_F_*`).
 pub mod feature {
-    /// Commands are encoded as ioctls are.
+    /// Commands have the encoding of ioctls.
     pub const CMD_IOCTL_ENCODE: u64 = 1 << 6;
-    /// No partition table is looked for: it would be read through the model.
+    /// No scan for a partition table: the model would have to serve it.
     pub const NO_AUTO_PART_SCAN: u64 = 1 << 18;
 }
 
-/// What a device can be (`UBLK_ATTR_*`).
+/// Properties of a device (`UBLK_ATTR_*`).
 pub mod attribute {
-    /// Turns.
+    /// It rotates.
     pub const ROTATIONAL: u32 = 1 << 1;
-    /// Loses what is not flushed.
+    /// A power failure loses data that was not flushed.
     pub const VOLATILE_CACHE: u32 = 1 << 2;
-    /// Knows FUA.
+    /// It supports FUA.
     pub const FUA: u32 = 1 << 3;
 }
 
@@ -70,19 +70,19 @@ const fn encode(direction: u32, number: u32, size: usize) -> u32 {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Control {
-    /// Make a device.
+    /// Create a device.
     Add = encode(READ_WRITE, 0x04, 32),
     /// Delete it.
     Delete = encode(READ_WRITE, 0x05, 32),
-    /// Let it appear as a disk.
+    /// Make the disk appear.
     Start = encode(READ_WRITE, 0x06, 32),
-    /// Take the disk away and end its server's commands.
+    /// Remove the disk and end its server's commands.
     Stop = encode(READ_WRITE, 0x07, 32),
-    /// Say what kind of disk it is.
+    /// Set the disk's properties.
     SetParams = encode(READ_WRITE, 0x08, 32),
-    /// Ask for [`DeviceInfo`].
+    /// Get [`DeviceInfo`].
     Info = encode(READ_ONLY, 0x02, 32),
-    /// Ask which features the driver has.
+    /// Get the driver's features.
     Features = encode(READ_ONLY, 0x13, 32),
 }
 
@@ -90,9 +90,9 @@ pub enum Control {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Queue {
-    /// Give me a request for this tag.
+    /// Fetch a request for this tag.
     Fetch = encode(READ_WRITE, 0x20, 16),
-    /// This request is done; give me the next for its tag.
+    /// Complete this request and fetch the next for its tag.
     CommitAndFetch = encode(READ_WRITE, 0x21, 16),
 }
 
@@ -127,7 +127,7 @@ pub struct Descriptor {
     pub sectors: u32,
     /// First sector.
     pub sector: u64,
-    /// Where its data lie.
+    /// The address of its data.
     pub address: u64,
 }
 
@@ -139,14 +139,14 @@ pub struct DeviceInfo {
     pub hw_queues: u16,
     /// Tags per queue.
     pub queue_depth: u16,
-    /// 0: no disk, 1: a living one.
+    /// 0: no disk, 1: the disk exists.
     pub state: u16,
     pad0: u16,
-    /// Bytes of one request, at most.
+    /// The maximum of bytes per request.
     pub io_bytes_max: u32,
     /// The N of `/dev/ublkbN`; all ones: the driver chooses.
     pub id: u32,
-    /// Its server; -1 if it has none.
+    /// Its server; -1 if there is none.
     pub server_pid: i32,
     pad1: u32,
     /// [`feature`]s.
@@ -157,7 +157,7 @@ pub struct DeviceInfo {
 }
 
 impl DeviceInfo {
-    /// What is asked of the driver for a disk of these limits.
+    /// The request to the driver for a disk with these limits.
     pub fn new(limits: &DiskLimits, id: Option<u32>, features: u64) -> DeviceInfo {
         let io_bytes_max = u64::from(limits.max_hw_sectors) * SECTOR_BYTES;
         DeviceInfo {
@@ -201,7 +201,7 @@ const TYPE_BASIC: u32 = 1 << 0;
 const TYPE_DISCARD: u32 = 1 << 1;
 
 impl Params {
-    /// A disk of these limits. Only flash takes discards; the kernel writes zeros itself.
+    /// A disk with these limits. Only flash takes discards; the kernel writes zeros itself.
     pub fn new(limits: &DiskLimits, io_bytes_max: u32) -> Params {
         let flags = [
             (limits.rotational, attribute::ROTATIONAL),
@@ -227,8 +227,8 @@ impl Params {
     }
 }
 
-/// Largest discard: 2 GiB, what SATA's TRIM takes in one page of ranges (64 x 65,535
-/// sectors) down to a power of two.
+/// Largest discard: 2 GiB, the size of SATA's TRIM in one page of ranges (64 x 65,535 sectors),
+/// rounded down to a power of two.
 const DISCARD_SECTORS_MAX: u32 = 1 << 22;
 
 #[cfg(test)]

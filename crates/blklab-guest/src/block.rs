@@ -15,17 +15,17 @@ pub struct Block {
     directory: PathBuf,
 }
 
-/// Where the scheduler's tunables are.
+/// The directory of the scheduler's tunables.
 const IOSCHED: &str = "queue/iosched";
 
-/// A tunable of which the kernel made another value that stands for the same.
+/// A tunable that the kernel rounded to an equivalent value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Rounded {
-    /// Its file, as `queue/iosched/read_expire`.
+    /// Its file, such as `queue/iosched/read_expire`.
     pub tunable: String,
-    /// What was written.
+    /// The written value.
     pub asked: String,
-    /// What the kernel made of it.
+    /// The kernel's value.
     pub set: String,
 }
 
@@ -50,7 +50,7 @@ const COUNTERS: &[&str] = &[
     "flush_ticks_ms",
 ];
 
-/// A row of `stat` by name.
+/// The counters of `stat` by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct Counters(BTreeMap<&'static str, u64>);
@@ -61,7 +61,7 @@ impl Counters {
         self.0.get(name).copied().unwrap_or(0)
     }
 
-    /// What was counted since `earlier`; `in_flight` as it is.
+    /// The difference to `earlier`; `in_flight` unchanged.
     pub fn since(&self, earlier: &Counters) -> Counters {
         let before =
             |name: &str| if name == "in_flight" { 0 } else { earlier.0.get(name).copied().unwrap_or(0) };
@@ -90,10 +90,10 @@ impl Block {
         Ok(text.trim().to_owned())
     }
 
-    /// Set the scheduler and look whether it took.
+    /// Sets the scheduler and checks it.
     ///
     /// # Errors
-    /// One line: the kernel does not have it, or has another one set.
+    /// One line: the kernel does not have it, or has set another one.
     pub fn set_scheduler(&self, name: &Name) -> Result<(), String> {
         let file = Path::new("queue/scheduler");
         let written = fs::write(self.directory.join(file), name.to_string());
@@ -107,25 +107,25 @@ impl Block {
         }
     }
 
-    /// The scheduler that is set.
+    /// The current scheduler.
     ///
     /// # Errors
     /// One line.
     pub fn scheduler(&self) -> Result<String, String> {
         let found = self.read(Path::new("queue/scheduler"))?;
         let set = found.split_whitespace().find_map(|word| word.strip_prefix('[')?.strip_suffix(']'));
-        // With one scheduler alone there are no brackets.
+        // If there is only one scheduler, it has no brackets.
         Ok(set.unwrap_or(&found).to_owned())
     }
 
-    /// Set tunables in `folder` (`queue` or `queue/iosched`) and, when all are written, look
-    /// whether they took. A scheduler's time may be rounded up to whole ticks.
+    /// Sets tunables in `folder` (`queue` or `queue/iosched`) and checks them when all are written.
+    /// A scheduler's time may be rounded up to whole ticks.
     ///
     /// # Errors
-    /// One line: no such tunable, refused, or the kernel made something else of it.
+    /// One line: no such tunable, refused, or the kernel set another value.
     pub fn set(&self, folder: &str, settings: &BTreeMap<Name, Setting>) -> Result<Vec<Rounded>, String> {
         let mut ordered: Vec<_> = settings.iter().collect();
-        // It changes async_depth in proportion, so what is asked of that is written later.
+        // It changes async_depth in proportion, so a value for that is written later.
         ordered.sort_by_key(|(name, _)| name.to_string() != "nr_requests");
         for (name, value) in &ordered {
             self.write(folder, name, value)?;
@@ -156,7 +156,7 @@ impl Block {
             .map_err(|error| format!("{folder}/{name}={value}: refused: {error}"))
     }
 
-    /// All values of `folder` that can be read.
+    /// All readable values of `folder`.
     pub fn values(&self, folder: &str) -> BTreeMap<String, String> {
         let files = fs::read_dir(self.directory.join(folder)).into_iter().flatten().flatten();
         let files = files.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file()));
@@ -193,7 +193,7 @@ mod tests {
         Name::try_from(text.to_owned()).expect("a name")
     }
 
-    /// A folder that looks like a disk's in sysfs, but takes everything as it is written.
+    /// A folder like a disk's in sysfs that accepts everything.
     fn disk() -> (tempfile::TempDir, Block) {
         let folder = tempfile::tempdir().expect("a folder");
         fs::create_dir_all(folder.path().join("queue/iosched")).expect("made");
@@ -208,13 +208,13 @@ mod tests {
     fn what_was_not_taken_is_an_error_that_says_what_there_is() {
         let (folder, block) = disk();
         assert_eq!(block.scheduler().as_deref(), Ok("mq-deadline"));
-        // No brackets: only "kyber" remains in the file, as if there were no other.
+        // No brackets: only "kyber" remains in the file, as if it were the only scheduler.
         assert_eq!(block.set_scheduler(&name("kyber")), Ok(()));
         let settings = |name_: &str| BTreeMap::from([(name(name_), Setting::Number(7))]);
         assert_eq!(block.set("queue", &settings("nr_requests")), Ok(vec![]));
         let error = block.set("queue", &settings("nr_request")).unwrap_err();
         assert_eq!(error, "queue/nr_request: no such tunable; there are: nr_requests scheduler");
-        // A device that forgets what it is told.
+        // A device that ignores writes.
         std::os::unix::fs::symlink("/dev/null", folder.path().join("queue/iosched/forgets")).expect("made");
         let error = block.set("queue/iosched", &settings("forgets")).unwrap_err();
         assert_eq!(error, "queue/iosched/forgets=7: the kernel made  of it");

@@ -1,4 +1,4 @@
-//! `guest.json`: what a guest is to do. Written by the host into the run directory.
+//! `guest.json`: the guest's orders. The host writes it into the run directory.
 //!
 //! ```json
 //! {
@@ -18,8 +18,8 @@
 //! or, to run a fio job file as the simulator would, `"run": {"job": {"text": "[a]\nrw=randread\n",
 //! "seed": 1, "driver": "native"}}`.
 //!
-//! Paths that are not absolute count from the run directory. A key that is not known, a
-//! value of the wrong kind and a name that is no name are refused with line and column.
+//! Relative paths start at the run directory. Unknown keys, values of the wrong type and invalid
+//! names are refused with line and column.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -30,34 +30,34 @@ use serde::{Deserialize, Serialize};
 use crate::job::JobConfig;
 use crate::trace::Format;
 
-/// All of it.
+/// The whole file.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// The disk to be served as `/dev/ublkb0`.
+    /// The disk, served as `/dev/ublkb0`.
     pub disk: DiskConfig,
     /// As in `queue/scheduler`.
     pub scheduler: Name,
-    /// To be written to `queue/`.
+    /// Values for `queue/`.
     #[serde(default)]
     pub queue: BTreeMap<Name, Setting>,
-    /// To be written to `queue/iosched/`.
+    /// Values for `queue/iosched/`.
     #[serde(default)]
     pub iosched: BTreeMap<Name, Setting>,
-    /// To be written to `/proc/sys`: names as of sysctl(8), `vm.dirty_bytes`.
+    /// Values for `/proc/sys`: names as in sysctl(8), `vm.dirty_bytes`.
     #[serde(default)]
     pub sysctl: BTreeMap<SysctlName, Setting>,
     /// Directories of the host that would be hidden (`/tmp` and `/run` are the guest's own).
     #[serde(default)]
     pub host_directories: Vec<PathBuf>,
-    /// A file system to be made on the disk and mounted.
+    /// A file system to create and mount on the disk.
     pub file_system: Option<FileSystem>,
-    /// How many requests `requests.i64` takes: the first of the program's.
+    /// The number of requests in `requests.i64`: the first requests of the program.
     #[serde(default)]
     pub log_rows: usize,
-    /// Keep the block layer's events, and how.
+    /// Records the block layer's events in this format.
     pub trace: Option<Format>,
-    /// What to run.
+    /// The program or job to run.
     pub run: Run,
 }
 
@@ -67,12 +67,12 @@ pub struct Config {
 pub struct DiskConfig {
     /// Disk file (TOML).
     pub file: PathBuf,
-    /// Keys changed.
+    /// Changed keys.
     #[serde(default)]
     pub overrides: Vec<(String, String)>,
-    /// Where a platter stands when the program starts.
+    /// The platter's position when the program starts.
     pub seed: u64,
-    /// `memory`, `none` or a file's path, as `blklab-disk create --data` has it.
+    /// `memory`, `none` or a file's path, as in `blklab-disk create --data`.
     #[serde(default = "memory")]
     pub data: String,
 }
@@ -85,14 +85,14 @@ fn memory() -> String {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FileSystem {
-    /// Which.
+    /// The kind.
     pub kind: FileSystemKind,
-    /// Where it is mounted; made if it is not there.
+    /// The mountpoint; created if missing.
     pub mountpoint: PathBuf,
     /// More arguments for mkfs.
     #[serde(default)]
     pub mkfs_options: Vec<String>,
-    /// Mount options, between commas.
+    /// Mount options, separated by commas.
     #[serde(default)]
     pub mount_options: String,
 }
@@ -109,7 +109,7 @@ pub enum FileSystemKind {
     Btrfs,
 }
 
-/// What to run.
+/// The program or job to run.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Run {
@@ -125,10 +125,10 @@ pub enum Run {
 pub struct Program {
     /// Its name or path, and its arguments.
     pub command: Command,
-    /// Added to the guest's environment, which has `PATH` and `HOME` only.
+    /// Additions to the guest's environment, which has only `PATH` and `HOME`.
     #[serde(default)]
     pub environment: BTreeMap<String, String>,
-    /// Where it starts; the run directory if none is given.
+    /// Its working directory; the run directory by default.
     #[serde(default)]
     pub directory: PathBuf,
 }
@@ -196,7 +196,7 @@ impl TryFrom<String> for SysctlName {
 }
 
 impl SysctlName {
-    /// The file that it stands for.
+    /// The file of the sysctl.
     pub fn path(&self) -> PathBuf {
         Path::new("/proc/sys").join(self.0.replace('.', "/"))
     }
@@ -221,13 +221,13 @@ impl fmt::Display for Setting {
     }
 }
 
-/// Read `guest.json`. `path` is only for the message.
+/// Reads `guest.json`. `path` is only for the message.
 ///
 /// # Errors
-/// One line: where, what was found and what was expected.
+/// One line: the place, the value found and the values expected.
 pub fn parse(text: &str, path: &Path) -> Result<Config, String> {
     serde_json::from_str(text).map_err(|error| {
-        // serde_json's text ends with the place, which stands in front here.
+        // serde_json's text ends with the position; here it comes first.
         let message = error.to_string();
         let what = message.rsplit_once(" at line ").map_or(message.as_str(), |(what, _)| what);
         let what = what.replace('\n', " ");

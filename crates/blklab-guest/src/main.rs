@@ -1,4 +1,4 @@
-//! `blklab-guest`: see the library beside it.
+//! `blklab-guest`: see the library.
 
 use std::fs::File;
 use std::io::Write;
@@ -28,7 +28,7 @@ fn main() -> ExitCode {
     panic!("power off: {error:?}");
 }
 
-/// Do everything and leave a result.
+/// Performs the run and leaves a result.
 fn live() -> Result<(), String> {
     mounts::base()?;
     let directory = mounts::run_directory()?;
@@ -37,7 +37,7 @@ fn live() -> Result<(), String> {
     write_result(&directory, &result)
 }
 
-/// Under another name first, so that a `result.json` is whole.
+/// Writes under another name first, so that a `result.json` is always complete.
 fn write_result(directory: &Path, result: &session::Outcome) -> Result<(), String> {
     let write = || {
         let path = directory.join("result.json.part");

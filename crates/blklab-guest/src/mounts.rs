@@ -1,4 +1,4 @@
-//! What the guest mounts before anything else.
+//! The guest's first mounts.
 
 use std::ffi::{CStr, CString, OsString};
 use std::fs;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, mount, mount_remount};
 
-/// Where each file system goes: type, place, and whether a run can do without.
+/// The file systems: type, place, and whether a run can do without.
 const BASE: &[(&str, &str, bool)] = &[
     ("proc", "/proc", false),
     ("sysfs", "/sys", false),
@@ -19,13 +19,13 @@ const BASE: &[(&str, &str, bool)] = &[
     ("tracefs", "/sys/kernel/tracing", true),
 ];
 
-/// Mount what every Linux program expects.
+/// Mounts the file systems that every Linux program expects.
 ///
 /// # Errors
-/// One line: what could not be mounted, and why.
+/// One line: the mount that failed, and the reason.
 pub fn base() -> Result<(), String> {
-    // Where a user name space is the wall around the guest, what is root's looks like nobody's: mount(8)
-    // would change into nobody.
+    // Where a user namespace isolates the guest, files of root appear as owned by `nobody`:
+    // mount(8) would change its user to `nobody`.
     let flags = MountFlags::BIND | MountFlags::RDONLY | MountFlags::NOSUID;
     mount_remount("/", flags, c"").map_err(|error| format!("mounting / without set-user-ID: {error}"))?;
     for (kind, place, optional) in BASE {
@@ -39,7 +39,7 @@ pub fn base() -> Result<(), String> {
     Ok(())
 }
 
-/// Make a directory of the host visible at its own path, whatever hides it.
+/// Makes a directory of the host visible at its own path, even if a mount hides it.
 ///
 /// # Errors
 /// One line.
@@ -58,7 +58,7 @@ pub fn host_directory(directory: &Path, writable: bool) -> Result<(), String> {
     mount("none", directory, "hostfs", flags, Some(path.as_c_str())).map_err(|error| fail(&error))
 }
 
-/// Mount the disk.
+/// Mounts the disk.
 ///
 /// # Errors
 /// One line.
@@ -70,7 +70,7 @@ pub fn disk(device: &Path, place: &Path, kind: &str, options: &str) -> Result<()
     mount(device, place, kind, MountFlags::empty(), Some(data)).map_err(|error| fail(&error))
 }
 
-/// Where the disk and its partitions are mounted, the latest first.
+/// The mountpoints of the disk and its partitions, the latest first.
 pub fn of_disk(device: &Path) -> Vec<PathBuf> {
     places(&fs::read("/proc/self/mounts").unwrap_or_default(), device.as_os_str().as_bytes())
 }
@@ -84,7 +84,7 @@ fn places(mounts: &[u8], device: &[u8]) -> Vec<PathBuf> {
     mounts.split(|byte| *byte == b'\n').rev().filter_map(place).collect()
 }
 
-/// A blank, for one, stands as `\040` in a table of mounts.
+/// Decodes escapes: a table of mounts writes a blank as `\040`.
 fn unescaped(text: &[u8]) -> Vec<u8> {
     let mut plain = Vec::with_capacity(text.len());
     let mut rest = text;

@@ -1,4 +1,4 @@
-//! Running programs as the first process: everybody's orphans are ours to reap.
+//! Running programs as the first process, which must also reap all orphans.
 
 use std::fs::File;
 use std::path::Path;
@@ -8,28 +8,28 @@ use blklab_disk::queue::clock;
 use rustix::process::{WaitOptions, wait};
 use serde::Serialize;
 
-/// Where programs are looked for: as Debian's, with the administrator's.
+/// The search path for programs: Debian's, with the administrator's directories.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// How a program ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Ended {
-    /// What it exited with, if it did.
+    /// Its exit code, if it exited.
     pub exit_code: Option<i32>,
-    /// The signal that ended it, if one did.
+    /// The signal that killed it, if any.
     pub signal: Option<i32>,
-    /// How long it took by the guest's `CLOCK_MONOTONIC`, ns: virtual time under time travel.
+    /// Its duration by the guest's `CLOCK_MONOTONIC`, ns: virtual time under time travel.
     pub duration_ns: u64,
 }
 
 impl Ended {
-    /// It exited with 0.
+    /// Its exit code is 0.
     pub fn is_good(&self) -> bool {
         self.exit_code == Some(0)
     }
 }
 
-/// Run a program to its end, its output in `NAME.stdout` and `NAME.stderr` of `directory`.
+/// Runs a program to its end, with its output in `NAME.stdout` and `NAME.stderr` of `directory`.
 ///
 /// # Errors
 /// One line: it could not be started.
@@ -89,7 +89,7 @@ mod tests {
         (ended, read("stdout"), read("stderr"))
     }
 
-    // One test, for waiting takes any child that has ended.
+    // One test, because waiting takes any child that has ended.
     #[test]
     fn exit_codes_signals_and_output_are_kept() {
         let (ended, out, err) = sh("echo $GREETING; echo oh >&2; exit 7");

@@ -22,23 +22,23 @@ use crate::program::{self, Ended};
 use crate::ticks;
 use crate::trace::{Trace, Traced};
 
-/// A kernel that has just started rounds timers up to its tick (10 ms in user-mode Linux);
-/// with one of the first ticks it changes to exact ones.
+/// A kernel that has just started rounds timers up to its tick (10 ms in user-mode Linux); it
+/// changes to exact timers at one of the first ticks.
 const TIMERS_SETTLE: Duration = Duration::from_millis(50);
 
-/// A guest has one CPU and so one hardware queue. Linux 7.3.4 corrupts its memory when more
-/// than 128 io_uring commands of one ring end (seen when a disk with 160 tags was removed;
-/// 128 is the length of the ring's cache of such commands). A scheduler's `nr_requests` is
-/// the same from 128 tags on; `none` can hand over no more than this.
+/// A guest has one CPU and so one hardware queue. Linux 7.3.4 corrupts its memory when more than
+/// 128 io_uring commands of one ring end (seen at the removal of a disk with 160 tags; 128 is the
+/// length of the ring's cache of such commands). A scheduler's `nr_requests` is the same from 128
+/// tags on; `none` can have no more requests in flight than this.
 const QUEUE_DEPTH_MAX: u32 = 128;
 
-/// Any disk's logical blocks divide this.
+/// A multiple of any disk's logical block size.
 const BLOCK_BYTES: usize = 4096;
 
 /// `result.json`.
 #[derive(Debug, Default, Serialize)]
 pub struct Outcome {
-    /// What went wrong, in one line. What follows is what was known by then.
+    /// The error, in one line. The other fields have the values known at that time.
     pub error: Option<String>,
     /// `uname -r`.
     pub kernel: String,
@@ -50,31 +50,31 @@ pub struct Outcome {
     pub queue: BTreeMap<String, String>,
     /// Everything in `queue/iosched/`, read back.
     pub iosched: BTreeMap<String, String>,
-    /// Tunables that were asked for in another way than the kernel can keep them.
+    /// Tunables whose values the kernel rounded.
     pub rounded: Vec<Rounded>,
     /// How the program ended.
     pub program: Option<Ended>,
-    /// The disk's `stat`, of the program's time only.
+    /// The disk's `stat`, only for the time of the program.
     pub counters: Option<Counters>,
-    /// What the disk served in the program's time (and until the disk was unmounted), and
-    /// how punctually.
+    /// The requests that the disk served during the program (and until the unmount), and their
+    /// lateness.
     pub disk: Option<Report>,
-    /// The block layer's events, if they were asked for.
+    /// The block layer's events, if requested.
     pub trace: Option<Traced>,
-    /// What `requests.i64` holds, if a log was asked for.
+    /// The contents of `requests.i64`, if a log was requested.
     pub log: Option<LogFile>,
 }
 
-/// `requests.i64`: columns, one behind the other, of little-endian 64-bit integers.
+/// `requests.i64`: columns of little-endian 64-bit integers, one after the other.
 #[derive(Debug, Serialize)]
 pub struct LogFile {
     /// Length of each column.
     pub rows: usize,
-    /// Their names; [`Log`] says what they mean.
+    /// Their names; see [`Log`] for the meanings.
     pub columns: [&'static str; 5],
 }
 
-/// Do what `guest.json` in `directory` says.
+/// Performs the orders of `guest.json` in `directory`.
 pub fn run(directory: &Path) -> Outcome {
     let mut outcome = Outcome {
         kernel: rustix::system::uname().release().to_string_lossy().into_owned(),
@@ -96,8 +96,8 @@ fn try_run(directory: &Path, outcome: &mut Outcome) -> Result<(), String> {
     std::thread::sleep(TIMERS_SETTLE);
     let device = server.path();
     let worked = work(directory, &config, &server, &device, outcome);
-    // The disk cannot go while it is mounted, by us or by the program. It may be busy: a program
-    // can leave processes behind. What they have written is out.
+    // The disk cannot be removed while it is mounted, by us or by the program. It may be busy,
+    // because a program can leave processes behind. Their writes are on the disk already.
     for place in mounts::of_disk(&device) {
         rustix::fs::sync();
         let _ = unmount(&place, UnmountFlags::DETACH);
@@ -144,13 +144,13 @@ fn start_disk(directory: &Path, config: &Config) -> Result<Server, String> {
     Server::start(disk, || {}).map_err(|error| error.to_string())
 }
 
-/// What is to run, made ready.
+/// The prepared program or job.
 enum Work<'a> {
     Program(&'a Program),
     Job(Box<Job>),
 }
 
-/// Everything between the disk's coming and going. A job's result is not written yet.
+/// The work between the disk's creation and removal. A job's result is not written yet.
 fn work(
     directory: &Path,
     config: &Config,
@@ -180,7 +180,7 @@ fn work(
     };
     let trace = config.trace.map(|format| Trace::begin(format, device, directory)).transpose()?;
     let before = block.counters()?;
-    // A run begins with a tick, as in the simulator: what is counted in ticks is then the same.
+    // A run begins at a tick, as in the simulator: then values in ticks are the same.
     ticks::wait_for_next();
     let epoch = clock();
     server.restart_model(epoch);
@@ -197,9 +197,9 @@ fn work(
     })
 }
 
-/// Read a block under the scheduler that the disk came with. Before `kblockd`'s only worker
-/// runs its first work, it has another one created, and until that is there nothing is dispatched:
-/// the first requests of all processes would meet in the scheduler, which later ones never do.
+/// Reads a block under the disk's initial scheduler. Before `kblockd`'s only worker runs its first
+/// work, it has another worker created, and until then nothing is dispatched: the first requests of
+/// all processes would meet in the scheduler, and later requests never would.
 fn wake_workers(device: &Path) -> Result<(), String> {
     let failed = |error: rustix::io::Errno| format!("{}: {error}", device.display());
     let flags = OFlags::RDONLY | OFlags::DIRECT | OFlags::CLOEXEC;
@@ -223,8 +223,8 @@ fn write_log(directory: &Path, log: &Log) -> Result<LogFile, String> {
 }
 
 fn make_file_system(directory: &Path, file_system: &FileSystem, device: &Path) -> Result<(), String> {
-    // What is to be quick and quiet: no discard of the whole disk first, and no inode
-    // tables written behind the program's back.
+    // For a fast and quiet start: no discard of the whole disk first, and no inode tables written
+    // while the program runs.
     let (kind, arguments, options) = match file_system.kind {
         FileSystemKind::Ext4 => ("ext4", ["-q", "-F", "-E", "nodiscard"].as_slice(), "noinit_itable"),
         FileSystemKind::Xfs => ("xfs", ["-q", "-f", "-K"].as_slice(), ""),

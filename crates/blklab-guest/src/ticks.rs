@@ -1,4 +1,4 @@
-//! The kernel's tick, and what becomes of a time that is kept in ticks.
+//! The kernel's tick, and values that the kernel keeps in ticks.
 
 use blklab_disk::queue::clock;
 use rustix::time::{ClockId, Timespec, clock_getres};
@@ -11,25 +11,25 @@ pub fn tick_ns() -> i64 {
     resolution.tv_sec * 1_000_000_000 + resolution.tv_nsec
 }
 
-/// Sleep until the next tick. Linux has them at whole multiples of their length on the
-/// monotonic clock (`tick_init_jiffy_update()`).
+/// Sleeps until the next tick. Linux has ticks at whole multiples of their length on the monotonic
+/// clock (`tick_init_jiffy_update()`).
 pub fn wait_for_next() {
     let tick = tick_ns().cast_unsigned();
     let next = (clock().0 / tick + 1) * tick;
     let time = Timespec { tv_sec: (next / 1_000_000_000) as i64, tv_nsec: (next % 1_000_000_000) as _ };
     while clock().0 < next {
-        // Interrupted: look at the clock again.
+        // Interrupted: check the clock again.
         let _ = rustix::thread::clock_nanosleep_absolute(ClockId::Monotonic, &time);
     }
 }
 
-/// Whether `found` is `asked`, both in ms, rounded up to whole ticks: what a tunable shows that
+/// Whether `found` is `asked`, both in ms, rounded up to whole ticks: the value of a tunable that
 /// the kernel keeps in jiffies (`msecs_to_jiffies()`, `jiffies_to_msecs()`).
 pub fn is_rounded(asked: &str, found: &str, tick_ns: i64) -> bool {
     let (Ok(asked), Ok(found)) = (asked.parse::<i64>(), found.parse::<i64>()) else { return false };
     let Some(asked_ns) = asked.checked_mul(NS_PER_MS).filter(|&ns| ns > 0) else { return false };
     let whole_ns = i128::from((asked_ns - 1) / tick_ns + 1) * i128::from(tick_ns);
-    // Ticks that are no whole ms are shown as the next lower or higher one.
+    // Ticks that are not whole ms are shown as the next lower or higher number.
     let (below, ns_per_ms) = (i128::from(found) * i128::from(NS_PER_MS), i128::from(NS_PER_MS));
     (below - whole_ns).abs() < ns_per_ms
 }
@@ -44,7 +44,7 @@ mod tests {
         for (asked, found) in [("1", "10"), ("10", "10"), ("11", "20"), ("125", "130")] {
             assert!(is_rounded(asked, found, tick), "{asked} {found}");
         }
-        // Anything else is a refusal.
+        // Any other value is a refusal.
         for (asked, found) in
             [("1", "20"), ("1", "0"), ("512", "256"), ("512", "510"), ("0", "10"), ("-1", "10"), ("on", "1")]
         {
@@ -55,7 +55,7 @@ mod tests {
 
     #[test]
     fn ticks_need_not_be_whole_milliseconds() {
-        // 300 a second: 11 ms are four of them.
+        // 300 per second: 11 ms are four ticks.
         assert!(is_rounded("11", "13", 3_333_333));
         assert!(!is_rounded("11", "11", 3_333_333));
         assert!(!is_rounded("11", "16", 3_333_333));

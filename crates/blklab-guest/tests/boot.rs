@@ -1,6 +1,6 @@
-//! The guest, in a real kernel: `BLKLAB_TEST_KERNEL` names a user-mode Linux with ublk.
+//! The guest in a real kernel: `BLKLAB_TEST_KERNEL` names a user-mode Linux with ublk.
 //!
-//! Without it, or where it cannot run, every test prints why and passes.
+//! Without it, or where it cannot run, every test prints the reason and passes.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -19,7 +19,7 @@ use blklab_core::simulation::{self, Setup};
 use blklab_core::workload::plan;
 use serde_json::{Value, json};
 
-/// Longer than any of these takes on a busy machine.
+/// Longer than any of these tests takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 fn kernel() -> Option<PathBuf> {
@@ -51,7 +51,7 @@ fn guest(disk: &str, scheduler: &str, command: &[&str]) -> Value {
     })
 }
 
-/// Boot, wait for the power to go off, and read `result.json`; the run directory with it.
+/// Boots, waits for the power-off, and reads `result.json`; also returns the run directory.
 fn boot(kernel: &Path, guest: &Value) -> (Value, tempfile::TempDir) {
     let folder = tempfile::tempdir().expect("a folder");
     let run = fs::canonicalize(folder.path()).expect("there");
@@ -158,7 +158,7 @@ fn a_file_system_keeps_what_is_written() {
     assert!(result["disk"]["writes"].as_u64() > Some(0) && result["disk"]["reads"].as_u64() > Some(0));
 }
 
-/// The simulator's own run of `job`, on a host whose CPU work is free.
+/// The simulator's own run of `job`, on a host with free CPU work.
 fn simulate(disk: &str, scheduler: &str, job: &str) -> RunResult {
     let path = format!("{}/../../python/blklab/disks/{disk}.toml", env!("CARGO_MANIFEST_DIR"));
     let text = fs::read_to_string(&path).expect("a shipped disk");
@@ -226,8 +226,8 @@ fn the_native_driver_and_the_simulator_agree_request_by_request() {
         assert!(sectors.len() > 100);
         let common = sectors.len().min(simulated.overview.sector.len());
         assert!(sectors.len().abs_diff(simulated.overview.sector.len()) <= 32, "not reaped at the end");
-        // What is submitted at time zero all waits when the kernel's worker first dispatches;
-        // the simulator dispatches each at once. From then on the order is the same.
+        // Requests submitted at time zero all wait until the kernel's worker first dispatches; the
+        // simulator dispatches each at once. After them the order is the same.
         let (kernels, ours) = (&sectors[..common], &simulated.overview.sector[..common]);
         let first = |order: &[i64]| order[..16].iter().copied().collect::<BTreeSet<_>>();
         assert_eq!(first(kernels), first(ours), "{scheduler}: what is dispatched first");

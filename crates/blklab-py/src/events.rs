@@ -1,4 +1,4 @@
-//! The block layer's events of a disk while a job runs on it.
+//! The block layer's events of a disk during a job.
 
 use blklab_core::formats::tracefs::ring::{Format, Ring, TRACEPOINTS};
 use blklab_core::formats::tracefs::{Owners, Watch};
@@ -11,10 +11,10 @@ use pyo3::prelude::*;
 use crate::live::FioJob;
 use crate::{Run, bad_input};
 
-/// Follows the requests of one disk.
+/// Tracks the requests of one disk.
 #[pyclass]
 pub struct BlockEvents {
-    /// None when it has ended.
+    /// None after the end.
     ring: Option<Ring>,
 }
 
@@ -36,27 +36,27 @@ impl BlockEvents {
         Ok(BlockEvents { ring: Some(Ring::new(format, devices, watch)) })
     }
 
-    /// The tracepoints that are followed.
+    /// The tracepoints that are read.
     #[staticmethod]
     fn tracepoints() -> Vec<&'static str> {
         TRACEPOINTS.iter().map(|(name, _)| *name).collect()
     }
 
-    /// A page of a CPU's ring buffer.
+    /// Takes a page of a CPU's ring buffer.
     fn take(&mut self, py: Python<'_>, page: &[u8]) -> PyResult<()> {
         let ring = self.ring()?;
         py.detach(|| ring.take(page));
         Ok(())
     }
 
-    /// Of every CPU, all events up to this time have been taken.
+    /// All events of every CPU up to this time have been taken.
     fn advance(&mut self, py: Python<'_>, until_ns: u64) -> PyResult<()> {
         let ring = self.ring()?;
         py.detach(|| ring.advance(until_ns));
         Ok(())
     }
 
-    /// What was seen, and how often events were missing in between.
+    /// The results, and how often events were missing.
     fn finish(&mut self) -> PyResult<(Run, u64)> {
         self.ring()?.advance(u64::MAX);
         let ring = self.ring.take().ok_or_else(ended)?;
@@ -64,7 +64,7 @@ impl BlockEvents {
         let seen = ring.into_watch().finish();
         let mut result = RunResult { detail_left_out: seen.left_out, ..RunResult::default() };
         (result.overview, result.overview_stride, result.detail) = seen.commands;
-        // A queue that was followed with gaps would be a wrong one: none.
+        // With gaps in the events the queue would be wrong: none.
         if gaps == 0 {
             (result.series, result.series_interval_ns) = (seen.series, seen.interval.0);
             result.disk = DiskCounters {

@@ -1,4 +1,4 @@
-//! What a job file may ask of the machine: variables and included files.
+//! What a job file may read from the machine: variables and included files.
 
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 
 use blklab_core::formats::fio::jobfile::Resolver;
 
-/// A job file is some kilobytes; anything this large is something else.
+/// A job file has some kilobytes; a file of this size is something else.
 const INCLUDE_BYTES_MAX: u64 = 16 << 20;
 
-/// The environment handed over, the files there are, the simulated host's size.
+/// The given environment, the existing files, the simulated host's size.
 pub struct Machine {
     pub env: BTreeMap<String, String>,
-    /// The directory that included files have to lie in, links followed; `None` for anywhere.
+    /// The directory that must contain included files, with links followed; `None` for any.
     pub within: Option<PathBuf>,
     pub cpus: u64,
     pub memory_mib: u64,
@@ -33,14 +33,14 @@ impl Resolver for Machine {
                 return Err("on a real disk a job includes files of its own directory only".to_owned());
             }
         }
-        // A pipe would wait for its other end.
+        // Opening a pipe would wait for its other end.
         let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path);
         let file = file.map_err(|error| error.to_string())?;
         if !file.metadata().map_err(|error| error.to_string())?.is_file() {
             return Err("not a regular file".to_owned());
         }
         let mut text = String::new();
-        // A device has no length to ask for.
+        // A device does not report a length.
         let read = file.take(INCLUDE_BYTES_MAX + 1).read_to_string(&mut text);
         if read.map_err(|error| error.to_string())? as u64 > INCLUDE_BYTES_MAX {
             return Err(format!("more than {INCLUDE_BYTES_MAX} bytes are no job file"));

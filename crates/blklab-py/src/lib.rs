@@ -1,6 +1,6 @@
 //! Python binding of blklab-core: texts in, JSON and columns out. No logic of its own.
 //!
-//! `python/blklab/_core.pyi` says what each function takes and gives. Bad input becomes
+//! `python/blklab/_core.pyi` documents arguments and results of each function. Invalid input raises
 //! `ValueError` with one line of text.
 
 mod describe;
@@ -50,7 +50,7 @@ fn version() -> &'static str {
     env!("CARGO_PKG_VERSION")
 }
 
-/// Whether a profile guided the compiler (`make pgo`).
+/// Whether the build used a profile (`make pgo`).
 #[pyfunction]
 fn profile_guided() -> bool {
     cfg!(profile_guided)
@@ -85,7 +85,7 @@ fn disk_model(text: &str, path: &str, overrides: &[(String, String)]) -> PyResul
     overrides.iter().try_fold(model, |model, (key, value)| model.with_override(key, value)).map_err(bad_input)
 }
 
-/// What a disk file describes.
+/// The properties of a disk file.
 #[pyfunction]
 #[pyo3(signature = (text, path, overrides = Vec::new()))]
 fn disk(text: &str, path: &str, overrides: Vec<(String, String)>) -> PyResult<String> {
@@ -98,7 +98,7 @@ fn disk_keys() -> String {
     describe::disk_keys().to_string()
 }
 
-/// A disk model beside the figures published of the disk.
+/// A disk model's figures beside the published figures of the disk.
 #[pyfunction]
 fn validate_disk(py: Python<'_>, text: &str, path: &str) -> PyResult<String> {
     let model = disk_model(text, path, &[])?;
@@ -126,7 +126,7 @@ fn job_file(
     jobfile::parse(text, path, &mut machine, options).map_err(bad_input)
 }
 
-/// What a job file asks for; if `real`, of real fio on a real disk.
+/// The contents of a job file; with `real`, for real fio on a real disk.
 #[pyfunction]
 fn parse_job(
     text: &str,
@@ -148,7 +148,7 @@ fn surroundings(values: BTreeMap<String, i64>) -> PyResult<(Table<Host>, Table<M
     let names: Vec<_> = host.iter().chain(memory.iter()).map(|(tunable, _)| tunable.name).collect();
     for (name, value) in values {
         if !names.contains(&name.as_str()) {
-            // Each table knows its own names only.
+            // Each table knows only its own names.
             return Err(bad_input(format!("host has no tunable '{name}'{}", text::hint(&name, &names))));
         }
         let of_memory = blklab_core::pagecache::TUNABLES.iter().any(|tunable| tunable.name == name);
@@ -169,7 +169,7 @@ fn check_host(changed: BTreeMap<String, i64>) -> PyResult<String> {
     Ok(json!(values).to_string())
 }
 
-/// Tells a running simulation to stop, and how far it is.
+/// Cancels a running simulation, and reports its progress.
 #[pyclass(frozen)]
 #[derive(Default)]
 struct CancelToken {
@@ -183,7 +183,7 @@ impl CancelToken {
         CancelToken::default()
     }
 
-    /// Stop soon.
+    /// Cancels the simulation.
     fn cancel(&self) {
         self.watch.cancel.store(true, Ordering::Relaxed);
     }
@@ -194,7 +194,7 @@ impl CancelToken {
         self.watch.now_ns.load(Ordering::Relaxed)
     }
 
-    /// Virtual time by which the run will have ended, ns; 0 if nobody knows.
+    /// Virtual time by which the run will have ended, ns; 0 if unknown.
     #[getter]
     fn end_ns(&self) -> u64 {
         self.watch.end_ns.load(Ordering::Relaxed)
@@ -236,11 +236,11 @@ impl Run {
     }
 }
 
-/// How often Python is asked whether the user has pressed Ctrl-C.
+/// How often Python checks for Ctrl-C.
 const SIGNALS_EVERY: Duration = Duration::from_millis(50);
 
-/// Run it in a thread of its own, so that this one, which may be Python's main thread, can
-/// look after signals meanwhile.
+/// Runs the simulation in its own thread, so that this thread, which may be Python's main thread,
+/// can handle signals meanwhile.
 fn run_watched(setup: Setup<'_>, window: Option<Window>, watch: &Watch) -> PyResult<RunResult> {
     let (running, ended) = mpsc::channel::<()>();
     let (outcome, signals) = thread::scope(|scope| {
@@ -267,7 +267,7 @@ fn run_watched(setup: Setup<'_>, window: Option<Window>, watch: &Watch) -> PyRes
     })
 }
 
-/// Run a job file on a modelled disk, without the GIL.
+/// Runs a job file on a modelled disk, without the GIL.
 #[pyfunction]
 #[allow(clippy::too_many_arguments)]
 fn simulate(

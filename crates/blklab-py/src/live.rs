@@ -1,4 +1,4 @@
-//! A job file for real fio, and what fio says of it.
+//! A job file for real fio, and fio's results.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use serde_json::json;
 
 use crate::{Run, bad_input, job_file as parse, surroundings};
 
-/// A job file, laid on room of some size.
+/// A job file planned on a given amount of space.
 #[pyclass(frozen)]
 pub struct FioJob {
     plan: Plan,
@@ -40,7 +40,7 @@ impl FioJob {
         Ok(FioJob { plan, seed, room })
     }
 
-    /// What it does, as JSON.
+    /// Its description, as JSON.
     fn describe(&self) -> String {
         let layout = Layout::in_a_row(&self.plan.files, DeviceId(0), Sector(self.room.sectors()));
         let file = |(number, (file, placed)): (usize, (&FilePlan, &PlacedFile))| {
@@ -68,8 +68,8 @@ impl FioJob {
         .to_string()
     }
 
-    /// The job file for fio: `places` are path and, in a device, first byte of each file.
-    /// All cgroups are inside `cgroup`, if there is one.
+    /// The job file for fio: `places` are path and, in a device, first byte of each file. All
+    /// cgroups are inside `cgroup`, if there is one.
     fn write(&self, places: Vec<(String, Option<u64>)>, cgroup: Option<&str>) -> PyResult<String> {
         let places: Vec<_> =
             places.into_iter().map(|(path, piece_from)| Place { path, piece_from }).collect();
@@ -79,7 +79,7 @@ impl FioJob {
         writer::job_file(&self.plan, &places, cgroup, self.seed).map_err(bad_input)
     }
 
-    /// The processes' results, from what fio has written as ``json+``.
+    /// The processes' results, from fio's ``json+`` output.
     fn read(&self, text: &str, duration_ns: u64) -> PyResult<Run> {
         let jobs = output::read(text, &self.plan).map_err(bad_input)?;
         Ok(Run::new(&RunResult { duration_ns, jobs, overview_stride: 1, ..RunResult::default() }))
@@ -87,7 +87,7 @@ impl FioJob {
 }
 
 impl FioJob {
-    /// Whose a sector of the room is.
+    /// The processes of the space's sectors.
     pub fn owners(&self) -> Owners {
         Owners::new(&self.plan, Sector(self.room.sectors()))
     }

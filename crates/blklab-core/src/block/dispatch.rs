@@ -6,13 +6,13 @@ use crate::disk::{AnyDisk, Command, Disk, Tag};
 use crate::request::{Op, ProcessId, Request, RequestId};
 use crate::units::Nanos;
 
-/// A scheduler that has requests and gives none is asked again after this time
+/// A scheduler that has requests and dispatches none is asked again after this time
 /// (`BLK_MQ_BUDGET_DELAY`).
 const BUDGET_DELAY: Nanos = Nanos::from_millis(3);
 
 impl Block {
-    /// A new request has gone to the disk past the scheduler, which would have kept it for no
-    /// time and before no other.
+    /// Issues a new request directly to the disk, if `none` would dispatch it at once and before
+    /// all others. True if it did.
     #[inline]
     pub(super) fn issued_directly(&mut self, now: Nanos, id: RequestId, disk: &mut AnyDisk) -> bool {
         if !self.is_none || self.rules.peeks || !self.to_run.is_empty() || !self.flushes.waiting.is_empty() {
@@ -26,7 +26,7 @@ impl Block {
         takes
     }
 
-    /// Hardware queue `hw_queue` may have something to dispatch.
+    /// Hardware queue `hw_queue` may have requests to dispatch.
     #[inline]
     pub(super) fn mark(&mut self, hw_queue: u16) {
         let queue = &mut self.hw_queues[usize::from(hw_queue)];
@@ -36,13 +36,13 @@ impl Block {
         }
     }
 
-    /// All hardware queues may, so that nobody has to look later.
+    /// All hardware queues may have requests, so that none must be checked later.
     pub(super) fn mark_all(&mut self) {
         self.worker_due = Nanos::NEVER;
         (0..self.limits.hw_queues).for_each(|hw_queue| self.mark(hw_queue));
     }
 
-    /// Give the disk as much as it takes and the scheduler lets go.
+    /// Dispatches as many requests as the scheduler allows and the disk takes.
     #[inline]
     pub fn run(&mut self, now: Nanos, disk: &mut AnyDisk) {
         if !self.to_run.is_empty() || !self.flushes.waiting.is_empty() {
@@ -50,7 +50,7 @@ impl Block {
         }
     }
 
-    /// Run a hardware queue that nothing has happened to, unless that surely changes nothing.
+    /// Runs a hardware queue without a new event, unless the run cannot change anything.
     #[inline]
     pub(super) fn run_again(&mut self, now: Nanos, hw_queue: u16, disk: &mut AnyDisk) {
         let queue = &self.hw_queues[usize::from(hw_queue)];
@@ -89,8 +89,8 @@ impl Block {
         self.to_run.clear();
     }
 
-    /// The same with a driver that looks at the next request first and at the disk then: what
-    /// it has seen stays out of the scheduler, unmerged and before all others, until the disk
+    /// The same for a driver that peeks at the next request before it checks the disk. The peeked
+    /// request is out of the scheduler, takes no merges and goes before all others, until the disk
     /// takes it (`scsi_request_fn`, `blk_peek_request`).
     fn run_peeking(&mut self, now: Nanos, disk: &mut AnyDisk) {
         while let Some(hw_queue) = self.to_run.pop() {
@@ -104,7 +104,7 @@ impl Block {
     fn run_peeking_one(&mut self, now: Nanos, hw_queue: u16, disk: &mut AnyDisk) {
         let index = usize::from(hw_queue);
         if self.hw_queues[index].parked.is_some() {
-            // Set before it is tried again, and not taken back when the disk takes it
+            // Set before the second try, and not reset when the disk takes the request
             // (`__blk_mq_sched_dispatch_requests`).
             self.hw_queues[index].restart = true;
         }
@@ -129,8 +129,8 @@ impl Block {
         }
     }
 
-    /// The scheduler gives nothing although it has something: the worker asks again later,
-    /// unless it is woken before (`blk_mq_delay_run_hw_queues`).
+    /// The scheduler has requests but dispatches none: the worker asks again later, unless it is
+    /// woken before (`blk_mq_delay_run_hw_queues`).
     fn try_later(&mut self, now: Nanos, hw_queue: u16) {
         let polls = !self.rules.always_restarts && self.worker_due == Nanos::NEVER;
         if polls && self.scheduler.has_work(hw_queue) {
@@ -138,7 +138,7 @@ impl Block {
         }
     }
 
-    /// A flush waits and none is with the disk.
+    /// A flush waits and none is in flight.
     #[inline]
     pub(super) fn flush_is_due(&self) -> bool {
         !self.flushes.waiting.is_empty() && self.flushes.request.is_none()

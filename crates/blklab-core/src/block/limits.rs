@@ -1,15 +1,15 @@
-//! The queue's limits, as the kernel derives them from what the disk says.
+//! The queue's limits, derived from the disk's properties as in the kernel.
 
 use crate::disk::DiskLimits;
 use crate::host::Host;
 use crate::scheduler::{Generation, Info, QueueLimits};
 use crate::tunable::Settings;
 
-/// Most requests per hardware queue without being asked (`BLKDEV_DEFAULT_RQ`).
+/// The default maximum of requests per hardware queue (`BLKDEV_DEFAULT_RQ`).
 const DEFAULT_REQUESTS: u32 = 128;
 
-/// Tags of a SATA host adapter (`AHCI_MAX_CMDS`), whatever the disk behind it takes: with
-/// NCQ off its queue still holds as many requests, and one is with the disk.
+/// Tags of a SATA host adapter (`AHCI_MAX_CMDS`), whatever its disk takes: with NCQ off its queue
+/// still holds this many requests, and one is in flight.
 const HOST_ADAPTER_TAGS: u32 = 32;
 
 /// Limits of a queue under the scheduler `info` on `host`.
@@ -19,7 +19,7 @@ const HOST_ADAPTER_TAGS: u32 = 32;
 /// single-queue schedulers.
 pub fn queue_limits(disk: &DiskLimits, info: &Info, host: &Host, queue: &Settings) -> QueueLimits {
     let cpus = host.cpus;
-    // Who has no budget has no adapter either: as many tags as the disk takes commands.
+    // A host without a budget has no adapter either: as many tags as the disk takes commands.
     let adapter = disk.hw_queues == 1 && (host.budget || info.is_elevator());
     let tags = if adapter { disk.queue_depth.max(HOST_ADAPTER_TAGS) } else { disk.queue_depth };
     let kernels_choice = match info.generation {

@@ -1,4 +1,4 @@
-//! Bios and requests that touch become one.
+//! Merges of adjacent bios and requests.
 
 use super::{BioNode, Block};
 use crate::request::{Bio, BioChain, Op, RequestId};
@@ -34,7 +34,7 @@ impl Block {
         true
     }
 
-    /// Add `bio` to a request.
+    /// Adds `bio` to a request.
     fn grow(&mut self, merge: Merge, bio: &Bio) {
         let (Merge::Back(id) | Merge::Front(id)) = merge;
         let request = &mut self.requests[id];
@@ -58,7 +58,7 @@ impl Block {
         }
     }
 
-    /// The grown `id` may now touch the request behind (or before) it.
+    /// The extended `id` may now be adjacent to the request after (or before) it.
     fn join_neighbour(&mut self, now: Nanos, id: RequestId, after: bool) {
         let queue = queue!(self, now);
         let Some(other) = self.scheduler.neighbour(&queue, id, after) else { return };
@@ -69,7 +69,7 @@ impl Block {
         }
     }
 
-    /// Append the chain of `gone` to that of `kept` and free `gone`.
+    /// Appends the chain of `gone` to that of `kept` and frees `gone`.
     fn append(&mut self, now: Nanos, kept: RequestId, gone: RequestId) {
         self.account(now);
         self.waiting -= 1;
@@ -78,7 +78,7 @@ impl Block {
         self.free(id, gone.hw_queue, gone.sync);
         let kept = &mut self.requests[kept];
         kept.sectors += gone.sectors;
-        // A joined request's time counts from the earlier start on, as in diskstats.
+        // A merged request's time counts from the earlier start, as in diskstats.
         self.counters.joined_ns += (now - gone.inserted.max(kept.inserted)).0;
         kept.inserted = kept.inserted.min(gone.inserted);
         let of_gone = prepend(&mut self.bios, gone.owner, gone.rest);
@@ -86,8 +86,8 @@ impl Block {
         self.count_merge(gone.op);
     }
 
-    /// Append a new request to one that waits, and that to the next, as far as the
-    /// scheduler offers any (`blk_mq_sched_try_insert_merge`).
+    /// Appends a new request to a waiting one, and that to the next, as long as the scheduler finds
+    /// one (`blk_mq_sched_try_insert_merge`).
     #[inline]
     pub(super) fn join_waiting(&mut self, now: Nanos, id: RequestId) -> bool {
         let mut last = id;
@@ -102,13 +102,13 @@ impl Block {
     }
 }
 
-/// The chain that begins with a bio of `owner` and goes on with `rest`.
+/// The chain of a bio of `owner`, followed by `rest`.
 fn prepend(bios: &mut slab::Slab<BioNode>, owner: u64, rest: BioChain) -> BioChain {
     let head = bios.insert(BioNode { owner, next: rest.head }) as u32;
     BioChain { head, tail: if rest.tail == BioChain::END { head } else { rest.tail } }
 }
 
-/// `first`, then `second`, which is not empty.
+/// `first`, followed by `second`, which is not empty.
 fn concat(bios: &mut slab::Slab<BioNode>, first: BioChain, second: BioChain) -> BioChain {
     if first.tail == BioChain::END {
         return second;

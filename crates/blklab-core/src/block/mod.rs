@@ -1,22 +1,20 @@
 //! The block layer: bios in, requests through plug and scheduler, commands out.
 //!
-//! Follows `blk-mq.c`, `blk-merge.c` and `blk-flush.c` of Linux 7.3: a bio first tries
-//! to grow the request plugged last, then one that waits in the scheduler; otherwise it
-//! needs a tag, and where there is none its process sleeps. Single-queue schedulers
-//! (noop, deadline) get the block layer of 4.12: a pool of `nr_requests` for synchronous and
-//! as many for asynchronous requests, a plug that is sorted, and a driver that peeks
-//! (`rules.rs`).
+//! Follows `blk-mq.c`, `blk-merge.c` and `blk-flush.c` of Linux 7.3: a bio first tries to merge
+//! with the request plugged last, then with one that waits in the scheduler; otherwise it needs a
+//! tag, and without a free one its process sleeps. Single-queue schedulers (noop, deadline) get the
+//! block layer of 4.12: a pool of `nr_requests` for synchronous and as many for asynchronous
+//! requests, a plug that is sorted, and a driver that peeks (`rules.rs`).
 //!
-//! Who flushes a plug dispatches what the scheduler then lets go. What comes without a plug
-//! is left to a worker (`kblockd`) by blk-mq's schedulers: it runs when the submitter sleeps,
-//! so that all that the submitter brings until then is sorted and merged together.
+//! The process that flushes a plug also dispatches from the scheduler. For bios without a plug,
+//! blk-mq's schedulers leave the dispatch to a worker (`kblockd`). It runs when the submitter
+//! sleeps, so that everything submitted until then is sorted and merged together.
 //!
-//! Left out: a worker for each CPU (one runs for all, when the first process sleeps),
-//! requeueing after errors, writeback throttling (`wbt`), I/O cost and latency
-//! controllers, zoned disks. A plug takes no time, since the process that fills it does
-//! not sleep before it is flushed.
+//! Left out: a worker for each CPU (one runs for all, when the first process sleeps), requeueing
+//! after errors, writeback throttling (`wbt`), I/O cost and latency controllers, zoned disks. A
+//! plug takes no time, since the process that fills it does not sleep before the flush.
 
-/// What the scheduler sees. A macro, since it borrows fields beside the scheduler's.
+/// The scheduler's view of the queue. A macro, since it borrows fields beside the scheduler's.
 macro_rules! queue {
     ($block:expr, $now:expr) => {
         crate::scheduler::Queue {
@@ -56,42 +54,43 @@ use tags::{NO_TAG, Tags};
 /// A plug whose last request has grown to 128 KiB is flushed (`BLK_PLUG_FLUSH_SIZE`).
 const PLUG_SECTORS: u32 = 128 * 1024 / 512;
 
-/// What became of a bio.
+/// The result of submitting a bio.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Submitted {
-    /// In a request of its own or in another's.
+    /// The bio is in a request, its own or an earlier one.
     Taken,
-    /// Every request this bio may use, so many, is taken: submit it again when one has ended.
+    /// All requests that this bio may use (this many) are taken: submit it again after a
+    /// completion.
     NoRequest(u32),
 }
 
-/// A bio behind the first of its request: most requests have none.
+/// A bio after the first of its request; most requests have none.
 #[derive(Clone, Copy, Debug)]
 struct BioNode {
     owner: u64,
     next: u32,
 }
 
-/// Decisions kept of a window for each of its requests: a fair scheduler that idles takes some
-/// four for a request of its own.
+/// Decisions kept for each request of a window: a fair scheduler that idles makes about four for
+/// each of its requests.
 const DECISIONS_PER_REQUEST: usize = 8;
 
-/// Requests in use and with the disk, of one hardware queue.
+/// Requests in use and in flight, of one hardware queue.
 #[derive(Clone, Debug)]
 struct HwQueue {
     tags: Tags,
-    /// Made and not ended, async and sync.
+    /// Created and not completed: async, sync.
     allocated: [u32; 2],
-    /// Ended, or merged into another, since somebody asked.
+    /// Completed, or merged into another, since the last [`Block::take_freed`].
     freed: u32,
-    /// With the disk.
+    /// Requests in flight.
     in_flight: u32,
-    /// Out of the scheduler and not with the disk yet ([`Rules::peeks`]).
+    /// Out of the scheduler and not dispatched yet ([`Rules::peeks`]).
     parked: Option<RequestId>,
-    /// The disk was full when it ran last: the next completion runs it
+    /// The disk was full in the last run: the next completion runs the queue
     /// (`BLK_MQ_S_SCHED_RESTART`; SCSI counts `restarts`).
     restart: bool,
-    /// Stands in [`Block::to_run`].
+    /// Listed in [`Block::to_run`].
     to_run: bool,
 }
 
@@ -108,19 +107,19 @@ impl HwQueue {
         }
     }
 
-    /// A request of it is no more.
+    /// One of its requests was freed.
     #[inline]
     fn free(&mut self, sync: bool, tag: u32) {
         self.allocated[usize::from(sync)] -= 1;
         if tag != NO_TAG {
             self.tags.put(tag);
         }
-        // Counts only while somebody sleeps, who asks often.
+        // Matters only while processes sleep; they read it often.
         self.freed = self.freed.wrapping_add(1);
     }
 }
 
-/// Flushes: one is with the disk at a time; those that come meanwhile share the next.
+/// Flushes: one is in flight at a time; those that come meanwhile share the next one.
 #[derive(Debug, Default)]
 struct Flushes {
     waiting: Vec<u64>,
@@ -129,15 +128,15 @@ struct Flushes {
     request: Option<RequestId>,
 }
 
-/// The queue of one disk.
+/// The request queue of one disk.
 pub struct Block {
     limits: QueueLimits,
     tasks: Tasks,
     scheduler: AnyScheduler,
     generation: Generation,
     rules: Rules,
-    /// `none`: it limits nobody, wakes nobody and has no timer, so it is not asked. A request goes
-    /// to the driver at once if nothing waits (`blk_mq_try_issue_list_directly`).
+    /// `none`: it has no limits, wake-ups or timer, so it is not asked. A request goes to the
+    /// driver at once if nothing waits (`blk_mq_try_issue_list_directly`).
     is_none: bool,
     /// A write with FUA must be followed by a flush.
     flush_after_fua: bool,
@@ -147,11 +146,11 @@ pub struct Block {
     hw_queues: Vec<HwQueue>,
     /// Each request's tag.
     tag_of: Vec<u32>,
-    /// Hardware queues that may have something to dispatch, in order.
+    /// Hardware queues that may have requests to dispatch, in order.
     to_run: Vec<u16>,
-    /// The worker: runs once its CPU is free ...
+    /// The worker runs once its CPU is free.
     worker_woken: bool,
-    /// ... or at this time.
+    /// The worker runs at this time.
     worker_due: Nanos,
     plug: Vec<RequestId>,
     flushes: Flushes,
@@ -165,7 +164,7 @@ pub struct Block {
 }
 
 impl Block {
-    /// An empty queue before `disk`, for `tasks`.
+    /// An empty queue of `disk`, for `tasks`.
     pub fn new(
         disk: &AnyDisk,
         limits: QueueLimits,
@@ -205,7 +204,7 @@ impl Block {
         }
     }
 
-    /// Fixed properties.
+    /// The queue's fixed properties.
     pub fn limits(&self) -> &QueueLimits {
         &self.limits
     }
@@ -215,7 +214,7 @@ impl Block {
         self.volatile_write_cache
     }
 
-    /// When the scheduler or the worker wants to be woken.
+    /// When the scheduler or the worker must run next.
     #[inline]
     pub fn next_timer(&self) -> Nanos {
         let scheduler = if self.is_none { Nanos::NEVER } else { self.scheduler.next_timer() };
@@ -230,21 +229,21 @@ impl Block {
         }
     }
 
-    /// A process sleeps, so that its CPU's worker runs, if that was woken.
+    /// A process sleeps: its CPU's worker runs, if it was woken.
     #[inline]
     pub fn run_worker(&mut self, now: Nanos, disk: &mut AnyDisk) {
         if self.worker_woken {
             self.worker_woken = false;
             if self.worker_due != Nanos::NEVER {
-                // It does now what it was to do later.
+                // It does now what was planned for later.
                 self.mark_all();
             }
             self.run(now, disk);
         }
     }
 
-    /// Tell the scheduler that a process has ended. What it lets go for that the worker
-    /// dispatches.
+    /// Reports a process's exit to the scheduler. The worker dispatches the requests that this
+    /// releases.
     pub fn process_exited(&mut self, now: Nanos, process: ProcessId) {
         self.scheduler.process_exited(&queue!(self, now), process);
         while let Some(hw_queue) = self.scheduler.woken() {
@@ -253,14 +252,14 @@ impl Block {
         }
     }
 
-    /// A process hands over a bio of at most `max_sectors`. Under a plug it reaches the
-    /// scheduler at the latest with [`Block::unplug`]. What comes without one may stay there
-    /// until [`Block::run_worker`].
+    /// A process submits a bio of at most `max_sectors`. With a plug it reaches the scheduler with
+    /// [`Block::unplug`] at the latest. Without a plug it may stay there until
+    /// [`Block::run_worker`].
     #[inline]
     pub fn submit(&mut self, now: Nanos, bio: &Bio, manner: Manner, disk: &mut AnyDisk) -> Submitted {
         if bio.op == Op::Flush {
             self.flushes.waiting.push(bio.owner);
-            // `blk_kick_flush` leaves it to the worker (`blk_mq_kick_requeue_list`).
+            // `blk_kick_flush` leaves the flush to the worker (`blk_mq_kick_requeue_list`).
             self.worker_woken = true;
             return Submitted::Taken;
         }
@@ -271,7 +270,7 @@ impl Block {
             return Submitted::Taken;
         }
         if manner.again.is_some() && self.generation == Generation::MultiQueue {
-            // Whoever wakes to look for a tag runs the queue first (`blk_mq_get_tag`).
+            // A process that wakes to look for a tag runs the queue first (`blk_mq_get_tag`).
             self.run_again(now, bio.hw_queue, disk);
         }
         let most = manner.again.unwrap_or_else(|| self.depth_limit(now, bio));
@@ -313,7 +312,7 @@ impl Block {
         allocated[usize::from(sync)] < self.limits.nr_requests
     }
 
-    /// A tag for the bio's request; [`NO_TAG`] where there are none, `None` if all are taken.
+    /// A tag for the bio's request; [`NO_TAG`] if there are no tags, `None` if all are taken.
     #[inline]
     fn take_tag(&mut self, bio: &Bio, most: u32) -> Option<u32> {
         match self.generation {
@@ -322,32 +321,32 @@ impl Block {
         }
     }
 
-    /// A request is no more: so is its tag's use.
+    /// A request is freed, and with it its tag.
     #[inline]
     fn free(&mut self, id: RequestId, hw_queue: u16, sync: bool) {
         let tag = self.tag_of[id.index()];
         self.hw_queues[usize::from(hw_queue)].free(sync, tag);
     }
 
-    /// Requests of the hardware queue that have become free since the last call.
+    /// Requests of the hardware queue freed since the last call.
     pub fn take_freed(&mut self, hw_queue: u16) -> u32 {
         std::mem::take(&mut self.hw_queues[usize::from(hw_queue)].freed)
     }
 
-    /// The fewest requests that a bio may find taken and sleep: all, or as many as the
-    /// scheduler leaves to some kind of bio.
+    /// The smallest number of requests in use at which a bio may sleep: all, or the smallest number
+    /// that the scheduler leaves to some kind of bio.
     pub fn least_depth(&self) -> u32 {
         self.limits.nr_requests.min(self.scheduler.least_depth())
     }
 
-    /// A bio that has just been refused a request would be again: nobody runs the queue for it,
-    /// as blk-mq does, and there is no plug whose requests may merge.
+    /// A bio that was just refused a request would be refused again: nothing runs the queue for it,
+    /// as blk-mq does, and no plug holds requests that may merge.
     #[inline]
     pub fn refuses_again(&self) -> bool {
         self.is_single_queue() && self.plug.is_empty()
     }
 
-    /// Behind the one queue of the time before blk-mq.
+    /// The single queue of the time before blk-mq.
     pub fn is_single_queue(&self) -> bool {
         self.generation == Generation::SingleQueue
     }
@@ -386,8 +385,7 @@ impl Block {
         Some(id)
     }
 
-    /// Hand plugged requests to the scheduler, and what it lets go to the disk
-    /// (`blk_finish_plug`).
+    /// Flushes the plug to the scheduler, and dispatches requests to the disk (`blk_finish_plug`).
     #[inline]
     pub fn unplug(&mut self, now: Nanos, disk: &mut AnyDisk) {
         if !self.plug.is_empty() {
@@ -411,7 +409,7 @@ impl Block {
         self.run(now, disk);
     }
 
-    /// `joins`: a request may be appended to one that waits instead.
+    /// Inserts the request. `joins`: it may instead be appended to a waiting one.
     #[inline]
     fn insert(&mut self, now: Nanos, id: RequestId, joins: bool) {
         self.mark(self.requests[id].hw_queue);
@@ -420,7 +418,7 @@ impl Block {
         }
     }
 
-    /// The disk has ended a command: append the owners of its bios to `owners`. Call
+    /// The disk has completed a command: appends the owners of its bios to `owners`. Call
     /// [`Block::run`] afterwards.
     #[inline]
     pub fn complete(&mut self, completion: Completion, owners: &mut Vec<u64>) {
@@ -465,7 +463,7 @@ impl Block {
         }
     }
 
-    /// Carry the integrals over time up to `now`, before a count changes.
+    /// Advances the integrals over time to `now`, before a count changes.
     #[inline]
     fn account(&mut self, now: Nanos) {
         if now != self.changed {
@@ -484,7 +482,7 @@ impl Block {
         self.changed = now;
     }
 
-    /// Keep every request of `window` and what the scheduler decides in it.
+    /// Keeps every request of `window` and the scheduler's decisions in it.
     pub fn keep(&mut self, window: Window) {
         self.trace = TraceRecorder::of(window);
         if let Some(journal) = self.scheduler.journal() {
@@ -492,12 +490,12 @@ impl Block {
         }
     }
 
-    /// What the scheduler has noted, and how many notes did not fit; `None` if it notes nothing.
+    /// The scheduler's notes, and the number that did not fit; `None` if the journal is off.
     pub fn decisions(&mut self) -> Option<(Vec<Note>, u64)> {
         self.scheduler.journal().filter(|journal| journal.is_kept()).map(Journal::take)
     }
 
-    /// End the run at `now` and give what was measured.
+    /// Ends the run at `now` and returns the measurements.
     pub fn finish(mut self, now: Nanos) -> (DiskCounters, SeriesRecorder, TraceRecorder) {
         self.account(now);
         let (waiting, in_flight) = self.series.depth_areas();
@@ -508,7 +506,7 @@ impl Block {
 }
 
 impl DiskCounters {
-    /// A request has ended.
+    /// Counts a completed request.
     #[inline]
     fn count(&mut self, request: &Request, now: Nanos) {
         let ticks = (now - request.inserted).0;

@@ -1,22 +1,22 @@
-//! From a stretch of sectors to bios.
+//! Cuts a range of sectors into bios.
 
 use super::{Block, Manner, Submitted};
 use crate::disk::AnyDisk;
 use crate::request::Bio;
 use crate::units::Nanos;
 
-/// One contiguous piece of I/O on its way to becoming bios: a process's or the page
-/// cache's, cut at [`BIO_SECTORS`] and at the queue's `max_sectors`.
+/// One contiguous I/O of a process or of the page cache, cut into bios at [`BIO_SECTORS`] and at
+/// the queue's `max_sectors`.
 #[derive(Clone, Copy, Debug)]
 pub struct BioStream {
-    /// The bio to hand over next.
+    /// The next bio to submit.
     next: Bio,
-    /// Sectors behind it: of the bio that the submitter built, before it is split ...
+    /// Sectors after it that belong to the submitter's bio before the split.
     in_bio: u32,
-    /// ... and in all.
+    /// All sectors after it.
     rest: u32,
     manner: Manner,
-    /// Its submitter has slept for want of a request.
+    /// Its submitter has slept, waiting for a request.
     slept: bool,
 }
 
@@ -38,14 +38,14 @@ impl BioStream {
         }
     }
 
-    /// The same in this manner.
+    /// The same, submitted in this manner.
     #[inline]
     pub fn of(mut self, manner: Manner) -> BioStream {
         self.manner = manner;
         self
     }
 
-    /// Into how many bios it is cut.
+    /// The number of bios into which it is cut.
     #[inline]
     pub fn parts(whole_sectors: u32, max_sectors: u32) -> u32 {
         if whole_sectors <= max_sectors.min(BIO_SECTORS) {
@@ -56,7 +56,7 @@ impl BioStream {
         full * BIO_SECTORS.div_ceil(max_sectors) + tail.div_ceil(max_sectors)
     }
 
-    /// Submit what is left; `NoRequest` leaves the rest for another call.
+    /// Submits the rest; after `NoRequest`, call it again for what remains.
     #[inline]
     pub fn submit(&mut self, now: Nanos, block: &mut Block, disk: &mut AnyDisk) -> Submitted {
         loop {
@@ -79,7 +79,7 @@ impl BioStream {
         }
     }
 
-    /// Its submitter goes to sleep until there may be a request.
+    /// Its submitter sleeps until there may be a free request.
     pub fn sleep(&mut self) {
         self.slept = true;
     }
@@ -90,19 +90,19 @@ impl BioStream {
         std::mem::take(&mut self.slept)
     }
 
-    /// It has been refused a request, and its submitter has not slept since.
+    /// It was refused a request, and its submitter has not slept since.
     #[inline]
     pub fn was_just_refused(&self) -> bool {
         self.manner.again.is_some() && !self.slept
     }
 
-    /// Sectors behind the bio to be handed over next: another number for each bio.
+    /// Sectors after the next bio; the number differs for each bio.
     #[inline]
     pub fn rest(&self) -> u32 {
         self.rest
     }
 
-    /// What it hands over next.
+    /// The next bio.
     pub fn next(&self) -> &Bio {
         &self.next
     }

@@ -1,19 +1,19 @@
-//! Tags: which of a hardware queue's requests are in use.
+//! Tags: the requests of a hardware queue that are in use.
 //!
-//! Follows `lib/sbitmap.c` of Linux 7.3. Who is limited to a *shallow* depth does not count the
-//! requests in use, but may only take the lowest tags of each word of the bitmap; whether these
-//! are free depends on which tags the others have. Freed tags of a word are used again when
-//! none of its others are left, so that tags are handed out round after round.
+//! Follows `lib/sbitmap.c` of Linux 7.3. A process with a *shallow* depth limit does not count the
+//! requests in use, but may take only the lowest tags of each word of the bitmap; whether these are
+//! free depends on the tags that others have. Freed tags of a word are used again when no other tag
+//! of the word is left, so that tags are used in rounds.
 //!
-//! A CPU starts at a random tag in Linux, at a quarter of them here; and all CPUs have one place to go
-//! on from, not one each.
+//! A CPU starts at a random tag in Linux, at a quarter of the tags here; and all CPUs share one
+//! hint, instead of one each.
 
 /// No tag.
 pub(super) const NO_TAG: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Word {
-    /// Handed out, or free again but still in `freed`.
+    /// In use, or free again but still in `freed`.
     taken: u64,
     freed: u64,
 }
@@ -21,21 +21,21 @@ struct Word {
 /// The tags of one hardware queue.
 #[derive(Clone, Debug)]
 pub(super) struct Tags {
-    /// None where all tags are alike: they are only counted.
+    /// Empty where all tags are alike: they are only counted.
     words: Vec<Word>,
-    /// A word has `1 << shift` of them.
+    /// A word has `1 << shift` tags.
     shift: u32,
     depth: u32,
-    /// Not handed out.
+    /// Free tags.
     free: u32,
-    /// Where the next may be (`alloc_hint`).
+    /// Where the search for the next tag starts (`alloc_hint`).
     hint: u32,
-    /// How many of each word's tags someone may have who may have `shares_of` of all: whoever
-    /// asked last and was limited.
+    /// The share of each word's tags under the last shallow limit, which allows `shares_of` of all
+    /// tags.
     shares: Vec<u32>,
     shares_of: u32,
     shared_words: u32,
-    /// Who may have so many has found none since a tag was freed.
+    /// With this limit no tag was found, and none was freed since.
     refused: Option<u32>,
 }
 
@@ -45,7 +45,7 @@ fn lowest(count: u32) -> u64 {
 }
 
 impl Word {
-    /// A tag below `depth`, from `from` on and then from 0.
+    /// A tag below `depth`, searched from `from` upwards and then from 0.
     #[inline]
     fn take(&mut self, depth: u32, from: u32) -> Option<u32> {
         let mut open = !self.taken & lowest(depth);
@@ -63,10 +63,10 @@ impl Word {
 }
 
 impl Tags {
-    /// So many, all free.
+    /// `depth` tags, all free.
     pub fn new(depth: u32) -> Tags {
         let mut shift = 6;
-        // Small ones are spread over four words at least (`sbitmap_calculate_shift`).
+        // Small depths are spread over at least four words (`sbitmap_calculate_shift`).
         while depth >= 4 && 4 << shift > depth {
             shift -= 1;
         }
@@ -85,13 +85,12 @@ impl Tags {
         }
     }
 
-    /// `depth` free tags that nobody may have fewer of than all: one is as good as another.
+    /// `depth` free tags without shallow limits: all tags are equal.
     pub fn alike(depth: u32) -> Tags {
         Tags { words: Vec::new(), shares: Vec::new(), ..Tags::new(depth) }
     }
 
-    /// A tag for whoever may have `most` of them (`__sbitmap_queue_get`,
-    /// `sbitmap_queue_get_shallow`).
+    /// A tag under a limit of `most` tags (`__sbitmap_queue_get`, `sbitmap_queue_get_shallow`).
     #[inline]
     pub fn take(&mut self, most: u32) -> Option<u32> {
         if self.free == 0 || self.refused == Some(most) {
@@ -111,7 +110,7 @@ impl Tags {
         if shallow && most != self.shares_of {
             self.share_out(most);
         }
-        // Words after these have nothing for who is limited.
+        // The words after these hold no tags under the limit.
         let count = if shallow { self.shared_words } else { self.words.len() as u32 };
         let mut next = self.hint >> self.shift;
         let mut from = if shallow { self.hint & ((1 << self.shift) - 1) } else { 0 };
@@ -154,7 +153,7 @@ impl Tags {
         (self.depth - (index << self.shift)).min(1 << self.shift)
     }
 
-    /// How many of each word's tags someone may have who may have `most` of all
+    /// Computes the share of each word's tags under a limit of `most` of all
     /// (`__map_depth_with_shallow`).
     fn share_out(&mut self, most: u32) {
         let all = u64::from(self.depth);

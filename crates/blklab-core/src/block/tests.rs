@@ -1,6 +1,5 @@
-//! Who dispatches when, and what the block layer of 4.12 does otherwise than blk-mq. Mostly on
-//! a disk that takes one command at a time, so that requests end in the order in which they
-//! were dispatched.
+//! When requests are dispatched, and how the block layer of 4.12 differs from blk-mq. Mostly on a
+//! disk that takes one command at a time, so that requests complete in the order of dispatch.
 
 use super::*;
 use crate::disk::DiskModel;
@@ -41,7 +40,7 @@ impl Rig {
         self.block.submit(self.now, &read(sector, sector), manner, &mut self.disk)
     }
 
-    /// Eight sectors from each of these on, under one plug.
+    /// Eight sectors from each of these sectors on, under one plug.
     fn plug(&mut self, sectors: impl IntoIterator<Item = u64>) {
         for sector in sectors {
             assert_eq!(self.submit_as(sector, Manner::PLUGGED), Submitted::Taken);
@@ -55,7 +54,7 @@ impl Rig {
         self.block.run(self.now, &mut self.disk);
     }
 
-    /// The disk ends what it has; the owners.
+    /// Completes one command; the owners of its bios.
     fn end_one(&mut self) -> Vec<u64> {
         let (mut completions, mut owners) = (Vec::new(), Vec::new());
         while completions.is_empty() && self.disk.next_event() != Nanos::NEVER {
@@ -69,13 +68,13 @@ impl Rig {
         owners
     }
 
-    /// Owners in the order in which their requests end; those of one request together.
+    /// Owners in the order of completion; those of one request together.
     fn end_all(&mut self) -> Vec<Vec<u64>> {
         std::iter::repeat_with(|| self.end_one()).take_while(|owners| !owners.is_empty()).collect()
     }
 }
 
-/// How a process hands over an I/O to a bare device.
+/// How a process submits an I/O to a bare device.
 const WITHOUT_PLUG: Manner = Manner { plugged: false, again: None };
 
 /// Owner of flushes.
@@ -98,7 +97,7 @@ fn read(sector: u64, owner: u64) -> Bio {
     }
 }
 
-/// The same of a process of that class.
+/// The same from a process of that class.
 fn with_class(class: PrioClass, sector: u64) -> Bio {
     Bio { prio: IoPrio { class, ..IoPrio::default() }, ..read(sector, sector) }
 }
@@ -161,7 +160,7 @@ fn a_driver_that_peeks_has_seen_one_request_while_the_disk_is_full() {
         rig.plug([600_000]);
         rig.end_all()
     };
-    // What was peeked goes next, though another is nearer, and nothing is merged with it.
+    // The peeked request goes next, although another is nearer, and nothing merges with it.
     let peeked = [[500_000], [700_000], [700_008], [600_000]];
     assert_eq!(served("deadline", true), peeked);
     assert_eq!(served("mq-deadline", false), peeked, "as does a driver of today without a budget");
@@ -234,7 +233,7 @@ fn what_comes_without_a_plug_is_sorted_until_its_submitter_sleeps() {
         rig.end_all().concat()
     };
     assert_eq!(served("mq-deadline"), [100, 500, 900], "a worker dispatches");
-    // Without an elevator, and before blk-mq, the submitter itself does.
+    // Without an elevator, and before blk-mq, the submitter itself dispatches.
     assert_eq!(served("none"), [900, 100, 500]);
     assert_eq!(served("deadline"), [900, 100, 500]);
 }
@@ -272,7 +271,7 @@ fn a_flush_waits_for_the_worker() {
 
 #[test]
 fn a_scheduler_that_holds_requests_back_is_asked_by_a_timer_and_not_by_completions() {
-    // An idle class's request has to wait while a real-time one is with the disk.
+    // A request of the idle class must wait while a real-time request is in flight.
     let mut rig = Rig::with_depth("mq-deadline", true, 2);
     for (class, sector) in [(PrioClass::RealTime, 900), (PrioClass::Idle, 100)] {
         rig.block.submit(rig.now, &with_class(class, sector), WITHOUT_PLUG, &mut rig.disk);

@@ -1,6 +1,5 @@
-//! Doubly linked lists of requests whose links lie in one table beside the request slab,
-//! so that joining, leaving from the middle and splicing cost the same for any length and
-//! allocate nothing.
+//! Doubly linked lists of requests, with all links in one table beside the request slab. Inserting,
+//! removing from the middle and splicing take constant time and allocate nothing.
 
 use crate::request::RequestId;
 
@@ -50,7 +49,7 @@ impl Links {
         }
     }
 
-    /// Link `id` between two neighbours, either of which may be the list's end.
+    /// Links `id` between two neighbours; either may be the list's end.
     #[inline]
     fn put(&mut self, list: &mut List, previous: u32, id: RequestId, next: u32) {
         self.0[id.index()] = Link { previous, next };
@@ -76,7 +75,7 @@ impl Links {
         self.put(list, NIL, id, list.head);
     }
 
-    /// Link `id` directly behind `place`, which is in `list`.
+    /// Links `id` directly after `place`, which is in `list`.
     pub fn insert_after(&mut self, list: &mut List, place: RequestId, id: RequestId) {
         self.room_for(id);
         self.put(list, place.0, id, self.0[place.index()].next);
@@ -102,7 +101,7 @@ impl Links {
         Some(id)
     }
 
-    /// Move everything in `from` behind everything in `to`.
+    /// Moves all of `from` to the end of `to`.
     pub fn append(&mut self, to: &mut List, from: &mut List) {
         if from.is_empty() {
             return;
@@ -145,7 +144,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against plain vectors, over all that a list can do; both directions of links.
+        /// Compares all list operations with plain vectors, in both directions of links.
         #[test]
         fn two_lists_in_one_table_hold_what_two_vectors_would(
             steps in prop::collection::vec((0u8..6, 0usize..2, 0u32..24, any::<prop::sample::Index>()), 0..200)

@@ -1,5 +1,5 @@
-//! Data structures that schedulers keep requests and queues in. Each works on indices into
-//! tables and allocates nothing once the tables have grown.
+//! Data structures for requests and queues in schedulers. Each uses indices into tables and
+//! allocates nothing once the tables have grown.
 
 pub(crate) mod lists;
 pub(crate) mod ordered;

@@ -1,14 +1,14 @@
-//! Ordered sets of small numbers: what red-black trees are to the kernel's schedulers.
+//! Ordered sets of small numbers; the kernel's schedulers use red-black trees.
 //!
-//! A treap (Seidel and Aragon, "Randomized search trees", 1996) whose nodes lie in one table,
-//! each at the index of what it stands for, so that joining and leaving cost the logarithm of
-//! the set's size and allocate nothing once the table is as long as it gets. Of equal keys
-//! the one that joined first is first.
+//! A treap (Seidel and Aragon, "Randomized search trees", 1996) with all nodes in one table; each
+//! node is at the index of its member. Inserting and removing cost the logarithm of the set's size
+//! and allocate nothing once the table is long enough. Of equal keys the one inserted first is
+//! first.
 
 /// "No node."
 const NIL: u32 = u32::MAX;
 
-/// A set. Whoever is in one set of a table is in no other of it.
+/// A set. A member of one set of a table is in no other set of it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Set {
     root: u32,
@@ -21,9 +21,9 @@ impl Set {
 #[derive(Clone, Copy, Debug)]
 struct Node<K> {
     key: K,
-    /// When it joined, counted over the table.
+    /// When it was inserted, counted over the table.
     turn: u64,
-    /// No node has a higher one than the node above it.
+    /// At most the height of the node above it.
     height: u32,
     left: u32,
     right: u32,
@@ -42,7 +42,7 @@ impl<K> Default for Members<K> {
     }
 }
 
-/// Random enough, and the same in every run: the finalizer of SplitMix64 (Steele, Lea and
+/// Sufficiently random, and the same in every run: the finalizer of SplitMix64 (Steele, Lea and
 /// Flood, "Fast splittable pseudorandom number generators", 2014).
 fn height(turn: u64) -> u32 {
     let mixed = (turn ^ (turn >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -51,7 +51,7 @@ fn height(turn: u64) -> u32 {
 }
 
 impl<K: Copy + Ord + Default> Members<K> {
-    /// The key that `id` joined its set with.
+    /// The key with which `id` was inserted.
     #[inline]
     pub fn key(&self, id: u32) -> K {
         self.nodes[id as usize].key
@@ -69,7 +69,7 @@ impl<K: Copy + Ord + Default> Members<K> {
         if right { &mut node.right } else { &mut node.left }
     }
 
-    /// Put `id` where `above` (or the set) had something else.
+    /// Puts `id` in the place of another node below `above` (or at the root).
     #[inline]
     fn hang(&mut self, set: &mut Set, above: Option<(u32, bool)>, id: u32) {
         match above {
@@ -78,7 +78,7 @@ impl<K: Copy + Ord + Default> Members<K> {
         }
     }
 
-    /// `id` joins the set behind all whose key is not greater.
+    /// Inserts `id` after all members whose key is not greater.
     pub fn insert(&mut self, set: &mut Set, key: K, id: u32) {
         self.turn += 1;
         let node = Node { key, turn: self.turn, height: height(self.turn), left: NIL, right: NIL };
@@ -96,10 +96,10 @@ impl<K: Copy + Ord + Default> Members<K> {
         self.split(at, id);
     }
 
-    /// What hangs at `at` goes to the sides of `id`, which has its place.
+    /// Splits the subtree at `at` and puts the halves on both sides of `id`, which takes its place.
     fn split(&mut self, mut at: u32, id: u32) {
         let place = self.place(id);
-        // Where the next piece before `id`, and the next behind it, will hang.
+        // Where the next part before `id`, and the next part after it, will be attached.
         let mut ends = [(id, false), (id, true)];
         while at != NIL {
             let behind = self.place(at) > place;
@@ -113,7 +113,7 @@ impl<K: Copy + Ord + Default> Members<K> {
         }
     }
 
-    /// `id`, which is in the set, leaves it.
+    /// Removes `id`, which is in the set.
     pub fn remove(&mut self, set: &mut Set, id: u32) {
         let place = self.place(id);
         let (mut at, mut above) = (set.root, None);
@@ -123,7 +123,7 @@ impl<K: Copy + Ord + Default> Members<K> {
             at = *self.child(at, right);
         }
         let Node { mut left, mut right, .. } = self.nodes[id as usize];
-        // The two halves in one, from the top.
+        // Merges the two halves, from the top.
         while left != NIL && right != NIL {
             let left_first = self.nodes[left as usize].height >= self.nodes[right as usize].height;
             let top = if left_first { left } else { right };
@@ -146,19 +146,19 @@ impl<K: Copy + Ord + Default> Members<K> {
         found
     }
 
-    /// The member with the least key.
+    /// The member with the smallest key.
     #[inline]
     pub fn first(&self, set: &Set) -> Option<u32> {
         self.end(set, false)
     }
 
-    /// The member with the greatest key.
+    /// The member with the largest key.
     #[inline]
     pub fn last(&self, set: &Set) -> Option<u32> {
         self.end(set, true)
     }
 
-    /// The last member whose key is not greater, and the first whose key is.
+    /// The last member with a key up to `key`, and the first with a greater one.
     pub fn around(&self, set: &Set, key: K) -> (Option<u32>, Option<u32>) {
         let (mut at, mut below, mut above) = (set.root, None, None);
         while at != NIL {
@@ -189,7 +189,7 @@ mod tests {
     }
 
     proptest! {
-        /// Two sets in one table against sorted vectors, over all that a set can do.
+        /// Compares all operations of two sets in one table with sorted vectors.
         #[test]
         fn sets_hold_what_sorted_vectors_would(
             steps in prop::collection::vec((any::<bool>(), 0usize..2, 0u32..40, 0u32..12), 1..300)
@@ -228,7 +228,7 @@ mod tests {
         let mut members = Members::default();
         let mut set = Set::EMPTY;
         (0..4096).for_each(|id| members.insert(&mut set, id, id));
-        // Some 2.99 log2 n at most (Mahmoud, "The height of random binary search trees").
+        // At most about 2.99 log2 n (Mahmoud, "The height of random binary search trees").
         assert!(depth(&members, set.root) <= 36, "{}", depth(&members, set.root));
     }
 }

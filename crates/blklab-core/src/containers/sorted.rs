@@ -1,29 +1,29 @@
-//! Requests, or whatever else, in order of a sector.
+//! Requests, or other things, in order of a sector.
 //!
-//! A sorted vector for as long as that is short, since then shifting a few cache lines
-//! beats the pointer chasing of the kernel's red-black tree; beyond that, in pieces of
-//! bounded length, so that thousands cost a search more and not a shift of them all. A
-//! piece that is full is cut in halves, one that is empty is kept for the next cut:
-//! nothing is allocated once there were as many as there get.
+//! A sorted vector while it is short, because shifting a few cache lines is faster than following
+//! the pointers of the kernel's red-black tree. A longer one is kept in pieces of bounded length:
+//! thousands of entries cost one more search instead of a shift of all of them. A full piece is cut
+//! in half, an empty one is kept for the next cut: once the vector has had its largest size,
+//! nothing is allocated.
 
 use std::cell::Cell;
 
 use crate::request::RequestId;
 use crate::units::Sector;
 
-/// Most entries of a piece: 1 KiB of them.
+/// The largest number of entries in a piece: 1 KiB.
 const PIECE: usize = 64;
 
 type Entry<T> = (Sector, T);
 
-/// Entries that stand one behind the other.
+/// Consecutive entries.
 #[derive(Clone, Debug)]
 struct Piece<T> {
     entries: Vec<Entry<T>>,
-    /// The sector of the first, kept where there are several pieces.
+    /// The sector of the first entry, kept where there are several pieces.
     low: Sector,
-    /// Where the last search ended. A bio is looked up and then inserted at the same
-    /// place, a request is found and then removed: every second search ends here again.
+    /// The result of the last search. A bio is looked up and then inserted at the same sector, a
+    /// request is found and then removed: every second search has this result again.
     hint: Cell<usize>,
 }
 
@@ -47,7 +47,7 @@ impl<T: Copy + PartialEq> Piece<T> {
     fn first_from(&self, sector: Sector) -> usize {
         let hint = self.hint.get();
         let is_below = |index: usize| self.entries.get(index).is_some_and(|entry| entry.0 < sector);
-        // Both sides are worked out: a branch on either alone would be a coin toss.
+        // Both sides are computed: a branch on either alone would be unpredictable.
         if (hint == 0 || is_below(hint - 1)) & !is_below(hint) {
             return hint;
         }
@@ -75,12 +75,12 @@ impl<T: Copy + PartialEq> Piece<T> {
     }
 }
 
-/// Things by sector; those of equal sector in order of arrival (`elv_rb_add`).
+/// Things by sector; those with equal sectors in order of arrival (`elv_rb_add`).
 #[derive(Clone, Debug)]
 pub(crate) struct Sorted<T = RequestId> {
-    /// The lowest entries: all of them as long as `pieces` is 0.
+    /// The lowest entries; all entries if `pieces` is 0.
     first: Piece<T>,
-    /// So many pieces behind it, none of which is empty, and behind them empty ones.
+    /// The next `pieces` pieces, none of them empty, followed by empty ones.
     more: Vec<Piece<T>>,
     pieces: usize,
     /// Entries in `more`.
@@ -97,7 +97,7 @@ impl<T: Copy + PartialEq> Default for Sorted<T> {
 const SORTED_IN: &str = "the entry is where it was sorted in";
 
 impl<T: Copy + PartialEq> Sorted<T> {
-    /// With room for a few at once.
+    /// With room for some entries at once.
     pub fn with_capacity(entries: usize) -> Sorted<T> {
         let first = Piece::with_capacity(entries.min(PIECE));
         Sorted { first, more: Vec::new(), pieces: 0, len_of_more: 0 }
@@ -122,7 +122,8 @@ impl<T: Copy + PartialEq> Sorted<T> {
         }
     }
 
-    /// Take out `id`, which was inserted with this sector. What stood [`Sorted::beside`] it.
+    /// Removes `id`, which was inserted with this sector. Returns its neighbours, as
+    /// [`Sorted::beside`].
     #[inline]
     pub fn remove(&mut self, sector: Sector, id: T) -> (Option<T>, Option<T>) {
         if self.pieces > 0 {
@@ -135,13 +136,13 @@ impl<T: Copy + PartialEq> Sorted<T> {
         (self.before(0, index), self.first.get(index).or_else(|| self.first()))
     }
 
-    /// The lowest of all.
+    /// The lowest entry.
     #[inline]
     pub fn first(&self) -> Option<T> {
         self.first.get(0)
     }
 
-    /// One that is exactly at `sector`.
+    /// An entry exactly at `sector`.
     #[inline]
     pub fn starting_at(&self, sector: Sector) -> Option<T> {
         if self.pieces == 0 {
@@ -152,7 +153,7 @@ impl<T: Copy + PartialEq> Sorted<T> {
         self.piece(piece).starting_at(sector).or_else(next)
     }
 
-    /// The lowest at or above `sector`.
+    /// The lowest entry at or above `sector`.
     #[inline]
     pub fn at_or_above(&self, sector: Sector) -> Option<T> {
         let piece = self.piece_of(sector);
@@ -160,28 +161,28 @@ impl<T: Copy + PartialEq> Sorted<T> {
         entries.get(entries.first_from(sector)).or_else(|| self.first_behind(piece))
     }
 
-    /// The highest below `sector`.
+    /// The highest entry below `sector`.
     #[inline]
     pub fn highest_below(&self, sector: Sector) -> Option<T> {
         let piece = self.piece_of(sector);
         self.before(piece, self.piece(piece).first_from(sector))
     }
 
-    /// The next upwards of `id`, which was inserted with this sector.
+    /// The next entry above `id`, which was inserted with this sector.
     #[inline]
     pub fn above(&self, sector: Sector, id: T) -> Option<T> {
         let (piece, index) = self.position(sector, id);
         self.piece(piece).get(index + 1).or_else(|| self.first_behind(piece))
     }
 
-    /// The next downwards.
+    /// The next entry below.
     #[inline]
     pub fn below(&self, sector: Sector, id: T) -> Option<T> {
         let (piece, index) = self.position(sector, id);
         self.before(piece, index)
     }
 
-    /// The next downwards; and the next upwards, which is the lowest of all for the highest.
+    /// The next entry below; and the next above, which is the lowest of all for the highest.
     #[inline]
     pub fn beside(&self, sector: Sector, id: T) -> (Option<T>, Option<T>) {
         let (piece, index) = self.position(sector, id);
@@ -189,7 +190,7 @@ impl<T: Copy + PartialEq> Sorted<T> {
         (self.before(piece, index), above.or_else(|| self.first().filter(|&lowest| lowest != id)))
     }
 
-    /// The last piece that begins below `sector`, or the first.
+    /// The last piece that begins below `sector`, or the first piece.
     #[inline]
     fn piece_of(&self, sector: Sector) -> usize {
         if self.pieces == 0 {
@@ -214,7 +215,7 @@ impl<T: Copy + PartialEq> Sorted<T> {
         if piece < self.pieces { self.more[piece].get(0) } else { None }
     }
 
-    /// The entry before that of the piece's with this index.
+    /// The entry before the one with this index in the piece.
     #[inline]
     fn before(&self, piece: usize, index: usize) -> Option<T> {
         match (piece, index) {
@@ -224,13 +225,13 @@ impl<T: Copy + PartialEq> Sorted<T> {
         }
     }
 
-    /// The piece that `id` is in, and its index there.
+    /// The piece of `id`, and its index there.
     #[inline]
     fn position(&self, sector: Sector, id: T) -> (usize, usize) {
         if self.pieces == 0 {
             return (0, self.first.position(sector, id).expect(SORTED_IN));
         }
-        // Those of equal sector may reach over several.
+        // Entries with equal sectors may span several pieces.
         let found = (self.piece_of(sector)..=self.pieces)
             .find_map(|piece| Some((piece, self.piece(piece).position(sector, id)?)));
         found.expect(SORTED_IN)
@@ -248,7 +249,7 @@ impl<T: Copy + PartialEq> Sorted<T> {
         self.len_of_more += usize::from(piece > 0);
     }
 
-    /// The upper half of a piece that is full becomes the next one.
+    /// The upper half of a full piece becomes the next piece.
     fn cut(&mut self, piece: usize) {
         if self.pieces == self.more.len() {
             self.more.push(Piece::with_capacity(PIECE));
@@ -286,7 +287,7 @@ mod tests {
     use proptest::prelude::*;
 
     impl Sorted {
-        /// What is true of the pieces between any two calls.
+        /// Invariants of the pieces between any two calls.
         fn check_pieces(&self) {
             assert!(self.first.entries.is_empty() <= (self.pieces == 0), "{self:?}");
             let (used, vacant) = self.more.split_at(self.pieces);
@@ -298,7 +299,7 @@ mod tests {
         }
     }
 
-    /// Steps among few sectors and among many, so that there are equals, and pieces.
+    /// Steps among few sectors and among many, to get equal sectors and several pieces.
     fn steps() -> impl Strategy<Value = Vec<(u8, u64)>> {
         prop_oneof![
             prop::collection::vec((0u8..6, 0u64..40), 1..200),
@@ -308,8 +309,8 @@ mod tests {
     }
 
     proptest! {
-        /// Interleaved, because every search leaves a hint for the next; and emptied in the
-        /// end, from somewhere on.
+        /// Interleaved, because every search leaves a hint for the next; at the end all entries are
+        /// removed, from any position on.
         #[test]
         fn lookups_agree_with_a_search_through_everything(steps in steps(), end in any::<prop::sample::Index>()) {
             let mut sorted = Sorted::default();
@@ -363,7 +364,7 @@ mod tests {
         let mut sorted = Sorted::default();
         for round in 0..4u64 {
             for number in 0..4096u64 {
-                // All residues once, in an order of its own in each round.
+                // All residues once, in a different order in each round.
                 let sector = number * (2 * round + 1) % 4096;
                 sorted.insert(Sector(sector), RequestId(sector as u32));
             }

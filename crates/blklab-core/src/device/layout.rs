@@ -1,7 +1,7 @@
-//! Where files lie: the mapping from a file to a device and the sectors on it.
+//! The layout of files: the device of each file and its sectors there.
 //!
-//! Each file lies on one device in one piece. Everything that turns a byte of a file into a sector
-//! asks a [`Layout`].
+//! Each file is on one device, in one piece. All conversions from a byte of a file to a sector use
+//! a [`Layout`].
 
 use super::DeviceId;
 use crate::pagecache::{FileId, PAGE_BYTES, PageRange};
@@ -11,16 +11,16 @@ use crate::workload::plan::{FileKind, FilePlan};
 /// Files begin at multiples of this many sectors (1 MiB), as partitions do.
 const ALIGN_SECTORS: u64 = 2048;
 
-/// A file's place.
+/// The place of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlacedFile {
-    /// The device that it lies on.
+    /// The device of the file.
     pub device: DeviceId,
     /// Its first sector there.
     pub start: Sector,
     /// Its size.
     pub size: Bytes,
-    /// It is the device itself or a partition, not a file in a file system.
+    /// The file is the device itself or a partition, not a file in a file system.
     pub is_device: bool,
 }
 
@@ -40,28 +40,28 @@ pub struct Location {
     pub sector: Sector,
 }
 
-/// The places of all files, by the numbers that the plan and the page cache give them.
+/// The places of all files, by their numbers in the plan and the page cache.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Layout {
     files: Vec<PlacedFile>,
 }
 
 impl Layout {
-    /// Files at places that the caller has chosen.
+    /// Files at the caller's places.
     pub fn new(files: Vec<PlacedFile>) -> Layout {
         Layout { files }
     }
 
-    /// Regular files one behind the other from the start of `device`, whose size is `capacity`, each
-    /// in one piece and in the order in which the job file names them. A file that stands for the
-    /// device begins where that begins.
+    /// Regular files one after the other from the start of `device`, whose size is `capacity`, each
+    /// in one piece and in the order of the job file. A file that represents the device begins at
+    /// sector 0.
     pub fn in_a_row(files: &[FilePlan], device: DeviceId, capacity: Sector) -> Layout {
         let mut next = 0_u64;
         let placed = |file: &FilePlan| {
             let is_device = file.kind == FileKind::Device;
             let sectors = file.size.sectors();
-            // The plan has checked that the files fit; alignment may leave the last one too little
-            // room, which then begins earlier.
+            // The plan has checked that the files fit. Alignment may leave too little room for the
+            // last one, which then begins earlier.
             let start = if is_device { 0 } else { next.min(capacity.0.saturating_sub(sectors)) };
             if !is_device {
                 next += sectors.next_multiple_of(ALIGN_SECTORS);
@@ -71,7 +71,7 @@ impl Layout {
         Layout { files: files.iter().map(placed).collect() }
     }
 
-    /// The same places where each file is a partition: a device to the process that opens it.
+    /// The same places, with each file as a partition: a device to the process that opens it.
     pub fn as_partitions(mut self) -> Layout {
         self.files.iter_mut().for_each(|file| file.is_device = true);
         self
@@ -95,7 +95,7 @@ impl Layout {
         Location { device, sector: Sector(start.0 + Bytes(offset).to_sector().0) }
     }
 
-    /// The place of pages, and their length in sectors: the last page of a file may be shorter.
+    /// The place of pages and their length in sectors; the last page of a file may be shorter.
     #[inline]
     pub fn locate_pages(&self, range: PageRange) -> (Location, u32) {
         const PAGE_SECTORS: u64 = PAGE_BYTES / SECTOR_BYTES;

@@ -1,8 +1,8 @@
-//! The devices of the simulated machine: a list of disks, each behind its own block layer, and the
+//! The devices of the simulated machine: a list of disks, each with its own block layer, and the
 //! [`Layout`] of files on them.
 //!
-//! A device is addressed by its [`DeviceId`]. The engine asks all devices when something happens
-//! next and lets it happen; nothing else joins them, so that a machine may have any number.
+//! A [`DeviceId`] names a device. The engine asks all devices for their next event and performs it.
+//! Devices share nothing else, so a machine may have any number of them.
 
 mod layout;
 mod waiters;
@@ -16,11 +16,11 @@ use crate::units::Nanos;
 pub use layout::{Layout, Location, PlacedFile};
 use waiters::{Place, RequestWaiters};
 
-/// A device's place in [`Devices`].
+/// A device's index in [`Devices`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DeviceId(pub u16);
 
-/// A disk behind its block layer.
+/// A disk with its block layer.
 pub struct Device {
     /// The queue: plug, scheduler, tags.
     pub block: Block,
@@ -29,7 +29,7 @@ pub struct Device {
     /// The scheduler's lock.
     pub lock: Lock,
     waiters: RequestWaiters,
-    /// When the disk's next event is due, as of the latest [`Devices::next_event_to_happen`].
+    /// The time of the disk's next event, as of the latest [`Devices::next_event_to_happen`].
     disk_due: Nanos,
     /// Reused between calls.
     completions: Vec<Completion>,
@@ -64,14 +64,14 @@ impl Device {
         self.block.submit(now, bio, manner, &mut self.disk)
     }
 
-    /// Into how many bios an I/O of that length is cut.
+    /// The number of bios into which an I/O of that length is cut.
     #[inline]
     pub fn bios_of(&self, sectors: u32) -> u32 {
         BioStream::parts(sectors, self.block.limits().max_sectors)
     }
 
-    /// Hand over an I/O that one bio holds, if there is a request for it. Otherwise what is to be
-    /// handed over by [`Device::hand_over`]: most I/Os need none of that.
+    /// Submits an I/O that fits one bio, if there is a free request. Otherwise returns the stream
+    /// for [`Device::hand_over`]; most I/Os do not need it.
     #[inline]
     pub fn begin(&mut self, now: Nanos, whole: Bio, manner: Manner) -> Option<BioStream> {
         let max_sectors = self.block.limits().max_sectors;
@@ -84,13 +84,13 @@ impl Device {
         Some(BioStream::new(whole, max_sectors).of(Manner { again, ..manner }))
     }
 
-    /// Hand plugged requests to the scheduler, and to the disk what the scheduler dispatches.
+    /// Flushes the plug to the scheduler, and dispatches requests to the disk.
     #[inline]
     pub fn unplug(&mut self, now: Nanos) {
         self.block.unplug(now, &mut self.disk);
     }
 
-    /// What is due at `now` happens. The owners of bios that have ended are appended to `owners`.
+    /// Performs what is due at `now`. The owners of completed bios are appended to `owners`.
     #[inline]
     fn happen(&mut self, now: Nanos, owners: &mut Vec<u64>) {
         if self.disk_due <= now {
@@ -106,7 +106,7 @@ impl Device {
         }
     }
 
-    /// Hand over what is left of `stream`; false if `actor` sleeps, to try again when woken.
+    /// Submits the rest of `stream`; false if `actor` sleeps; it tries again when woken.
     #[inline]
     pub fn hand_over(&mut self, now: Nanos, stream: &mut BioStream, actor: Actor) -> bool {
         let hw_queue = stream.next().hw_queue;
@@ -119,7 +119,7 @@ impl Device {
         self.hand_over_or_sleep(now, stream, actor, place.filter(|_| stream.rest() == rest))
     }
 
-    /// A plug is flushed and the queue run before its owner sleeps (`blk_mq_get_tag`).
+    /// Before its owner sleeps, a plug is flushed and the queue runs (`blk_mq_get_tag`).
     #[cold]
     fn hand_over_or_sleep(
         &mut self,
@@ -144,7 +144,7 @@ impl Device {
         }
     }
 
-    /// Requests may have become free: append to `woken` the sleepers whose turn it is.
+    /// Requests may have become free: appends to `woken` the sleepers that are next.
     #[cold]
     fn wake_waiters(&mut self, woken: &mut Vec<Actor>) {
         if self.block.is_single_queue() {
@@ -155,8 +155,8 @@ impl Device {
     }
 }
 
-/// All devices of a machine. Most machines have one, so the first stands apart: what is asked at each
-/// event finds it without a detour, and the others cost a comparison.
+/// All devices of a machine. Most machines have one. The first device is a field of its own: the
+/// checks at each event find it directly, and the others cost one comparison.
 pub struct Devices {
     first: Device,
     others: Vec<Device>,
@@ -189,7 +189,7 @@ impl Devices {
         std::iter::once(self.first).chain(self.others).collect()
     }
 
-    /// Do this with each, in order.
+    /// Calls `act` for each device, in order.
     #[inline(always)]
     fn each(&mut self, mut act: impl FnMut(&mut Device)) {
         act(&mut self.first);
@@ -203,7 +203,7 @@ impl Devices {
         others.iter_mut().for_each(act);
     }
 
-    /// When something happens next at any of them.
+    /// The time of the next event at any device.
     #[inline]
     pub fn next_event(&self) -> Nanos {
         let due = |device: &Device| device.disk.next_event().min(device.block.next_timer());
@@ -221,8 +221,8 @@ impl Devices {
         due
     }
 
-    /// Whatever is due at `now` happens; call [`Devices::next_event_to_happen`] first. The owners of
-    /// bios that have ended are appended to `owners`.
+    /// Performs what is due at `now`; call [`Devices::next_event_to_happen`] first. The owners of
+    /// completed bios are appended to `owners`.
     #[inline]
     pub fn happen(&mut self, now: Nanos, owners: &mut Vec<u64>) {
         self.each(|device| device.happen(now, owners));
@@ -234,14 +234,13 @@ impl Devices {
         self.each(|device| device.unplug(now));
     }
 
-    /// The process on the CPU sleeps: next are the workers of the block layers, if they have been
-    /// woken.
+    /// The process on the CPU sleeps: the workers of the block layers run next, if they were woken.
     #[inline]
     pub fn run_workers(&mut self, now: Nanos) {
         self.each(|device| device.block.run_worker(now, &mut device.disk));
     }
 
-    /// Requests may have become free: append to `woken` the sleepers whose turn it is.
+    /// Requests may have become free: appends to `woken` the sleepers that are next.
     #[inline]
     pub fn wake_waiters(&mut self, woken: &mut Vec<Actor>) {
         self.each(|device| {

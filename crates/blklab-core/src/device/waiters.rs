@@ -1,13 +1,13 @@
-//! Processes that sleep until there is a request for them.
+//! Processes that sleep until they get a request.
 //!
-//! With blk-mq that is a tag, and the order of wake-ups follows `lib/sbitmap.c` of Linux 7.3:
-//! eight wait queues, filled in turn and emptied in turn, each first come first served. As the two
-//! turns need not begin at the same queue, a later sleeper may be woken before an earlier one.
-//! Sleepers are woken in batches, once as many requests are free again as a batch holds; no tag is
-//! reserved for them, so that they sleep again if other processes were faster.
+//! With blk-mq a request is a tag, and the order of wake-ups follows `lib/sbitmap.c` of Linux 7.3:
+//! eight wait queues, filled in turn and emptied in turn, each first come, first served. Filling
+//! and emptying need not start at the same queue, so a later sleeper may be woken before an earlier
+//! one. Sleepers are woken in batches, when a batch of requests is free again. No tag is reserved
+//! for them: they sleep again if other processes were faster.
 //!
 //! Before blk-mq there was one queue: it wakes the first sleeper that would get a request.
-//! Synchronous I/O has requests apart from asynchronous I/O, and so a list of sleepers apart: a
+//! Synchronous and asynchronous I/O have separate requests, and so separate lists of sleepers: a
 //! list whose kind has no free request need not be searched.
 
 use std::collections::VecDeque;
@@ -18,10 +18,10 @@ use crate::request::{Actor, Bio};
 /// Wait queues of the tags of a hardware queue (`SBQ_WAIT_QUEUES`).
 const QUEUES: usize = 8;
 
-/// Most that are woken at a time (`SBQ_WAKE_BATCH`).
+/// The most sleepers woken at a time (`SBQ_WAKE_BATCH`).
 const BATCH_MAX: u32 = 8;
 
-/// A place in the wait queues, to sleep at.
+/// A wait queue to sleep on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place(usize);
 
@@ -32,14 +32,14 @@ struct TagQueue {
     asleep: usize,
     /// The queue of the next sleeper.
     wait_index: usize,
-    /// The queue to be woken next.
+    /// The next queue to wake.
     wake_index: usize,
-    /// Tags freed and not counted off by a batch.
+    /// Freed tags that no batch has counted yet.
     freed: u32,
 }
 
 impl TagQueue {
-    /// Move up to `batch` sleepers to `woken` (`__sbitmap_queue_wake_up`).
+    /// Moves up to `batch` sleepers to `woken` (`__sbitmap_queue_wake_up`).
     fn wake(&mut self, batch: u32, woken: &mut Vec<Actor>) {
         let mut left = batch as usize;
         for _ in 0..QUEUES {
@@ -59,7 +59,8 @@ impl TagQueue {
 /// Sleepers that wait for requests of the single queue.
 #[derive(Debug, Default)]
 struct SingleQueue {
-    /// For asynchronous requests and for synchronous ones, each with its turn.
+    /// Sleepers for asynchronous and for synchronous requests, with their numbers in order of
+    /// arrival.
     sleepers: [VecDeque<(u64, Actor)>; 2],
     turns: u64,
 }
@@ -82,11 +83,11 @@ impl SingleQueue {
     }
 }
 
-/// All sleepers that wait for a request.
+/// All sleepers of a block layer.
 #[derive(Debug)]
 pub struct RequestWaiters {
     tags: Vec<TagQueue>,
-    /// Woken at a time.
+    /// The number of sleepers woken at a time.
     batch: u32,
     single_queue: Option<SingleQueue>,
     asleep: usize,
@@ -110,8 +111,8 @@ impl RequestWaiters {
         self.asleep == 0
     }
 
-    /// A place in the wait queues, taken when no request is found and after each wake-up, whether
-    /// or not the actor then sleeps (`bt_wait_ptr`).
+    /// The next wait queue. Taken when no request is found and after each wake-up, even if the
+    /// actor then does not sleep (`bt_wait_ptr`).
     pub fn place(&mut self, hw_queue: u16) -> Place {
         let queue = &mut self.tags[usize::from(hw_queue)];
         let index = queue.wait_index;
@@ -119,7 +120,7 @@ impl RequestWaiters {
         Place(index)
     }
 
-    /// `actor` sleeps at its place for want of a request for `bio`.
+    /// `actor` sleeps at its place, because `bio` got no request.
     pub fn sleep(&mut self, actor: Actor, bio: &Bio, place: Place, block: &mut Block) {
         self.asleep += 1;
         if let Some(queue) = &mut self.single_queue {
@@ -128,14 +129,14 @@ impl RequestWaiters {
         let hw_queue = bio.hw_queue;
         let queue = &mut self.tags[usize::from(hw_queue)];
         if queue.asleep == 0 {
-            // Requests that became free without sleepers wake nothing later.
+            // Requests that became free before the first sleeper must not cause wake-ups later.
             block.take_freed(hw_queue);
         }
         queue.asleep += 1;
         queue.sleepers[place.0].push_back(actor);
     }
 
-    /// Requests of `block`, which is a single queue, may have become free: the actor to be woken.
+    /// Requests of the single queue `block` may have become free: the actor to wake.
     #[inline]
     pub fn wake_first(&mut self, block: &Block) -> Option<Actor> {
         let woken = self.single_queue.as_mut()?.wake(|sync| block.may_allocate(0, sync));
@@ -143,8 +144,8 @@ impl RequestWaiters {
         woken
     }
 
-    /// Requests of `block`, which has tags, may have become free: append to `woken` the actors to
-    /// be woken.
+    /// Requests of `block`, which has tags, may have become free: appends the actors to wake to
+    /// `woken`.
     pub fn wake(&mut self, block: &mut Block, woken: &mut Vec<Actor>) {
         let before = woken.len();
         for (hw_queue, queue) in self.tags.iter_mut().enumerate().filter(|(_, queue)| queue.asleep > 0) {

@@ -2,18 +2,18 @@
 
 use crate::units::Nanos;
 
-/// Steps that processes may take without yielding while nothing else happens.
+/// Steps that processes may take without yielding while no other event happens.
 const STEPS_ALONE: u32 = 1 << 8;
 
-/// No run goes on behind this time: 292 years, half of what 64 bits hold, which leaves room
-/// for adding any time that a job file may name ([`crate::formats::fio::value::TIME_MAX`]).
+/// The last time of any run: 292 years, half of what 64 bits hold. This leaves room to add any time
+/// of a job file ([`crate::formats::fio::value::TIME_MAX`]).
 pub const HORIZON: Nanos = Nanos(1 << 63);
 
-/// The time, and how long processes have had it to themselves.
+/// The time, and the number of process steps without other events.
 #[derive(Debug, Default)]
 pub struct Clock {
     now: Nanos,
-    /// Steps that processes took since something else happened or one yielded.
+    /// Steps of processes since the last other event or yield.
     steps_alone: u32,
 }
 
@@ -24,20 +24,20 @@ impl Clock {
         self.now
     }
 
-    /// Let time run to `at`, unless it is later already.
+    /// Advances the time to `at`, unless it is later already.
     #[inline]
     pub fn run_to(&mut self, at: Nanos) {
         self.now = self.now.max(at);
     }
 
-    /// Something other than a process's step happens.
+    /// An event other than a process's step happens.
     #[inline]
     pub fn interrupt(&mut self) {
         self.steps_alone = 0;
     }
 
-    /// A process takes a step that ends at `at`; false if it has to yield: now and then every
-    /// process does, so that the run can be ended from outside.
+    /// A process takes a step that ends at `at`; false if it must yield. Every process yields from
+    /// time to time, so that the run can be cancelled.
     #[inline]
     pub fn step(&mut self, at: Nanos) -> bool {
         self.steps_alone += 1;

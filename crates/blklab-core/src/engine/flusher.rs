@@ -12,7 +12,7 @@ const RANGES_AT_ONCE: usize = 64;
 /// Pages in one range, at most: what one bio holds.
 const RANGE_PAGES: u32 = 256;
 
-/// Whether the flusher waits for the page cache to have a reason to write.
+/// When the page cache needs the flusher next.
 #[derive(Debug)]
 pub struct FlusherTimer {
     waits: bool,
@@ -25,7 +25,7 @@ impl Default for FlusherTimer {
 }
 
 impl FlusherTimer {
-    /// When the page cache wants the flusher to run next, unless it is at work already.
+    /// When the flusher must run next, unless it is running.
     #[inline]
     pub fn due(&self, cache: &PageCache) -> Nanos {
         if self.waits { cache.flusher_due() } else { Nanos::NEVER }
@@ -42,17 +42,17 @@ impl FlusherTimer {
     }
 }
 
-/// The flusher. One serves all devices, where the kernel has one for each.
+/// The flusher. One serves all devices; the kernel has one for each.
 #[derive(Debug, Default)]
 pub struct Flusher {
     pages: PageWork,
 }
 
 impl Flusher {
-    /// Run until there is nothing to write back or no request to be had.
+    /// Runs until there is nothing to write back or no free request.
     pub fn run(&mut self, world: &mut World) {
         let who = Submitter { actor: Actor::Flusher, prio: IoPrio::default(), cpu: 0, waits: false };
-        // One plug for all that it writes (`wb_writeback`).
+        // One plug for everything that it writes (`wb_writeback`).
         loop {
             match self.pages.hand_over_next(world, who) {
                 Err(Asleep) => return,
@@ -71,7 +71,7 @@ impl Flusher {
         }
     }
 
-    /// Look for ranges to write back; false if there are none.
+    /// Looks for ranges to write back; false if there are none.
     fn find_more(&mut self, world: &mut World) -> bool {
         self.pages.begin(true);
         while self.pages.ranges.len() < RANGES_AT_ONCE {

@@ -1,10 +1,10 @@
 //! The engine: runs a source of I/O on the devices of a machine, in virtual time.
 //!
 //! Discrete events in integer nanoseconds, one thread, deterministic. The disk models, the
-//! schedulers' timers, the flusher and the processes' timers each say when they are due; the
-//! earliest goes next. A process that is alone with its CPU work goes on without an event.
+//! schedulers' timers, the flusher and the processes' timers each report when they are due; the
+//! earliest goes next. A process whose CPU work is the only activity continues without an event.
 //!
-//! The engine knows no job file and no trace. What issues I/O is a [`Source`].
+//! The engine has no knowledge of job files and traces. What issues I/O is a [`Source`].
 
 mod clock;
 mod flusher;
@@ -40,78 +40,77 @@ pub use page_io::{Asleep, PageWork, Submitter, Wait};
 pub use sync::{SyncProgress, Syncing};
 pub use world::World;
 
-/// Steps between two looks at whether the run is to be ended.
+/// Steps between two checks for cancellation.
 const STEPS_PER_LOOK: u32 = 1 << 12;
 
-/// A source of I/O: processes that ask the [`World`] for I/O.
+/// A source of I/O: processes that submit I/O to the [`World`].
 ///
-/// The engine runs a process when it is ready, lets time pass while all sleep, and tells a process
-/// of the ends of its bios. When I/O is issued, and of what, is the source's own affair: closed loop,
-/// where a process waits for its I/O before it issues more, or open loop, where I/O arrives at given
-/// times.
+/// The engine runs a process when it is ready, advances time while all sleep, and reports completed
+/// bios to their process. The source decides which I/O it issues and when: closed loop, where a
+/// process waits for its I/O before it issues more, or open loop, where I/O arrives at given times.
 ///
 /// A process submits bios with [`Device::submit`] or [`Device::hand_over`], or through the page
 /// cache with [`PageWork`]; each bio of its own carries [`Owner::Process`].
 pub trait Source {
-    /// What it has measured.
+    /// The source's measurements.
     type Measured;
 
-    /// The run begins: wake the processes that start.
+    /// The run begins: wakes the processes that start.
     fn begin(&mut self, world: &mut World);
 
-    /// Let a process run until it has to wait or has ended. A process that ends is a matter of the
-    /// source, which tells the schedulers by [`World::process_exited`].
+    /// Runs a process until it must wait or has ended. The source keeps track of ended processes
+    /// and reports them to the schedulers by [`World::process_exited`].
     fn run(&mut self, process: ProcessId, world: &mut World) -> Ran;
 
-    /// A bio with the owner [`Owner::Process`] has ended: `io` is the number given there.
+    /// A bio with the owner [`Owner::Process`] has completed: `io` is the number given there.
     fn bio_ended(&mut self, process: ProcessId, io: u32, world: &mut World);
 
-    /// A flush with the owner [`Owner::Flush`] has ended.
+    /// A flush with the owner [`Owner::Flush`] has completed.
     fn flush_ended(&mut self, process: ProcessId, world: &mut World);
 
     /// No process will run again: the run is over.
     fn has_ended(&self) -> bool;
 
-    /// What it has measured.
+    /// The source's measurements.
     fn finish(self) -> Self::Measured;
 }
 
 /// How a process's turn on the CPU ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ran {
-    /// It goes on at that time.
+    /// It continues at that time.
     Until(Nanos),
-    /// It sleeps, to be woken by [`World::wake`], or has ended.
+    /// It sleeps until [`World::wake`], or has ended.
     Asleep,
 }
 
 /// A disk of the machine, and the scheduler in front of it.
 pub struct Attached<'a> {
-    /// The disk, as built from its model.
+    /// The disk, built from its model.
     pub disk: AnyDisk,
     /// The scheduler, its tunables and the queue's.
     pub scheduler: &'a SchedulerSpec,
 }
 
-/// What I/O runs on.
+/// The machine of a run.
 pub struct Machine<'a> {
     /// The disks, numbered by [`crate::device::DeviceId`] in this order; at least one.
     pub disks: Vec<Attached<'a>>,
     /// The host.
     pub host: Host,
-    /// Memory and write-back; see [`crate::pagecache::TUNABLES`].
+    /// Memory and writeback; see [`crate::pagecache::TUNABLES`].
     pub memory: &'a Settings,
-    /// Memory that the page cache cannot have, in bytes.
+    /// Memory that the page cache cannot use, in bytes.
     pub locked: Bytes,
-    /// The processes, by their ids, and their cgroups, as schedulers see them.
+    /// The processes, by their ids, and their cgroups, for the schedulers.
     pub tasks: Tasks,
-    /// How many processes there are.
+    /// The number of processes.
     pub processes: usize,
 }
 
 impl Machine<'_> {
-    /// The machine at time zero, with files where `layout` has them. One page cache serves all disks;
-    /// its read-ahead and its largest I/O are those of the first.
+    /// The machine at time zero, with files placed by `layout`. One page cache serves all disks;
+    /// its read-ahead and its largest I/O are those of the first disk.
     pub fn build(self, layout: Layout) -> World {
         let Machine { disks, host, memory, locked, tasks, processes } = self;
         let read_ahead_kib = disks[0].scheduler.queue.get("read_ahead_kb").unsigned_abs();
@@ -139,14 +138,14 @@ impl Machine<'_> {
     }
 }
 
-/// Lets another thread watch a run and end it.
+/// Lets another thread watch a run and cancel it.
 #[derive(Debug, Default)]
 pub struct Watch {
-    /// Set to end the run.
+    /// Set to cancel the run.
     pub cancel: AtomicBool,
     /// Virtual time reached, ns.
     pub now_ns: AtomicU64,
-    /// Virtual time by which the run will have ended, ns; 0 if that is not known.
+    /// Virtual time by which the run will have ended, ns; 0 if unknown.
     pub end_ns: AtomicU64,
 }
 
@@ -156,15 +155,15 @@ pub enum RunError {
     /// [`Watch::cancel`] was set.
     #[error("cancelled")]
     Cancelled,
-    /// Processes wait for what will never happen: a mistake of blklab's own.
+    /// Processes wait for an event that will never happen: a bug in blklab.
     #[error("the simulation stands still at {0}: please report this with the job file and the seed")]
     Stuck(Nanos),
-    /// The next thing would happen behind the end of time.
+    /// The next event would be after [`HORIZON`].
     #[error("the next I/O would be more than 292 years of virtual time away; give the jobs a runtime")]
     Endless,
 }
 
-/// What a device has measured.
+/// A device's measurements.
 pub struct DeviceMeasured {
     /// The block layer's counters.
     pub counters: DiskCounters,
@@ -172,17 +171,18 @@ pub struct DeviceMeasured {
     pub series: SeriesRecorder,
     /// Commands, overview and detail.
     pub trace: TraceRecorder,
-    /// The scheduler's decisions in the window, and how many did not fit; `None` if none were noted.
+    /// The scheduler's decisions in the window, and the number that did not fit; `None` if the
+    /// journal was off.
     pub decisions: Option<(Vec<Note>, u64)>,
 }
 
-/// What a run has measured.
+/// A run's measurements.
 pub struct Measured<M> {
-    /// Virtual time that it took.
+    /// The virtual time of the run.
     pub duration: Nanos,
-    /// The source's part.
+    /// The source's measurements.
     pub source: M,
-    /// The devices', in order.
+    /// The devices' measurements, in order.
     pub devices: Vec<DeviceMeasured>,
 }
 
@@ -191,17 +191,17 @@ pub struct Engine<S> {
     pub(crate) world: World,
     source: S,
     flusher: Flusher,
-    /// Since the last look at the watch.
+    /// Steps since the last check of the watch.
     steps: u32,
 }
 
 impl<S: Source> Engine<S> {
-    /// A run that has not begun.
+    /// A run that has not started.
     pub fn new(world: World, source: S) -> Engine<S> {
         Engine { world, source, flusher: Flusher::default(), steps: 0 }
     }
 
-    /// Keep every request and decision of `window`.
+    /// Keeps every request and decision of `window`.
     pub fn keep(&mut self, window: Window) {
         for (_, device) in self.world.devices.iter_mut() {
             device.block.keep(window);
@@ -209,7 +209,7 @@ impl<S: Source> Engine<S> {
         }
     }
 
-    /// Run until the last process has ended.
+    /// Runs until the last process has ended.
     ///
     /// # Errors
     /// See [`RunError`].
@@ -245,8 +245,8 @@ impl<S: Source> Engine<S> {
         }
     }
 
-    /// Let a process run until it sleeps or has ended. While it works and no other actor is about to
-    /// run, the disks go on beneath it.
+    /// Runs a process until it sleeps or has ended. While it works and no other actor is due, the
+    /// disks advance as well.
     #[inline]
     fn run_process(
         &mut self,
@@ -271,7 +271,7 @@ impl<S: Source> Engine<S> {
         Ok(())
     }
 
-    /// See now and then whether the run is to be ended.
+    /// Checks from time to time whether the run is cancelled.
     #[inline]
     fn look(&mut self, watch: &Watch) -> Result<(), RunError> {
         self.steps += 1;
@@ -285,7 +285,7 @@ impl<S: Source> Engine<S> {
         Ok(())
     }
 
-    /// Bios have ended: their owners are told.
+    /// Reports completed bios to their owners.
     #[inline]
     fn tell(&mut self, owners: &mut Vec<u64>) {
         for &owner in owners.iter() {
@@ -296,8 +296,8 @@ impl<S: Source> Engine<S> {
             }
         }
         owners.clear();
-        // A request's owner is woken before the request is free, and so may take it again
-        // before one that waits for it runs.
+        // The owner of a request is woken before the request is free. So it may take the request
+        // again before an actor that waits for it runs.
         self.world.pass_on_request();
     }
 

@@ -1,4 +1,4 @@
-//! Owners of bios: what is told when a bio ends.
+//! Owners of bios: what the engine notifies when a bio completes.
 
 use crate::request::ProcessId;
 
@@ -7,9 +7,9 @@ use crate::request::ProcessId;
 pub enum Owner {
     /// An I/O of a process, by the process's own number for it.
     Process(ProcessId, u32),
-    /// Reading or writing back of pages, by its number among the page I/Os.
+    /// Page reads or writeback, by its number among the page I/Os.
     Pages(u32),
-    /// A flush that this process waits for.
+    /// A flush, with the process that waits for it.
     Flush(ProcessId),
 }
 

@@ -1,5 +1,4 @@
-//! I/O of the page cache: ranges of pages on their way to the disk or from it, and the actors that
-//! wait for them.
+//! I/O of the page cache: ranges of pages in flight, and the actors that wait for them.
 
 use super::owner::Owner;
 use super::world::World;
@@ -9,25 +8,25 @@ use crate::pagecache::{FileId, PageCache, PageRange};
 use crate::request::{Actor, Bio, IoPrio, Op, ProcessId};
 use crate::units::Nanos;
 
-/// What an actor that cannot go on waits for in the page cache.
+/// The event in the page cache that an actor waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
-    /// Pages of this file to be read or written back.
+    /// Read or writeback of pages of this file.
     Pages(FileId),
-    /// Any pages to be read or written back.
+    /// Read or writeback of any pages.
     AnyPages,
 }
 
-/// On whose behalf pages are read or written.
+/// The submitter of page I/O.
 #[derive(Clone, Copy, Debug)]
 pub struct Submitter {
-    /// What hands the bios over, and sleeps if there is no request for them.
+    /// The actor that submits the bios, and sleeps if there is no free request.
     pub actor: Actor,
     /// Its priority.
     pub prio: IoPrio,
     /// The CPU it runs on.
     pub cpu: u16,
-    /// It waits for the writes (`WB_SYNC_ALL`).
+    /// Synchronous writes (`WB_SYNC_ALL`).
     pub waits: bool,
 }
 
@@ -43,7 +42,7 @@ impl Submitter {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Asleep;
 
-/// A range of pages under way to or from the disk.
+/// A range of pages in flight.
 #[derive(Clone, Copy, Debug)]
 struct PageIo {
     range: PageRange,
@@ -51,7 +50,7 @@ struct PageIo {
     bios_left: u32,
 }
 
-/// All ranges of pages under way, and the actors that wait for some of them to end.
+/// All ranges of pages in flight, and the actors that wait for them.
 #[derive(Debug, Default)]
 pub struct PageIos {
     ios: slab::Slab<PageIo>,
@@ -59,7 +58,7 @@ pub struct PageIos {
 }
 
 impl PageIos {
-    /// A range is to be read or written on `device`: the bio that does so, to be cut.
+    /// Starts the read or write of a range on `device`; returns the bio for it, to be cut.
     fn begin(
         &mut self,
         range: PageRange,
@@ -87,8 +86,8 @@ impl PageIos {
         BioStream::new(whole, device.block.limits().max_sectors)
     }
 
-    /// A bio of page I/O `index` has ended. With the last one its pages change state, and actors
-    /// that wait for pages of the file are appended to `woken`.
+    /// A bio of page I/O `index` has completed. With the last bio its pages change state, and
+    /// actors that wait for pages of the file are appended to `woken`.
     pub fn bio_ended(&mut self, index: u32, cache: &mut PageCache, now: Nanos, woken: &mut Vec<Actor>) {
         let io = &mut self.ios[index as usize];
         io.bios_left -= 1;
@@ -110,25 +109,25 @@ impl PageIos {
         });
     }
 
-    /// `actor` sleeps until what it waits for may have come.
+    /// Puts `actor` to sleep until the event may have come.
     pub fn sleep_until(&mut self, actor: Actor, wait: Wait) {
         self.waiters.push((actor, wait));
     }
 }
 
-/// Ranges of pages being handed to the block layer; goes on where it had to stop.
+/// Ranges of pages on their way to the block layer; continues where it had to stop.
 #[derive(Debug, Default)]
 pub struct PageWork {
-    /// Ranges not begun yet, in order. Filled by the page cache.
+    /// Ranges not started yet, in order. Filled by the page cache.
     pub ranges: Vec<PageRange>,
     next: usize,
-    /// What is left of the range begun last.
+    /// The rest of the range started last.
     stream: Option<(DeviceId, BioStream)>,
     write: bool,
 }
 
 impl PageWork {
-    /// Everything to be handed over is a read (`write` false) or a write.
+    /// Sets the direction of all ranges: write or read (`write` false).
     pub fn begin(&mut self, write: bool) {
         debug_assert!(self.stream.is_none() && self.next == self.ranges.len());
         self.ranges.clear();
@@ -136,7 +135,7 @@ impl PageWork {
         self.write = write;
     }
 
-    /// Hand over what is left, under a plug of its own. `Err`: asleep until there is a request.
+    /// Submits the rest, under a plug of its own. `Err`: asleep until there is a free request.
     pub fn hand_over(&mut self, world: &mut World, who: Submitter) -> Result<(), Asleep> {
         while self.hand_over_next(world, who)? {}
         world.unplug();
@@ -144,7 +143,7 @@ impl PageWork {
         Ok(())
     }
 
-    /// Hand over the next range, under a plug that the caller flushes; false if none is left.
+    /// Submits the next range, under a plug that the caller flushes; false if none is left.
     pub fn hand_over_next(&mut self, world: &mut World, who: Submitter) -> Result<bool, Asleep> {
         let (id, mut stream) = match self.stream.take() {
             Some(begun) => begun,

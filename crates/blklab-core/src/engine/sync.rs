@@ -1,7 +1,7 @@
-//! fsync: write what is dirty, wait for it, flush the disk's cache.
+//! fsync: writes dirty pages, waits for them, flushes the disk's cache.
 //!
-//! Follows `file_write_and_wait_range()` and `blkdev_issue_flush()`. Metadata are not
-//! modelled: no journal is written, and fsync equals fdatasync.
+//! Follows `file_write_and_wait_range()` and `blkdev_issue_flush()`. Metadata are not modelled: no
+//! journal is written, and fsync equals fdatasync.
 
 use super::owner::Owner;
 use super::page_io::{Asleep, PageWork, Submitter, Wait};
@@ -12,8 +12,8 @@ use crate::pagecache::{FileId, SyncCursor, SyncStep};
 use crate::request::{Bio, Op};
 use crate::units::{Nanos, Sector};
 
-/// Ranges that are put under write-back before they are handed over: twice a plug's
-/// worth, so that neighbours meet in the plug.
+/// Ranges that are marked as under writeback before they are submitted: twice a plug's capacity, so
+/// that neighbours meet in the plug.
 const RANGES_AT_ONCE: usize = 64;
 
 /// Pages in one range, at most: what one bio holds.
@@ -23,15 +23,15 @@ const RANGE_PAGES: u32 = 256;
 enum Phase {
     #[default]
     Idle,
-    /// Working on file number `n` of those to be synced.
+    /// Working on file number `n` of the files to sync.
     File(usize),
-    /// So many flushes are with block layers.
+    /// This many flushes have not completed.
     Flushing(u16),
-    /// All have ended.
+    /// All flushes have completed.
     Flushed,
 }
 
-/// How far a call got.
+/// The progress of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SyncProgress {
     /// The process sleeps; call again when it is woken.
@@ -40,7 +40,7 @@ pub enum SyncProgress {
     Done,
 }
 
-/// A process's fsync under way.
+/// A process's fsync.
 #[derive(Debug, Default)]
 pub struct Syncing {
     phase: Phase,
@@ -50,31 +50,31 @@ pub struct Syncing {
 }
 
 impl Syncing {
-    /// A new fsync at `now`.
+    /// Starts a new fsync at `now`.
     pub fn begin(&mut self, now: Nanos) {
         debug_assert_eq!(self.phase, Phase::Idle);
         self.phase = Phase::File(0);
         self.begun = now;
     }
 
-    /// When the latest one began.
+    /// When the latest one started.
     pub fn begun(&self) -> Nanos {
         self.begun
     }
 
-    /// One is under way.
+    /// One is running.
     pub fn is_running(&self) -> bool {
         self.phase != Phase::Idle
     }
 
-    /// A disk has ended a flush; true if it was the last that this one waits for.
+    /// A disk has completed a flush; true if it was the last one of this fsync.
     pub fn flush_ended(&mut self) -> bool {
         let Phase::Flushing(left) = self.phase else { unreachable!("a flush ends once") };
         self.phase = if left == 1 { Phase::Flushed } else { Phase::Flushing(left - 1) };
         self.phase == Phase::Flushed
     }
 
-    /// Go on with making `files` durable; `buffered`: they may have dirty pages.
+    /// Continues to make `files` durable; `buffered`: they may have dirty pages.
     pub fn run(&mut self, files: &[u32], buffered: bool, who: Submitter, world: &mut World) -> SyncProgress {
         while let Phase::File(index) = self.phase {
             if !buffered || index == files.len() {
@@ -95,7 +95,7 @@ impl Syncing {
         SyncProgress::Asleep
     }
 
-    /// Flush each device that has one of `files` and a volatile write cache.
+    /// Flushes each device that has one of `files` and a volatile write cache.
     fn flush(&mut self, files: &[u32], who: Submitter, world: &mut World) -> SyncProgress {
         let now = world.now();
         let World { devices, layout, .. } = world;
@@ -115,8 +115,7 @@ impl Syncing {
         SyncProgress::Asleep
     }
 
-    /// Write the dirty pages of these bytes and wait for them
-    /// (`filemap_write_and_wait_range`).
+    /// Writes the dirty pages of these bytes and waits for them (`filemap_write_and_wait_range`).
     pub fn write_range(
         &mut self,
         file: FileId,
@@ -131,8 +130,7 @@ impl Syncing {
         self.end_if(progress)
     }
 
-    /// Hand the dirty pages of one file to the disk, without waiting for them
-    /// (`POSIX_FADV_DONTNEED`).
+    /// Submits the dirty pages of one file, without waiting for them (`POSIX_FADV_DONTNEED`).
     pub fn write_out(&mut self, file: FileId, who: Submitter, world: &mut World) -> SyncProgress {
         let cursor = self.cursor.get_or_insert_with(|| world.cache.write_out_start(file));
         let who = Submitter { waits: false, ..who };
@@ -149,7 +147,7 @@ impl Syncing {
     }
 }
 
-/// Hand a flush to the block layer.
+/// Submits a flush to the block layer.
 fn flush(device: &mut Device, who: &Submitter, now: Nanos) {
     let flush = Bio {
         op: Op::Flush,
@@ -168,7 +166,7 @@ fn flush(device: &mut Device, who: &Submitter, now: Nanos) {
     debug_assert_eq!(taken, Submitted::Taken, "a flush needs no request of its own");
 }
 
-/// Everything that `cursor` finds goes to the disk, and what it says is waited for.
+/// Submits everything that `cursor` finds, and waits for the events that it names.
 fn write_pages(
     cursor: &mut SyncCursor,
     pages: &mut PageWork,

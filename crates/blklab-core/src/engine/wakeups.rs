@@ -1,4 +1,4 @@
-//! The run queue: actors that can go on now, and actors that go on at a time.
+//! The run queue: actors that can run now, and timers of actors.
 
 use std::collections::VecDeque;
 
@@ -6,7 +6,7 @@ use crate::event_queue::EventQueue;
 use crate::request::{Actor, ProcessId};
 use crate::units::Nanos;
 
-/// The flusher among the timers.
+/// The flusher's number among the timers.
 const FLUSHER: u32 = u32::MAX;
 
 /// Actors that are awake or have a timer.
@@ -14,14 +14,14 @@ const FLUSHER: u32 = u32::MAX;
 pub struct Wakeups {
     ready: VecDeque<Actor>,
     timers: EventQueue,
-    /// Per process: it is in `ready` or has a timer, and is not woken a second time.
+    /// Per process: it is in `ready` or has a timer; it is not woken a second time.
     scheduled: Vec<bool>,
-    /// The same of the flusher.
+    /// The same for the flusher.
     flusher_scheduled: bool,
 }
 
 impl Wakeups {
-    /// So many processes and the flusher, all asleep.
+    /// For `processes` processes and the flusher, all asleep.
     pub fn new(processes: usize) -> Wakeups {
         Wakeups {
             ready: VecDeque::with_capacity(processes + 1),
@@ -39,13 +39,13 @@ impl Wakeups {
         }
     }
 
-    /// The actor is about to run: it may be woken again.
+    /// The actor is about to run: from now on it may be woken again.
     #[inline]
     pub fn begin(&mut self, actor: Actor) {
         *self.scheduled(actor) = false;
     }
 
-    /// Let a sleeping actor go on at `at`; without effect on one that will run anyway.
+    /// Lets a sleeping actor run at `at`; no effect on an actor that will run anyway.
     #[inline]
     pub fn wake(&mut self, actor: Actor, at: Nanos, now: Nanos) {
         let scheduled = self.scheduled(actor);
@@ -64,7 +64,7 @@ impl Wakeups {
         }
     }
 
-    /// Actors whose timers are due can go on.
+    /// Moves actors with expired timers to the ready list.
     #[inline]
     pub fn expire(&mut self, now: Nanos) {
         while self.timers.next() <= now.0
@@ -77,19 +77,19 @@ impl Wakeups {
         }
     }
 
-    /// The actor that runs next.
+    /// The next actor to run.
     #[inline]
     pub fn next_ready(&mut self) -> Option<Actor> {
         self.ready.pop_front()
     }
 
-    /// At least one can go on now.
+    /// At least one actor can run now.
     #[inline]
     pub fn any_ready(&self) -> bool {
         !self.ready.is_empty()
     }
 
-    /// When the first timer is due.
+    /// When the next timer expires.
     #[inline]
     pub fn next_timer(&self) -> Nanos {
         Nanos(self.timers.next())

@@ -1,5 +1,5 @@
-//! What all actors share: the clock, the run queue, the devices and the files on them, the page
-//! cache and the CPUs. Here they meet: time runs to the next event of any of them.
+//! The state that all actors share: the clock, the run queue, the devices and the files on them,
+//! the page cache and the CPUs. Time advances to the next event of any of them.
 
 use super::clock::{Clock, HORIZON};
 use super::flusher::FlusherTimer;
@@ -11,19 +11,19 @@ use crate::pagecache::PageCache;
 use crate::request::{Actor, ProcessId};
 use crate::units::Nanos;
 
-/// Everything but the source of I/O.
+/// Everything except the source of I/O.
 pub struct World {
     /// The time.
     pub clock: Clock,
-    /// The disks, each behind its block layer.
+    /// The disks, each with its block layer.
     pub devices: Devices,
-    /// Where files lie, as the plan and the page cache number them.
+    /// Where files are, by their numbers in the plan and the page cache.
     pub layout: Layout,
     /// The page cache.
     pub cache: PageCache,
-    /// What things cost.
+    /// The host's costs.
     pub host: Host,
-    /// When CPUs are free.
+    /// When each CPU is free.
     pub cpus: Cpus,
     pub(super) wakeups: Wakeups,
     pub(super) page_ios: PageIos,
@@ -33,7 +33,7 @@ pub struct World {
 }
 
 impl World {
-    /// At time zero, with so many processes, all asleep.
+    /// At time zero, with `processes` processes, all asleep.
     pub fn new(devices: Devices, layout: Layout, cache: PageCache, host: Host, processes: usize) -> World {
         World {
             clock: Clock::default(),
@@ -55,14 +55,14 @@ impl World {
         self.clock.now()
     }
 
-    /// Let a sleeping actor go on at `at`; without effect on one that will run anyway.
+    /// Lets a sleeping actor run at `at`; no effect on an actor that will run anyway.
     #[inline]
     pub fn wake(&mut self, actor: Actor, at: Nanos) {
         self.wakeups.wake(actor, at, self.clock.now());
     }
 
-    /// Go on to `at` at once if nothing else happens before; otherwise the caller yields. A process
-    /// that never has to wait yields now and then all the same.
+    /// Advances to `at` at once if no other event comes before; otherwise the caller must yield. A
+    /// process that never has to wait still yields from time to time.
     #[inline]
     pub fn advance_to(&mut self, at: Nanos) -> bool {
         if !self.clock.step(at) {
@@ -77,19 +77,19 @@ impl World {
         true
     }
 
-    /// True if no actor is to run at or before `at`.
+    /// True if no actor must run at or before `at`.
     #[inline]
     pub fn no_actor_runs_before(&self, at: Nanos) -> bool {
         !self.wakeups.any_ready() && self.wakeups.next_timer() > at
     }
 
-    /// Other actors run at this instant, on CPUs of their own: what costs CPU time in a host takes
-    /// turns with them. Where CPU work is free, the one CPU stays with the actor that has it.
+    /// Other actors run at this instant, on CPUs of their own: work that costs CPU time takes turns
+    /// with them. Where CPU work is free, the one CPU stays with its actor.
     pub fn others_run(&self) -> bool {
         !self.host.takes_no_time() && self.wakeups.any_ready()
     }
 
-    /// When something happens next while all actors sleep.
+    /// The time of the next event while all actors sleep.
     #[inline]
     pub fn next_event(&self) -> Nanos {
         self.next_event_but_the_devices().min(self.devices.next_event())
@@ -100,12 +100,12 @@ impl World {
         self.wakeups.next_timer().min(self.flusher.due(&self.cache))
     }
 
-    /// The flusher has written everything that it has a reason to write.
+    /// The flusher has nothing left to write.
     pub fn flusher_sleeps(&mut self) {
         self.flusher.sleep();
     }
 
-    /// Wake the flusher if the page cache wants it now.
+    /// Wakes the flusher if the page cache needs it now.
     #[inline]
     pub fn wake_flusher(&mut self) {
         if self.flusher.due(&self.cache) <= self.clock.now() {
@@ -115,9 +115,9 @@ impl World {
         }
     }
 
-    /// Let time run to the next event, and whatever is due happen. The owners of bios that have
-    /// ended are appended to `owners`; once they are told, [`World::pass_on_request`] is due. False
-    /// if nothing happens before [`HORIZON`].
+    /// Advances to the next event and performs everything that is due. The owners of completed bios
+    /// are appended to `owners`; call [`World::pass_on_request`] after they were notified. False if
+    /// there is no event before [`HORIZON`].
     #[inline]
     pub fn happen(&mut self, owners: &mut Vec<u64>) -> bool {
         let at = self.next_event_but_the_devices().min(self.devices.next_event_to_happen());
@@ -133,20 +133,20 @@ impl World {
         true
     }
 
-    /// Sleep until what is waited for may have come.
+    /// Puts the actor to sleep until the event may have come.
     pub fn sleep_until(&mut self, actor: Actor, wait: Wait) {
         self.page_ios.sleep_until(actor, wait);
     }
 
-    /// A bio of a page I/O has ended; with the last one, actors that wait for pages of the file look
-    /// again.
+    /// A bio of a page I/O has completed; with the last bio, actors that wait for pages of the file
+    /// check again.
     pub fn page_bio_ended(&mut self, index: u32) {
         let now = self.clock.now();
         self.page_ios.bio_ended(index, &mut self.cache, now, &mut self.woken);
         self.wake_all_woken();
     }
 
-    /// Requests may have become free: let the sleepers go on whose turn it is.
+    /// Requests may have become free: wakes the sleepers that are next.
     #[inline]
     pub fn pass_on_request(&mut self) {
         self.devices.wake_waiters(&mut self.woken);
@@ -162,20 +162,20 @@ impl World {
         }
     }
 
-    /// A process has ended: the schedulers forget it.
+    /// A process has exited: tells the schedulers.
     pub fn process_exited(&mut self, process: ProcessId) {
         let now = self.clock.now();
         self.devices.iter_mut().for_each(|(_, device)| device.block.process_exited(now, process));
     }
 
-    /// Hand plugged requests to the schedulers, and to the disks what the schedulers dispatch.
+    /// Flushes the plugs to the schedulers, and dispatches requests to the disks.
     #[inline]
     pub fn unplug(&mut self) {
         self.devices.unplug(self.clock.now());
     }
 
-    /// The actor on the CPU sleeps. Next is the worker of `kblockd`, if it has been woken: before
-    /// all other processes, for its priority is high (`WQ_HIGHPRI`).
+    /// The actor on the CPU sleeps. If it was woken, the worker of `kblockd` runs next, before all
+    /// other processes, because of its high priority (`WQ_HIGHPRI`).
     #[inline]
     pub fn leave_cpu(&mut self) {
         self.devices.run_workers(self.clock.now());

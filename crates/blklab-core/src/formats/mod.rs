@@ -1,4 +1,4 @@
-//! Formats of other programs, one room for each: what is read of it and what is written in it.
+//! Formats of other programs, one module each: reading and writing.
 
 pub mod fio;
 pub mod tracefs;

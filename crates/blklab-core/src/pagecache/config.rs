@@ -67,33 +67,33 @@ pub const TUNABLES: &[Tunable] = &[
     },
 ];
 
-/// What the page cache needs to know about memory and about the disk behind it.
+/// The page cache's settings for memory and for its disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemoryConfig {
     /// Memory that the page cache may fill.
     pub memory: Bytes,
-    /// Percent of it that may be dirty before background write-back starts.
+    /// Percent of it that may be dirty before background writeback starts.
     pub dirty_background_ratio: u32,
     /// The same as a size, unless zero.
     pub dirty_background: Bytes,
-    /// Percent of it that may be dirty or under write-back before writers are blocked.
+    /// Percent of it that may be dirty or under writeback before writers are blocked.
     pub dirty_ratio: u32,
     /// The same as a size, unless zero.
     pub dirty: Bytes,
-    /// A file dirty for longer is written back.
+    /// A file that is dirty for longer is written back.
     pub dirty_expire: Nanos,
     /// How often the flusher looks for such files; zero for never.
     pub dirty_writeback: Nanos,
     /// Largest read-ahead window (`bdi->ra_pages`).
     pub read_ahead: Bytes,
-    /// The disk's largest request, to which one large read may be read ahead
+    /// The disk's largest request; one large read may be read ahead up to this size
     /// (`bdi->io_pages`, from `max_sectors_kb`).
     pub max_io: Bytes,
-    /// Write-back is cut at multiples of so many pages of a file, those of the largest request.
-    /// Pages of a device, not of a file on it, are written each by a bio of its own, which fill
+    /// Writeback is cut at multiples of this many pages of a file, the size of the largest request.
+    /// Pages of a device, not of a file on it, are written with one bio each, and the bios fill
     /// requests in the plug (`blkdev_writepages`). `None`: cut into bios, as callers ask.
     pub request_pages: Option<u32>,
-    /// The kernel's own clock, by which writers' pauses are reckoned.
+    /// The kernel's own clock, which sets writers' pauses.
     pub ticks: Ticks,
 }
 
@@ -103,8 +103,8 @@ impl MemoryConfig {
         Settings::defaults("page cache", TUNABLES)
     }
 
-    /// From settings of the table in [`TUNABLES`]; `read_ahead` and `max_io`
-    /// are the queue's `read_ahead_kb` and `max_sectors_kb`. A host's ticks at their default.
+    /// From settings of the table in [`TUNABLES`]; `read_ahead` and `max_io` are the queue's
+    /// `read_ahead_kb` and `max_sectors_kb`. Ticks are the host's default.
     pub fn new(settings: &Settings, read_ahead: Bytes, max_io: Bytes) -> MemoryConfig {
         // The table's bounds keep every value non-negative.
         let get = |name| settings.get(name).unsigned_abs();
@@ -124,8 +124,8 @@ impl MemoryConfig {
         }
     }
 
-    /// Background threshold and hard limit in pages (`domain_dirty_limits`). Dirty pages
-    /// live in the memory that is counted, so that both are constant.
+    /// Background threshold and hard limit in pages (`domain_dirty_limits`). Dirty pages are part
+    /// of the memory that is counted, so both are constant.
     pub(super) fn dirty_limits(&self) -> (u64, u64) {
         let available = self.memory.0 / PAGE_BYTES + 1;
         let limit = |size: Bytes, ratio: u32| match size.0 {

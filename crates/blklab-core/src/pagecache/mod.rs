@@ -1,18 +1,18 @@
 //! Buffered I/O: a model of Linux's page cache, without a clock and without a disk.
 //!
-//! Follows Linux 7.3: `mm/filemap.c` (what a read or a write does), `mm/readahead.c`
-//! ([`readahead`](self::ReadAhead)), `mm/page-writeback.c` (dirty limits and the pauses
-//! of writers), `fs/fs-writeback.c` (the flusher). The caller owns time, processes and the
-//! block layer; the cache says what has to be read or written, who has to wait and for
-//! what, and is told when reads and writes have ended.
+//! Follows Linux 7.3: `mm/filemap.c` (reads and writes), `mm/readahead.c`
+//! ([`readahead`](self::ReadAhead)), `mm/page-writeback.c` (dirty limits and the pauses of
+//! writers), `fs/fs-writeback.c` (the flusher). The caller owns time, processes and the block
+//! layer; the cache reports what must be read or written and what a process must wait for, and the
+//! caller reports completed reads and writes.
 //!
-//! Pages are 4 KiB and go through the cache a bitmap word at a time, so that a hit costs a
-//! few nanoseconds whatever its length.
+//! Pages are 4 KiB. The cache handles them one bitmap word at a time, so that a hit costs a few
+//! nanoseconds whatever its length.
 //!
-//! Left out: large folios (ext4 has them since 6.16), memory mappings, several disks behind
-//! one cache, cgroups, metadata (inodes, journal), holes, truncation, and the exact LRU:
-//! reclaim is a clock with the kernel's rule that a page read twice outlives one read once.
-//! Whatever is said to be a file may as well be a whole disk.
+//! Left out: large folios (ext4 has them since 6.16), memory mappings, several disks behind one
+//! cache, cgroups, metadata (inodes, journal), holes, truncation, and the exact LRU: reclaim is a
+//! clock algorithm with the kernel's rule that a page read twice stays longer than a page read
+//! once. A file may also be a whole disk.
 
 mod config;
 mod pages;
@@ -56,12 +56,12 @@ pub struct PageRange {
     pub file: FileId,
     /// Index of the first page.
     pub first: u64,
-    /// How many.
+    /// Number of pages.
     pub pages: u32,
 }
 
 impl PageRange {
-    /// The page behind the last one.
+    /// The page after the last one.
     pub const fn end(&self) -> u64 {
         self.first + self.pages as u64
     }
@@ -72,30 +72,30 @@ impl PageRange {
     }
 }
 
-/// What a process has to wait for before it calls again with the rest of its request.
+/// What a process must wait for before it calls again with the rest of its request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
-    /// This page's read; it has ended when [`PageCache::is_reading`] says no.
+    /// This page's read; it has completed when [`PageCache::is_reading`] returns false.
     Page(u64),
-    /// Any read or write: there is no memory. The flusher has been woken.
+    /// Any read or write: there is no free memory. The flusher has been woken.
     Memory,
-    /// This long: the process is dirtying pages faster than the disk takes them.
+    /// This long: the process dirties pages faster than the disk writes them.
     Pause(Nanos),
 }
 
-/// How far a read or a write got.
+/// The progress of a read or a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
     /// Bytes copied from the front of the request.
     pub bytes: u64,
-    /// Why no more; `None` when the request is served, up to the end of the file.
+    /// The reason to stop; `None` when the request is served, up to the end of the file.
     pub wait: Option<Wait>,
 }
 
-/// How many pages there are of each kind. A page may be dirty and under write-back at once.
+/// The number of pages of each kind. A page may be dirty and under writeback at once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// In the cache, those waiting for their read included.
+    /// In the cache, including pages that wait for their read.
     pub cached: u64,
     /// Changed and not being written (`Dirty` in `/proc/meminfo`).
     pub dirty: u64,
@@ -103,7 +103,7 @@ pub struct Counts {
     pub writeback: u64,
 }
 
-/// The page cache of one machine, in front of one disk.
+/// The page cache of one machine with one disk.
 pub struct PageCache {
     pages: Pages,
     throttle: Throttle,
@@ -129,15 +129,15 @@ impl PageCache {
         }
     }
 
-    /// The next range to write that begins between `from` and `end`: of at most `max_pages`
-    /// pages, or up to where a request is full ([`MemoryConfig::request_pages`]).
+    /// The next range to write that begins between `from` and `end`: at most `max_pages` pages, and
+    /// not beyond a full request ([`MemoryConfig::request_pages`]).
     fn next_range(&self, file: FileId, from: u64, end: u64, max_pages: u32) -> Option<PageRange> {
         let range = self.pages.next_to_write(file, from, end, max_pages)?;
         let room = self.request_pages.map_or(max_pages, |full| full - (range.first % u64::from(full)) as u32);
         Some(PageRange { pages: range.pages.min(room), ..range })
     }
 
-    /// A file of that size whose data are on the disk; nothing is cached yet.
+    /// A file of that size with all data on the disk; nothing is cached yet.
     pub fn add_file(&mut self, size_bytes: u64) -> FileId {
         self.flusher.add_file();
         self.pages.add_file(size_bytes)
@@ -148,15 +148,15 @@ impl PageCache {
         ReadAhead::new(self.ra_pages, advice)
     }
 
-    /// State for a process that writes: one per process, whatever the number of its files.
+    /// State for a process that writes: one per process, for all its files.
     pub fn dirtier(&self) -> Dirtier {
         Dirtier::default()
     }
 
-    /// A buffered read of `bytes` bytes at `offset` (`filemap_read`). Appends to `out` the
-    /// ranges to read from the disk now: the caller submits them and reports each with
-    /// [`read_done`](Self::read_done). When the step says to wait, call again afterwards
-    /// with what is left; a read past the end of the file ends early.
+    /// A buffered read of `bytes` bytes at `offset` (`filemap_read`). Appends to `out` the ranges
+    /// to read from the disk now: the caller submits them and reports each with
+    /// [`read_done`](Self::read_done). When the step says to wait, call again afterwards with the
+    /// rest; a read past the end of the file ends early.
     #[inline]
     pub fn read(
         &mut self,
@@ -172,7 +172,7 @@ impl PageCache {
         }
         let mut page = offset / PAGE_BYTES;
         let behind = end.div_ceil(PAGE_BYTES);
-        // Reading on in the page where the previous read ended is no second access.
+        // Continuing in the page where the previous read ended is not a second access.
         let same_page = page == ra.prev_pos.wrapping_sub(1) / PAGE_BYTES;
         let mut not_again = if same_page { page_bit(page) } else { 0 };
         while page < behind {
@@ -197,8 +197,8 @@ impl PageCache {
         Step { bytes: end - offset, wait: None }
     }
 
-    /// A read has come to a page that is missing, not up to date or marked
-    /// (`filemap_get_pages`); `asked` pages are wanted from it on. `None`: it can be copied.
+    /// A read has reached a page that is missing, not up to date or marked (`filemap_get_pages`);
+    /// it wants `asked` pages from there. `None`: the page can be copied.
     #[cold]
     fn read_miss(
         &mut self,
@@ -219,18 +219,17 @@ impl PageCache {
         line.mark_accessed(line.uptodate & bit);
         let line = *line;
         if line.marker & bit != 0 {
-            // Makes room for what it reads, if need be at the cost of this very page: the
-            // process holds it by then.
+            // Makes room for its pages, if needed by dropping even this page: the process already
+            // holds it.
             self.async_readahead(file, page, asked, ra, out);
         }
         (line.reading & bit != 0).then_some(Wait::Page(page))
     }
 
-    /// A buffered write of `bytes` bytes at `offset` at the time `now`
-    /// (`generic_perform_write`). Pages become dirty; a write behind the end makes the file
-    /// longer. A page that is written in part and is not cached has to be read first:
-    /// appended to `out` as in [`read`](Self::read). When the step says to wait, call again
-    /// afterwards with what is left.
+    /// A buffered write of `bytes` bytes at `offset` at the time `now` (`generic_perform_write`).
+    /// Pages become dirty; a write beyond the end extends the file. A partly written page that is
+    /// not cached must be read first: appended to `out` as in [`read`](Self::read). When the step
+    /// says to wait, call again afterwards with the rest.
     #[inline]
     pub fn write(
         &mut self,
@@ -248,7 +247,7 @@ impl PageCache {
         }
         let mut page = offset / PAGE_BYTES;
         let behind = end.div_ceil(PAGE_BYTES);
-        // A page, or whole pages of one line, that are there: what most small writes are.
+        // One page, or whole pages of one line, that are cached: the case of most small writes.
         let mask = match behind - page {
             1 => page_bit(page),
             _ if behind <= line_end(page) && (offset | end).is_multiple_of(PAGE_BYTES) => {
@@ -265,7 +264,7 @@ impl PageCache {
             }
             return Step { bytes, wait: None };
         }
-        // Rewriting dirty pages changes nothing that is counted.
+        // Rewriting dirty pages changes no counts.
         while page < behind {
             let mask = line_mask(page, behind);
             match self.pages.line(file, page) {
@@ -302,7 +301,8 @@ impl PageCache {
             let page = pos / PAGE_BYTES;
             let next = (page + 1) * PAGE_BYTES;
             let whole = pos == page * PAGE_BYTES && next <= end;
-            // Whole pages go as many at a time as the line has, a part alone.
+            // Whole pages are handled as many at a time as the line has; a partly written page
+            // alone.
             let mut mask = if whole { line_mask(page, end / PAGE_BYTES) } else { page_bit(page) };
             let mut line = self.pages.state(file, page);
             if mask & !line.present() != 0 {
@@ -311,7 +311,7 @@ impl PageCache {
                     return stop(pos, wait);
                 }
                 self.make_room(u64::from((mask & !line.present()).count_ones()));
-                // That may have dropped pages which were cached here.
+                // This may have dropped pages that were cached here.
                 line = self.pages.state(file, page);
                 mask = up_to(mask, mask & !line.present(), self.memory_pages - self.pages.cached);
                 if mask == 0 {
@@ -322,7 +322,7 @@ impl PageCache {
             if mask == 0 {
                 return stop(pos, Wait::Page(page));
             }
-            // The writer looks at the limits again after so many pages that were clean.
+            // The writer checks the limits again after this many pages that were clean.
             mask = up_to(mask, mask & !line.dirty, self.throttle.room(dirtier).max(1));
             pos = if whole { pos + u64::from(mask.count_ones()) * PAGE_BYTES } else { next.min(end) };
             self.pages.grow_file(file, pos);
@@ -335,14 +335,14 @@ impl PageCache {
         Step { bytes: pos - offset, wait: None }
     }
 
-    /// The end of a read that [`read`](Self::read) or [`write`](Self::write) asked for.
-    /// Parts of a range may be reported one by one.
+    /// A read that [`read`](Self::read) or [`write`](Self::write) requested is complete. Parts of a
+    /// range may be reported separately.
     pub fn read_done(&mut self, range: PageRange) {
         self.pages.read_done(range);
     }
 
-    /// The end of a write that [`next_writeback`](Self::next_writeback) or
-    /// [`sync_next`](Self::sync_next) asked for. Parts of a range may be reported one by one.
+    /// A write that [`next_writeback`](Self::next_writeback) or [`sync_next`](Self::sync_next)
+    /// requested is complete. Parts of a range may be reported separately.
     pub fn write_done(&mut self, range: PageRange, now: Nanos) {
         self.pages.end_writeback(range);
         self.throttle.written(u64::from(range.pages), self.pages.writeback == 0, now);
@@ -353,23 +353,23 @@ impl PageCache {
         self.pages.state(file, page).reading & page_bit(page) != 0
     }
 
-    /// Is this page under write-back?
+    /// Is this page under writeback?
     pub fn is_writeback(&self, file: FileId, page: u64) -> bool {
         self.pages.state(file, page).writeback & page_bit(page) != 0
     }
 
-    /// Bytes in the file.
+    /// The size of the file in bytes.
     pub fn size_bytes(&self, file: FileId) -> u64 {
         self.pages.size_bytes(file)
     }
 
-    /// How many pages of each kind.
+    /// The number of pages of each kind.
     #[inline]
     pub fn counts(&self) -> Counts {
         Counts { cached: self.pages.cached, dirty: self.pages.dirty, writeback: self.pages.writeback }
     }
 
-    /// Make room for `pages` more cached pages; says for how many there is.
+    /// Makes room for `pages` more cached pages; returns the number that fit.
     #[inline]
     fn make_room(&mut self, pages: u64) -> u64 {
         let room = self.memory_pages - self.pages.cached;
@@ -390,13 +390,13 @@ impl PageCache {
     }
 }
 
-/// The bits below the lowest one of `bits`; all if there is none.
+/// The bits below the lowest of `bits`; all if there are none.
 #[inline]
 fn below(bits: u64) -> u64 {
     bits.wrapping_sub(1) & !bits
 }
 
-/// The part of `mask` in front of the bit that would be one more than `count` of `bits`.
+/// The part of `mask` below the bit that would exceed `count` of `bits`.
 fn up_to(mask: u64, bits: u64, count: u64) -> u64 {
     mask & below(bits & !first_bits(bits, count))
 }

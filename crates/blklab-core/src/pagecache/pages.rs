@@ -1,9 +1,8 @@
-//! Which pages of which file are cached, and in which state: bitmaps.
+//! The cached pages of all files and their states: bitmaps.
 //!
-//! A *line* holds eight bits for each of 64 pages in one cache line of the CPU, a
-//! *chunk* 64 lines (16 MiB of a file). Chunks exist only where something is cached;
-//! emptied ones are used again. The bookkeeping thus takes at most a byte per page of
-//! the files, and at most a chunk per cached page.
+//! A *line* holds eight bits for each of 64 pages in one cache line of the CPU, a *chunk* 64 lines
+//! (16 MiB of a file). Chunks exist only where pages are cached; emptied ones are reused. So the
+//! bookkeeping takes at most a byte per page of the files, and at most a chunk per cached page.
 
 use super::{FileId, PAGE_BYTES, PageRange};
 
@@ -31,7 +30,7 @@ pub(super) struct Line {
     pub referenced: u64,
     /// Read more than once (`PG_active`).
     pub active: u64,
-    /// The reclaim's hand has not come by since the page became inactive.
+    /// Reclaim has not passed since the page became inactive.
     pub young: u64,
 }
 
@@ -47,7 +46,7 @@ impl Line {
         self.uptodate & !self.dirty & !self.writeback
     }
 
-    /// `folio_mark_accessed`: the first time referenced, the second time active.
+    /// `folio_mark_accessed`: referenced the first time, active the second time.
     #[inline]
     pub fn mark_accessed(&mut self, mask: u64) {
         let promoted = self.referenced & mask & !self.active;
@@ -56,7 +55,7 @@ impl Line {
     }
 }
 
-/// A kind of page that is looked for.
+/// A kind of page to search for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tag {
     Dirty,
@@ -64,15 +63,15 @@ pub(super) enum Tag {
 }
 
 pub(super) struct Chunk {
-    /// Whose it is; meaningless while `present` is zero.
+    /// The file of the chunk; without meaning while `present` is zero.
     file: FileId,
-    /// Which part of the file.
+    /// The part of the file.
     index: u32,
     /// Lines that have a cached page.
     pub present: u64,
-    /// Lines that have a dirty page.
+    /// Lines with a dirty page.
     dirty: u64,
-    /// Lines that have a page under write-back.
+    /// Lines with a page under writeback.
     writeback: u64,
     pub lines: [Line; LINES],
 }
@@ -80,16 +79,16 @@ pub(super) struct Chunk {
 struct File {
     size_bytes: u64,
     chunks: Vec<u32>,
-    /// A bit per chunk that has dirty pages.
+    /// A bit per chunk with dirty pages.
     dirty_chunks: Vec<u64>,
-    /// A bit per chunk that has pages under write-back.
+    /// A bit per chunk with pages under writeback.
     writeback_chunks: Vec<u64>,
     cached: u64,
     dirty: u64,
     writeback: u64,
 }
 
-/// All files' pages, and how many there are of each kind.
+/// The pages of all files, and the number of each kind.
 #[derive(Default)]
 pub(super) struct Pages {
     files: Vec<File>,
@@ -98,7 +97,7 @@ pub(super) struct Pages {
     pub cached: u64,
     pub dirty: u64,
     pub writeback: u64,
-    /// Where reclaim goes on: a chunk and a line in it.
+    /// Where reclaim continues: a chunk and a line in it.
     pub hand: (usize, u32),
 }
 
@@ -110,7 +109,7 @@ pub(super) fn line_mask(first: u64, end: u64) -> u64 {
     (u64::MAX >> (LINE_PAGES - pages)) << low
 }
 
-/// First page behind `page`'s line.
+/// First page after `page`'s line.
 #[inline]
 pub(super) fn line_end(page: u64) -> u64 {
     (page | (LINE_PAGES - 1)) + 1
@@ -192,7 +191,7 @@ impl Pages {
         self.files[file.index()].writeback
     }
 
-    /// The file reaches at least up to `size_bytes` from now on.
+    /// Extends the file to at least `size_bytes`.
     #[inline]
     pub fn grow_file(&mut self, file: FileId, size_bytes: u64) {
         let file = &mut self.files[file.index()];
@@ -207,7 +206,7 @@ impl Pages {
         self.files[file.index()].chunks.get(index).copied().unwrap_or(NONE)
     }
 
-    /// The line of `page`, if anything in its chunk is cached.
+    /// The line of `page`, if any page of its chunk is cached.
     #[inline]
     pub fn line(&self, file: FileId, page: u64) -> Option<&Line> {
         self.chunks.get(self.slot(file, page) as usize).map(|chunk| &chunk.lines[line_index(page)])
@@ -253,8 +252,8 @@ impl Pages {
         slot
     }
 
-    /// Put the pages of `mask` in the line of `page`, none of which is cached, into the
-    /// cache; they wait for their read.
+    /// Adds the pages of `mask` in the line of `page`, none of which is cached, to the cache; they
+    /// wait for their read.
     pub fn insert_reading(&mut self, file: FileId, page: u64, mask: u64) {
         let line = self.insert(file, page, mask);
         line.reading |= mask;
@@ -274,7 +273,7 @@ impl Pages {
         line
     }
 
-    /// A read has ended: its pages are up to date.
+    /// A read has completed: its pages are up to date.
     pub fn read_done(&mut self, range: PageRange) {
         for (page, mask) in lines(range.first, range.end()) {
             let line = self.line_mut(range.file, page).expect("pages being read stay cached");
@@ -284,8 +283,8 @@ impl Pages {
         }
     }
 
-    /// The pages of `mask` hold new data if all of them are up to date and at most `most` were
-    /// clean: how many were. `None`: nothing has been done.
+    /// The pages of `mask` get new data if all of them are up to date and at most `most` are clean;
+    /// returns how many were clean. `None`: nothing was done.
     #[inline]
     pub fn rewrite(&mut self, file: FileId, page: u64, mask: u64, most: u64) -> Option<u64> {
         let slot = self.slot(file, page) as usize;
@@ -297,7 +296,7 @@ impl Pages {
         if clean == 0 {
             return Some(0);
         }
-        // Counting bits takes a dozen instructions on the oldest of 64-bit processors.
+        // Counting bits takes a dozen instructions on the oldest 64-bit processors.
         let newly = if clean & (clean - 1) == 0 { 1 } else { count_many(clean) };
         if clean & !line.uptodate != 0 || newly > most {
             return None;
@@ -308,7 +307,7 @@ impl Pages {
         Some(newly)
     }
 
-    /// So many clean pages of `page`'s chunk have become dirty.
+    /// This many clean pages of `page`'s chunk have become dirty.
     #[inline]
     fn count_dirty(&mut self, file: FileId, page: u64, newly: u64) {
         self.dirty += newly;
@@ -317,8 +316,7 @@ impl Pages {
         set_bit(&mut of.dirty_chunks, (page / CHUNK_PAGES) as usize, true);
     }
 
-    /// The pages of `mask` now hold new data; those not cached are added. Returns how
-    /// many were clean.
+    /// The pages of `mask` get new data; those not cached are added. Returns how many were clean.
     pub fn dirty(&mut self, file: FileId, page: u64, mask: u64) -> u64 {
         let absent = mask & !self.state(file, page).present();
         if absent != 0 {
@@ -338,7 +336,7 @@ impl Pages {
         newly
     }
 
-    /// Dirty pages become pages under write-back.
+    /// Moves dirty pages to writeback.
     pub fn start_writeback(&mut self, range: PageRange) {
         for (page, mask) in lines(range.first, range.end()) {
             let slot = self.slot(range.file, page) as usize;
@@ -366,7 +364,7 @@ impl Pages {
         self.writeback += pages;
     }
 
-    /// A write has ended.
+    /// A write has completed.
     pub fn end_writeback(&mut self, range: PageRange) {
         for (page, mask) in lines(range.first, range.end()) {
             let slot = self.slot(range.file, page) as usize;
@@ -388,7 +386,7 @@ impl Pages {
         self.writeback -= pages;
     }
 
-    /// Drop the pages of `mask` in a line of a chunk; the chunk goes when it is empty.
+    /// Drops the pages of `mask` in a line of a chunk; frees the chunk when it is empty.
     pub fn remove(&mut self, slot: usize, index: usize, mask: u64) {
         let chunk = &mut self.chunks[slot];
         let line = &mut chunk.lines[index];
@@ -411,7 +409,7 @@ impl Pages {
         }
     }
 
-    /// Drop the clean pages of `first..end`.
+    /// Drops the clean pages of `first..end`.
     pub fn drop_clean(&mut self, file: FileId, first: u64, end: u64) {
         let end = end.min(self.files[file.index()].chunks.len() as u64 * CHUNK_PAGES);
         let mut page = first;
@@ -430,7 +428,7 @@ impl Pages {
         }
     }
 
-    /// The first page at or behind `from` that has the tag.
+    /// The first page at or after `from` that has the tag.
     pub fn next_tagged(&self, file: FileId, from: u64, tag: Tag) -> Option<u64> {
         let of = &self.files[file.index()];
         let (count, tagged_chunks) = match tag {
@@ -480,8 +478,8 @@ impl Pages {
         None
     }
 
-    /// The first run of at most `max` pages at or behind `from`, before `end`, that are
-    /// dirty and not under write-back.
+    /// The first run of at most `max` pages at or after `from`, before `end`, that are dirty and
+    /// not under writeback.
     pub fn next_to_write(&self, file: FileId, from: u64, end: u64, max: u32) -> Option<PageRange> {
         let mut first = from;
         loop {
@@ -494,7 +492,8 @@ impl Pages {
         }
     }
 
-    /// How many pages from `first` on, before `end`, have the bit that `bits` selects.
+    /// The number of pages from `first` on, before `end`, with the bit that `bits` selects, without
+    /// a gap.
     #[inline]
     pub fn run(&self, file: FileId, first: u64, end: u64, bits: impl Fn(&Line) -> u64) -> u64 {
         let mut page = first;
@@ -511,7 +510,7 @@ impl Pages {
         page - first
     }
 
-    /// How many pages before `end`, down to `stop`, are cached without a gap.
+    /// The number of pages before `end`, down to `stop`, that are cached without a gap.
     pub fn run_before(&self, file: FileId, end: u64, stop: u64) -> u64 {
         let mut page = end;
         while page > stop {

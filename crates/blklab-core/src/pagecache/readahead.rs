@@ -1,24 +1,24 @@
 //! On-demand read-ahead, as in Linux 7.3's `mm/readahead.c`.
 //!
-//! Every open file remembers the latest window it read ahead: `size` pages from `start`,
-//! of which the last `async_size` lie behind a marked page. A read that misses starts a
-//! window (`sync_readahead`); one that reaches the marked page starts the next, so that
-//! the disk works while the process consumes what it has (`async_readahead`). Windows
-//! double up to the maximum; a lone random read gets only what it asked for.
+//! Every open file keeps the latest window that was read ahead: `size` pages from `start`, of which
+//! the last `async_size` begin with a marked page. A read that misses starts a window
+//! (`sync_readahead`); a read that reaches the marked page starts the next, so that the disk works
+//! while the process consumes the pages (`async_readahead`). Windows double up to the maximum; a
+//! single random read gets only the pages that it needs.
 
 use super::pages::{line_end, line_mask, lines, page_bit};
 use super::{FileId, PAGE_BYTES, PageCache, PageRange, first_bits};
 
-/// What the process has told the kernel about its use of the file (posix_fadvise(2)).
-/// fio's `fadvise_hint`, on by default, gives `Random` or `Sequential`.
+/// The process's advice to the kernel about its use of the file (posix_fadvise(2)). fio's
+/// `fadvise_hint`, on by default, gives `Random` or `Sequential`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Advice {
-    /// Nothing.
+    /// No advice.
     #[default]
     Normal,
-    /// It will read in order: the window may become twice as large.
+    /// Reads in order: the window may become twice as large.
     Sequential,
-    /// It will not: a miss reads what was asked for and nothing more.
+    /// Random reads: a miss reads only the requested pages.
     Random,
 }
 
@@ -72,13 +72,13 @@ fn initial_size(asked: u64, max: u64) -> u64 {
 }
 
 impl PageCache {
-    /// `ractl_max_pages`: one read larger than the window may be read ahead up to the
-    /// disk's largest request.
+    /// `ractl_max_pages`: one read larger than the window may be read ahead up to the disk's
+    /// largest request.
     fn max_window(&self, ra: &ReadAhead, asked: u64) -> u64 {
         if asked > ra.max && self.io_pages > ra.max { asked.min(self.io_pages) } else { ra.max }
     }
 
-    /// `page_cache_sync_ra`: page `index` is missing, `asked` pages are wanted from it on.
+    /// `page_cache_sync_ra`: page `index` is missing; the read wants `asked` pages from there.
     pub(super) fn sync_readahead(
         &mut self,
         file: FileId,
@@ -98,9 +98,8 @@ impl PageCache {
             ra.size = initial_size(asked, max);
             ra.async_size = if ra.size > asked { ra.size - asked } else { ra.size / 2 };
         } else {
-            // Pages cached in front of it are the traces of a sequential stream
-            // (`page_cache_prev_miss`, which looks at `max` pages and, when all of them
-            // are there, names the last).
+            // Cached pages before it are the trace of a sequential stream (`page_cache_prev_miss`,
+            // which checks `max` pages and, if all of them are cached, returns the last).
             let found = self.pages.run_before(file, index, index.saturating_sub(max));
             let history = found.min(max - 1);
             if history <= asked {
@@ -115,8 +114,8 @@ impl PageCache {
         self.start_read(file, index, ra.size, ra.async_size, out);
     }
 
-    /// `page_cache_async_ra`: the read has reached the marked page `index`. During
-    /// write-back the mark stays (the kernel keeps another flag in the same bit).
+    /// `page_cache_async_ra`: the read has reached the marked page `index`. During writeback the
+    /// mark stays (the kernel keeps another flag in the same bit).
     pub(super) fn async_readahead(
         &mut self,
         file: FileId,
@@ -135,8 +134,8 @@ impl PageCache {
             ra.start += ra.size;
             ra.size = ra.size.max(ReadAhead::next_size(ra.size, max));
         } else {
-            // Somebody else's mark, or another stream's on this file: what is cached
-            // behind it was its window.
+            // The mark of another open file, or of another stream on this file: the pages cached
+            // after it were its window.
             let cached = self.pages.run(file, index + 1, index + 1 + max, |line| line.present());
             if cached == max {
                 return;
@@ -148,9 +147,9 @@ impl PageCache {
         self.start_read(file, ra.start, ra.size, ra.async_size, out);
     }
 
-    /// `do_page_cache_ra`: read the missing ones of `pages` pages from `index` on, up to
-    /// the end of the file and as far as there is memory, and mark the one that has
-    /// `lookahead` pages from it to the end.
+    /// `do_page_cache_ra`: reads the missing pages of `pages` pages from `index` on, up to the end
+    /// of the file and as far as there is memory, and marks the page that is `lookahead` pages
+    /// before the end.
     fn start_read(&mut self, file: FileId, index: u64, pages: u64, lookahead: u64, out: &mut Vec<PageRange>) {
         let file_pages = self.pages.size_bytes(file).div_ceil(PAGE_BYTES);
         let pages = pages.min(file_pages.saturating_sub(index));
@@ -159,7 +158,8 @@ impl PageCache {
         let needed =
             lines(index, index + pages).map(|(first, wanted)| absent(self, first, wanted).count_ones());
         let needed = needed.map(u64::from).sum();
-        // What was cached may be dropped to make room: then it is read, too, as far as there is room.
+        // Cached pages may be dropped to make room: then they are read too, as far as there is
+        // room.
         let mut room = self.make_room(needed);
         let window = out.len();
         for (first, wanted) in lines(index, index + pages) {
@@ -177,7 +177,7 @@ impl PageCache {
         }
     }
 
-    /// Read one page, if there is memory for it (`filemap_create_folio`).
+    /// Reads one page, if there is memory for it (`filemap_create_folio`).
     pub(super) fn read_one(&mut self, file: FileId, page: u64, out: &mut Vec<PageRange>) -> bool {
         if self.make_room(1) == 0 {
             return false;
@@ -189,9 +189,9 @@ impl PageCache {
     }
 }
 
-/// Append the pages of `mask`, in the line of `page`, as contiguous ranges. They go on with
-/// the last one of the same window, which is all in `out` from index `window` on; windows
-/// reach the disk one by one.
+/// Appends the pages of `mask`, in the line of `page`, as contiguous ranges. They extend the last
+/// range of the same window, which is all in `out` from index `window` on; each window reaches the
+/// disk separately.
 fn push_runs(file: FileId, page: u64, mut mask: u64, out: &mut Vec<PageRange>, window: usize) {
     let base = page / 64 * 64;
     while mask != 0 {

@@ -1,21 +1,21 @@
-//! Which pages go when memory is full.
+//! Reclaim: the pages that are dropped when memory is full.
 //!
-//! The kernel keeps two lists: pages go to the inactive one, come to the active one when
-//! they are read a second time (`folio_mark_accessed`), and leave from the inactive one's
-//! end if they are clean; the active one's end goes back to the inactive. Here a clock's
-//! hand does both: it drops pages that are neither active nor young, and makes active ones
-//! young and young ones old. So a page lives for one to two rounds of the hand, and one
-//! round more if it was read twice; the order within a round is that of the bitmaps.
+//! The kernel keeps two lists: pages start on the inactive list, move to the active list when they
+//! are read a second time (`folio_mark_accessed`), and are dropped from the end of the inactive
+//! list if they are clean; the end of the active list moves back to the inactive list. Here the
+//! hand of a clock does both: it drops pages that are neither active nor young, and turns active
+//! pages into young and young into old ones. So a page stays for one to two rounds of the hand, and
+//! one round more if it was read twice; the order within a round is that of the bitmaps.
 
 use super::first_bits;
 use super::pages::{LINES, Pages};
 
 impl Pages {
-    /// Drop up to `wanted` clean pages; returns how many.
+    /// Drops up to `wanted` clean pages; returns how many.
     pub fn reclaim(&mut self, wanted: u64) -> u64 {
         let target = self.cached.saturating_sub(wanted);
         let before = self.cached;
-        // Active, young, old: after three rounds nothing is left that could be dropped.
+        // Active, young, old: after three rounds no page is left that could be dropped.
         let mut visits = 3 * self.chunks.len() + 1;
         while self.cached > target && visits > 0 {
             let (slot, line) = self.hand;
@@ -37,7 +37,7 @@ impl Pages {
         before - self.cached
     }
 
-    /// The hand passes a line: drop old pages, up to `wanted`, and age the others.
+    /// The hand passes a line: drops old pages, up to `wanted`, and ages the others.
     fn sweep_line(&mut self, slot: usize, index: usize, wanted: u64) {
         let line = &mut self.chunks[slot].lines[index];
         let clean = line.clean();

@@ -1,12 +1,11 @@
-//! Whoever wants data on the disk, or not in memory: fsync(2), direct I/O to cached pages,
-//! dropping what is cached.
+//! Syncing and dropping: fsync(2), direct I/O to cached pages, dropping cached pages.
 
 use super::pages::Tag;
 use super::{FileId, PAGE_BYTES, PageCache, PageRange};
 use crate::units::Nanos;
 
-/// How far an fsync has come: first it writes what is dirty, then it waits for all
-/// write-back (`file_write_and_wait_range`).
+/// The progress of an fsync: first it writes dirty pages, then it waits for all writeback
+/// (`file_write_and_wait_range`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SyncCursor {
     file: FileId,
@@ -14,46 +13,46 @@ pub struct SyncCursor {
     next: u64,
     end: u64,
     waiting: bool,
-    /// Only writes, and leaves alone what is under write-back (`WB_SYNC_NONE`).
+    /// Only writes, and skips pages under writeback (`WB_SYNC_NONE`).
     only_writes: bool,
 }
 
-/// What an fsync does next.
+/// The next step of an fsync.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SyncStep {
-    /// Submit this range, which is under write-back from now on, as a synchronous write,
-    /// and report [`PageCache::write_done`].
+    /// Submit this range, which is now under writeback, as a synchronous write, and report
+    /// [`PageCache::write_done`].
     Write(PageRange),
-    /// Wait until this page is no longer under write-back
-    /// ([`PageCache::is_writeback`]), then ask again.
+    /// Wait until this page is no longer under writeback ([`PageCache::is_writeback`]), then ask
+    /// again.
     Wait(u64),
-    /// Everything that was dirty is written; what is left is the disk's own cache.
+    /// Everything that was dirty is written; only the disk's own cache is left.
     Done,
 }
 
 impl PageCache {
-    /// Start to write and wait for a whole file, as fsync and fdatasync do. (Their
-    /// difference is metadata, which is not modelled.)
+    /// Starts to write and wait for a whole file, as fsync and fdatasync do. (They differ in
+    /// metadata, which are not modelled.)
     pub fn sync_start(&self, file: FileId) -> SyncCursor {
         self.sync_start_range(file, 0, u64::MAX)
     }
 
-    /// The same for the pages that hold `bytes` bytes at `offset`: what `O_SYNC` does after
-    /// a write, and direct I/O before it goes to the disk.
+    /// The same for the pages of `bytes` bytes at `offset`: for `O_SYNC` after a write, and for
+    /// direct I/O before it goes to the disk.
     pub fn sync_start_range(&self, file: FileId, offset: u64, bytes: u64) -> SyncCursor {
         let first = offset / PAGE_BYTES;
         let end = offset.saturating_add(bytes).div_ceil(PAGE_BYTES);
         SyncCursor { file, first, next: first, end, waiting: false, only_writes: false }
     }
 
-    /// Start to write a whole file without waiting for it, as `POSIX_FADV_DONTNEED` does.
+    /// Starts to write a whole file without waiting for it, as `POSIX_FADV_DONTNEED` does.
     pub fn write_out_start(&self, file: FileId) -> SyncCursor {
         SyncCursor { only_writes: true, ..self.sync_start(file) }
     }
 
-    /// The next step of a sync at the time `now`, of at most `max_pages` pages. Goes through the file once:
-    /// pages dirtied meanwhile are written if they lie ahead (the kernel tags those dirty
-    /// at the start and leaves the others).
+    /// The next step of a sync at the time `now`, of at most `max_pages` pages. Passes the file
+    /// once: pages dirtied meanwhile are written if they lie ahead (the kernel tags the pages that
+    /// are dirty at the start and skips others).
     pub fn sync_next(&mut self, cursor: &mut SyncCursor, max_pages: u32, now: Nanos) -> SyncStep {
         let max_pages = self.request_pages.unwrap_or(max_pages);
         if !cursor.waiting {
@@ -92,8 +91,8 @@ impl PageCache {
         }
     }
 
-    /// Is any page of these bytes cached? If not, direct I/O to them needs neither a sync
-    /// before nor [`invalidate`](Self::invalidate) after.
+    /// Is any page of these bytes cached? If not, direct I/O to them needs neither a sync before
+    /// nor [`invalidate`](Self::invalidate) after it.
     pub fn is_cached(&self, file: FileId, offset: u64, bytes: u64) -> bool {
         self.pages.cached_of(file) > 0 && {
             let end = (offset + bytes).min(self.size_bytes(file)).div_ceil(PAGE_BYTES);
@@ -102,16 +101,16 @@ impl PageCache {
         }
     }
 
-    /// Drop the clean pages that these bytes touch: after a direct write, or for
-    /// `POSIX_FADV_DONTNEED` (fio's `invalidate=1`; that writes dirty pages first, see
-    /// [`write_out_start`](Self::write_out_start)). Pages that are dirty or on their way from
-    /// or to the disk stay.
+    /// Drops the clean pages of these bytes: after a direct write, or for `POSIX_FADV_DONTNEED`
+    /// (fio's `invalidate=1`; that writes dirty pages first, see
+    /// [`write_out_start`](Self::write_out_start)). Dirty pages and pages that are being read or
+    /// written stay.
     pub fn invalidate(&mut self, file: FileId, offset: u64, bytes: u64) {
         let end = offset.saturating_add(bytes).div_ceil(PAGE_BYTES);
         self.pages.drop_clean(file, offset / PAGE_BYTES, end);
     }
 
-    /// Drop all clean pages (`/proc/sys/vm/drop_caches`).
+    /// Drops all clean pages (`/proc/sys/vm/drop_caches`).
     pub fn drop_caches(&mut self) {
         for file in self.pages.files() {
             self.pages.drop_clean(file, 0, u64::MAX);

@@ -1,44 +1,41 @@
-//! Keeping dirty memory bounded: how long a process that writes has to pause
-//! (`balance_dirty_pages`).
+//! Limits dirty memory: how long a process that writes must pause (`balance_dirty_pages`).
 //!
-//! Below the free-run ceiling, half-way between the background threshold and the hard
-//! limit, nobody waits. Above it every writer gets a rate, `dirty_ratelimit`, which follows
-//! the measured write-back bandwidth divided by the number of writers, times
-//! `pos_ratio`, which is 2 at the ceiling, 1 at the set point half-way between ceiling and
-//! limit, and 0 at the limit. A writer that has dirtied so many pages sleeps until its rate
-//! allows them; at the limit it is blocked.
+//! Below the free-run ceiling, half-way between the background threshold and the hard limit, no
+//! writer pauses. Above it every writer gets a rate, `dirty_ratelimit`, which follows the measured
+//! writeback bandwidth divided by the number of writers, times `pos_ratio`: 2 at the ceiling, 1 at
+//! the set point half-way between ceiling and limit, and 0 at the limit. A writer that has dirtied
+//! a number of pages sleeps until its rate allows them; at the limit it is blocked.
 //!
-//! After Linux 7.3's `mm/page-writeback.c`, in its integers and its ticks. Left out: the
-//! shares of several disks (one disk has the whole limit, also before its first write),
-//! cgroups, strict limits, real-time tasks' extra quarter, pages dirtied by exited tasks.
-//! The kernel's per-CPU check that many young tasks do not overrun the limit together is
-//! one for all CPUs here: it acts after 1/32 of the limit, as theirs do in sum. The limit is
-//! as soft as the kernel's: dirty pages may exceed it by what all writers together dirty
-//! between two looks.
+//! After Linux 7.3's `mm/page-writeback.c`, with its integers and its ticks. Left out: the shares
+//! of several disks (one disk has the whole limit, also before its first write), cgroups, strict
+//! limits, real-time tasks' extra quarter, pages dirtied by exited tasks. The kernel checks per CPU
+//! that many young tasks together do not overrun the limit; here one check for all CPUs acts after
+//! 1/32 of the limit, as the kernel's checks do in sum. The limit is as soft as the kernel's: dirty
+//! pages may exceed it by the pages that all writers together dirty between two checks.
 
 use super::Counts;
 use crate::ticks::Ticks;
 use crate::units::Nanos;
 
-/// The bandwidth that is assumed of an unknown disk, in pages/s: 100 MiB/s.
+/// The assumed bandwidth of an unknown disk, in pages/s: 100 MiB/s.
 const INITIAL_BANDWIDTH: u64 = 100 << (20 - 12);
-/// Pages between two looks at the limits that are worth a pause (128 KiB).
+/// Pages between two checks of the limits that justify a pause (128 KiB).
 const POLL_PAGES: u64 = 32;
 /// The same while the limit is exceeded (32 KiB).
 const POLL_PAGES_EXCEEDED: u64 = 8;
 /// `pos_ratio` is in 1/1024.
 const RATIO_SHIFT: u32 = 10;
 
-/// What the kernel keeps per task about its writing.
+/// A task's write state, as in the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dirtier {
     /// Pages dirtied since the last pause.
     pages: u64,
-    /// After how many it looks at the limits again.
+    /// Pages until the next check of the limits.
     poll_pages: u64,
-    /// End of the last pause, in ticks; moved on by pauses that were too short to take.
+    /// End of the last pause, in ticks; advanced by pauses that were too short to take.
     paused_when: Option<u64>,
-    /// Blocked at the limit: looks again, for so many pages, before it writes another.
+    /// Blocked at the limit: checks again, for this many pages, before it writes another.
     blocked: Option<u64>,
 }
 
@@ -48,20 +45,20 @@ impl Default for Dirtier {
     }
 }
 
-/// What a writer that has looked at the limits has to do.
+/// The result of a check of the limits: what the writer must do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Verdict {
     pub wake_flusher: bool,
     pub pause: Option<Nanos>,
 }
 
-/// The limits, the measured bandwidth and the rate made from them. Rates are in pages/s.
+/// The limits, the measured bandwidth and the resulting rate. Rates are in pages/s.
 #[derive(Debug)]
 pub(super) struct Throttle {
     ticks: Ticks,
     background: u64,
     limit: u64,
-    /// After how many pages dirtied by all somebody has to look (`ratelimit_pages`).
+    /// Pages dirtied by all writers until one must check (`ratelimit_pages`).
     check_pages: u64,
     write_bandwidth: u64,
     average_bandwidth: u64,
@@ -74,7 +71,7 @@ pub(super) struct Throttle {
     measured_written: u64,
     dirtied: u64,
     written: u64,
-    /// Pages dirtied by all since somebody looked at the limits.
+    /// Pages dirtied by all writers since the last check of the limits.
     unchecked: u64,
 }
 
@@ -104,13 +101,13 @@ impl Throttle {
         self.ticks.hz() / 5
     }
 
-    /// More is dirty than background write-back leaves alone (`wb_over_bg_thresh`).
+    /// Dirty pages exceed the background threshold (`wb_over_bg_thresh`).
     pub fn over_background(&self, dirty: u64) -> bool {
         dirty > self.background
     }
 
-    /// Pages that the flusher writes of one file at a time (`writeback_chunk_size`): what
-    /// the disk takes in half a second, in steps of 4 MiB.
+    /// Pages that the flusher writes of one file at a time (`writeback_chunk_size`): what the disk
+    /// writes in half a second, in steps of 4 MiB.
     pub fn chunk_pages(&self, wanted: u64) -> u64 {
         const MIN_PAGES: u64 = 1024;
         let pages = (self.average_bandwidth / 2).min(self.limit / 8).min(wanted);
@@ -122,7 +119,7 @@ impl Throttle {
         if self.exceeded { dirtier.poll_pages.min(POLL_PAGES_EXCEEDED) } else { dirtier.poll_pages }
     }
 
-    /// Clean pages that this process may dirty before it must look at the limits (again).
+    /// Clean pages that this process may dirty before it must check the limits.
     #[inline]
     pub fn room(&self, dirtier: &Dirtier) -> u64 {
         if dirtier.blocked.is_some() {
@@ -132,7 +129,7 @@ impl Throttle {
         own.min(self.check_pages.saturating_sub(self.unchecked))
     }
 
-    /// It has dirtied pages that were clean.
+    /// It has dirtied clean pages.
     #[inline]
     pub fn dirtied(&mut self, dirtier: &mut Dirtier, pages: u64) {
         dirtier.pages += pages;
@@ -143,19 +140,19 @@ impl Throttle {
     /// Pages have been written; `idle` if no write is left.
     pub fn written(&mut self, pages: u64, idle: bool, now: Nanos) {
         self.written += pages;
-        // The kernel looks 200 ms after a file's last write; here it is the write itself
-        // if it comes that late.
+        // The kernel measures 200 ms after a file's last write; here the write itself does, if it
+        // comes that late.
         let now = self.ticks.at(now);
         if idle && now > self.measured + self.fifth() {
             self.measure(now, None);
         }
     }
 
-    /// The flusher starts on a file, or has written a part of it
-    /// (`wb_bandwidth_estimate_start` and the end of `do_writepages`).
+    /// The flusher starts a file, or has written a part of it (`wb_bandwidth_estimate_start` and
+    /// the end of `do_writepages`).
     pub fn writing(&mut self, idle: bool, now: Nanos) {
         let now = self.ticks.at(now);
-        // After a second without writes the measurement starts afresh (`WB_BANDWIDTH_IDLE_JIF`).
+        // After a second without writes the measurement starts again (`WB_BANDWIDTH_IDLE_JIF`).
         if idle && now > self.measured + self.ticks.hz() {
             self.measured_dirtied = self.dirtied;
             self.measured_written = self.written;
@@ -165,8 +162,8 @@ impl Throttle {
         }
     }
 
-    /// `balance_dirty_pages`, up to the point where it sleeps. Called again after the pause
-    /// it decides by itself whether that was enough.
+    /// `balance_dirty_pages`, up to its sleep. When called again after the pause, it decides itself
+    /// whether the pause was long enough.
     pub fn balance(&mut self, now: Nanos, counts: Counts, dirtier: &mut Dirtier) -> Verdict {
         let (clock, hz) = (now, self.ticks.hz());
         let mut now = self.ticks.at(clock);
@@ -224,12 +221,12 @@ impl Throttle {
         (self.limit + self.background) / 2
     }
 
-    /// The dirty pages' target.
+    /// The target number of dirty pages.
     fn set_point(&self) -> u64 {
         (self.free_run() + self.limit) / 2
     }
 
-    /// By how much to scale the rate to bring the dirty pages to the set point, in 1/1024
+    /// The factor of the rate that brings the dirty pages to the set point, in 1/1024
     /// (`wb_position_ratio`, with one disk that has the whole limit).
     fn pos_ratio(&self, dirty: u64) -> u64 {
         if dirty >= self.limit {
@@ -249,7 +246,7 @@ impl Throttle {
         } else {
             ratio /= 4;
         }
-        // A reserve, so that the disk does not run dry.
+        // A reserve that keeps the disk busy.
         let reserve = self.limit / 2;
         if dirty < reserve {
             ratio = if dirty > reserve / 8 { ratio * reserve / dirty } else { ratio * 8 };
@@ -257,8 +254,8 @@ impl Throttle {
         ratio
     }
 
-    /// Measure the bandwidth and, when asked by a writer that sees so many dirty pages and
-    /// that ratio, follow it with the rate (`__wb_update_bandwidth`).
+    /// Measures the bandwidth. When a writer asks, with its number of dirty pages and that ratio,
+    /// the rate follows (`__wb_update_bandwidth`).
     fn measure(&mut self, now: u64, writer: Option<(u64, u64)>) {
         let elapsed = (now - self.measured).max(1);
         if let Some((dirty, pos_ratio)) = writer {
@@ -294,8 +291,8 @@ impl Throttle {
         self.average_bandwidth = average.max(1);
     }
 
-    /// `wb_update_dirty_ratelimit`: towards bandwidth / writers, in small steps, and only
-    /// where that brings the dirty pages nearer to the set point, too.
+    /// `wb_update_dirty_ratelimit`: moves towards bandwidth / writers, in small steps, and only
+    /// where that also brings the dirty pages nearer to the set point.
     fn follow_rate(&mut self, dirty: u64, pos_ratio: u64, elapsed: u64) {
         let dirty_rate = (self.dirtied - self.measured_dirtied) * self.ticks.hz() / elapsed;
         let task_rate = ((self.rate * pos_ratio) >> RATIO_SHIFT) + 1;
@@ -312,18 +309,17 @@ impl Throttle {
         self.balanced_rate = balanced;
     }
 
-    /// `wb_max_pause`: shorter where little is dirty, lest the disk run dry.
+    /// `wb_max_pause`: shorter with few dirty pages, to keep the disk busy.
     fn max_pause(&self, dirty: u64) -> u64 {
         let per_eighth = 1 + self.average_bandwidth / (1 + self.ticks.hz() / 8).next_power_of_two();
         (dirty / per_eighth + 1).min(self.fifth())
     }
 
-    /// `wb_min_pause`: the shortest pause worth taking, and after how many pages to look
-    /// again.
+    /// `wb_min_pause`: the shortest useful pause, and the pages until the next check.
     fn min_pause(&self, max_pause: u64, rate: u64) -> (u64, u64) {
         let hz = self.ticks.hz();
         let pages_in = |rate: u64, pause: u64| rate * pause / hz.next_power_of_two();
-        // 10 ms for one writer, 10 ms more for every doubling of their number.
+        // 10 ms for one writer, plus 10 ms for every doubling of their number.
         let doublings = self.average_bandwidth.ilog2().saturating_sub(self.rate.ilog2());
         let mut target = (hz / 100).max(1) + u64::from(doublings) * (10 * hz) / 1024;
         target = target.min(1 + max_pause / 2);
@@ -374,8 +370,8 @@ mod tests {
         let blocked = throttle.balance(Nanos::ZERO, dirty(2100), &mut dirtier);
         let pause = blocked.pause.expect("above the limit nobody goes on");
         assert_eq!(throttle.room(&dirtier), 0);
-        // Below it: 500 pages at 25,600/s times a ratio of about 1/8 are about 155 ms, cut to
-        // what so few dirty pages allow: 1990 / (1 + 25,600 / 128) + 1.
+        // Below it: 500 pages at 25,600/s times a ratio of about 1/8 are about 155 ms, cut to the
+        // maximum for so few dirty pages: 1990 / (1 + 25,600 / 128) + 1.
         let paused = throttle.balance(pause, dirty(1990), &mut dirtier).pause;
         assert_eq!(paused, Some(Nanos::from_millis(11)), "and a tick, since timers are never early");
         assert!(throttle.room(&dirtier) > 0);
@@ -385,7 +381,7 @@ mod tests {
     fn the_bandwidth_follows_the_disk_within_some_seconds() {
         let mut throttle = Throttle::new(10_000, 20_000, TICKS);
         for tick in 1..=3000 {
-            // 100 pages each 10 ms.
+            // 100 pages every 10 ms.
             throttle.written(100, false, Nanos::from_millis(tick * 10));
             throttle.writing(false, Nanos::from_millis(tick * 10));
         }

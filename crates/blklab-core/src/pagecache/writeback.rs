@@ -1,25 +1,25 @@
-//! The flusher: which dirty pages are written when nobody has asked for it.
+//! The flusher: writeback of dirty pages without a sync.
 //!
-//! After Linux 7.3's `fs/fs-writeback.c` and `writeback_iter`. Files with dirty pages
-//! stand in a queue by the time they became dirty. The flusher runs *in the background*
-//! while more than the background threshold is dirty, over all files; *periodically*, over
-//! files that have been dirty for longer than `dirty_expire_centisecs`; and over everything
-//! when memory is short. It gives every file a slice (`writeback_chunk_size`), goes on in
-//! a file where it stopped, and looks at its reason to run when the batch of files has had
-//! its turn or after 100 ms. A file is dirty since its first page became dirty after the
-//! flusher's last visit; fsync does not change that, as in the kernel.
+//! After Linux 7.3's `fs/fs-writeback.c` and `writeback_iter`. Files with dirty pages are in a
+//! queue, in the order in which they became dirty. The flusher runs *in the background* over all
+//! files, while more pages than the background threshold are dirty; *periodically* over files that
+//! have been dirty for longer than `dirty_expire_centisecs`; and over everything when memory is
+//! short. It gives every file a slice (`writeback_chunk_size`), continues in a file where it
+//! stopped, and checks its reason to run after each batch of files or after 100 ms. A file counts
+//! as dirty since its first page became dirty after the flusher's last visit; fsync does not change
+//! that, as in the kernel.
 
 use std::collections::VecDeque;
 
 use super::{FileId, PageCache, PageRange};
 use crate::units::Nanos;
 
-/// How long the flusher goes on before it looks at the thresholds again.
+/// How long the flusher runs before it checks the thresholds again.
 const BATCH: Nanos = Nanos::from_millis(100);
 
 #[derive(Clone, Copy, Debug)]
 struct Inode {
-    /// In `dirty`, `io` or `more_io`, or being visited.
+    /// In `dirty`, `io` or `more_io`, or being written.
     queued: bool,
     dirtied_when: Nanos,
     /// Where the next visit starts (`writeback_index`).
@@ -43,16 +43,16 @@ struct Work {
     reason: Reason,
     /// Pages still to be written.
     pages: u64,
-    /// Files dirtied later are left alone; `None` when none is old enough.
+    /// Skips files dirtied later; `None` if none is old enough.
     dirtied_before: Option<Nanos>,
     batch_started: Nanos,
-    /// Pages and files cleaned in this batch.
+    /// Pages or files were cleaned in this batch.
     progress: bool,
-    /// The queue of dirty files has been looked at.
+    /// The queue of dirty files was checked.
     queued: bool,
 }
 
-/// The file that is being written now.
+/// The file that is being written.
 #[derive(Clone, Copy, Debug)]
 struct Visit {
     file: FileId,
@@ -68,17 +68,17 @@ pub(super) struct Flusher {
     inodes: Vec<Inode>,
     /// Dirty files, oldest first (`b_dirty`).
     dirty: VecDeque<FileId>,
-    /// Files whose turn it is (`b_io`).
+    /// Files that are next (`b_io`).
     io: VecDeque<FileId>,
     /// Files that have used up their slice (`b_more_io`).
     more_io: VecDeque<FileId>,
     work: Option<Work>,
     visit: Option<Visit>,
-    /// Reasons not yet looked at in this run, in the order in which the kernel does.
+    /// The next reason to check in this run, in the kernel's order.
     next_reason: Option<Reason>,
     everything: bool,
     last_periodic: Nanos,
-    /// When it runs next; never while it has nothing to look for.
+    /// When it runs next; never if there is nothing to check.
     due: Nanos,
 }
 
@@ -123,12 +123,12 @@ impl Flusher {
         }
     }
 
-    /// Run now.
+    /// Runs now.
     pub fn wake(&mut self, now: Nanos) {
         self.due = self.due.min(now);
     }
 
-    /// Memory is short: run at once and write everything.
+    /// Memory is short: runs at once and writes everything.
     pub fn write_everything(&mut self) {
         self.everything = true;
         self.due = Nanos::ZERO;
@@ -138,7 +138,7 @@ impl Flusher {
         !(self.dirty.is_empty() && self.io.is_empty() && self.more_io.is_empty())
     }
 
-    /// `queue_io`: next are those that used up a slice, then all that are old enough.
+    /// `queue_io`: next are the files that used up a slice, then all that are old enough.
     fn queue_io(&mut self, dirtied_before: Option<Nanos>) {
         self.io.append(&mut self.more_io);
         let Some(before) = dirtied_before else { return };
@@ -151,7 +151,8 @@ impl Flusher {
         }
     }
 
-    /// `redirty_tail`: back to the young end of the queue, and as young as that if need be.
+    /// `redirty_tail`: moves the file to the young end of the queue, and makes it that young if
+    /// needed.
     fn redirty_tail(&mut self, file: FileId, now: Nanos) {
         let when = self.inodes[file.index()].dirtied_when;
         if self.dirty.back().is_some_and(|youngest| when < self.inodes[youngest.index()].dirtied_when) {
@@ -162,18 +163,17 @@ impl Flusher {
 }
 
 impl PageCache {
-    /// When the flusher wants to run: then call [`next_writeback`](Self::next_writeback)
-    /// until it returns `None` (later if the disk's queue is full). May become earlier with
-    /// any read or write; a time in the past means now.
+    /// When the flusher must run: then call [`next_writeback`](Self::next_writeback) until it
+    /// returns `None` (later if the disk's queue is full). Any read or write may make this time
+    /// earlier; a time in the past means now.
     #[inline]
     pub fn flusher_due(&self) -> Nanos {
         self.flusher.due
     }
 
-    /// The next range, of at most `max_pages` pages, that the flusher writes. It is under
-    /// write-back from now on: the caller submits it and reports
-    /// [`write_done`](Self::write_done). `None`: the flusher sleeps until
-    /// [`flusher_due`](Self::flusher_due).
+    /// The next range, of at most `max_pages` pages, that the flusher writes. It is now under
+    /// writeback: the caller submits it and reports [`write_done`](Self::write_done). `None`: the
+    /// flusher sleeps until [`flusher_due`](Self::flusher_due).
     pub fn next_writeback(&mut self, now: Nanos, max_pages: u32) -> Option<PageRange> {
         loop {
             if let Some(visit) = self.flusher.visit {
@@ -193,15 +193,15 @@ impl PageCache {
         }
     }
 
-    /// The next range of the file that is being visited; `None` at the end of the slice or
-    /// of the file.
+    /// The next range of the current file; `None` at the end of the slice or of the file.
     fn visit_next(&mut self, visit: Visit, max_pages: u32) -> Option<PageRange> {
         let max_pages = self.request_pages.unwrap_or(max_pages);
         let most = visit.left.min(u64::from(max_pages)) as u32;
         let found = if most == 0 { None } else { self.next_range(visit.file, visit.page, u64::MAX, most) };
         let inode = &mut self.flusher.inodes[visit.file.index()];
         let Some(range) = found else {
-            // At the end of the file the next visit starts over, otherwise where this ended.
+            // After the end of the file the next visit starts at its beginning, otherwise where
+            // this one ended.
             inode.next_page = if visit.left == 0 { visit.page } else { 0 };
             return None;
         };
@@ -215,7 +215,7 @@ impl PageCache {
         Some(range)
     }
 
-    /// `requeue_inode`, and whether the batch goes on.
+    /// `requeue_inode`, and whether the batch continues.
     fn end_visit(&mut self, now: Nanos) {
         let (Some(visit), Some(mut work)) = (self.flusher.visit.take(), self.flusher.work) else {
             unreachable!("a visit is part of a work");
@@ -235,7 +235,7 @@ impl PageCache {
         self.flusher.work = Some(work);
     }
 
-    /// Start on the next file of the current work, or end the work (`wb_writeback`).
+    /// Starts the next file of the current work, or ends the work (`wb_writeback`).
     fn next_file(&mut self, mut work: Work, now: Nanos) {
         let batch_over = self.flusher.io.is_empty()
             || work.pages == 0
@@ -311,7 +311,7 @@ impl PageCache {
             }
         }
         self.flusher.next_reason = Some(Reason::Everything);
-        // Memory may have run short since this run began.
+        // Memory may have become short since this run began.
         self.flusher.everything && self.pages.dirty > 0
     }
 }

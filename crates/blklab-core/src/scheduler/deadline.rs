@@ -1,32 +1,32 @@
-//! `deadline`: upwards across the disk, in batches, and nobody waits for ever.
+//! `deadline`: batches upwards across the disk, with a deadline for each request.
 //!
 //! Follows the single-queue scheduler of Linux 4.12 (`block/deadline-iosched.c` with the
 //! legacy elevator core around it).
 //!
-//! A disk head that goes where the oldest request wants it spends its time seeking; one
-//! that always goes to the nearest starves whoever is far away. Deadline keeps every
-//! request twice: sorted by sector, to serve *batches* that move upwards, and in a FIFO
-//! with a deadline, to know who has waited too long. A batch is up to `fifo_batch`
-//! requests of one direction. Only between batches does it look up and choose:
+//! A scheduler that always serves the oldest request makes the disk spend its time on seeks; one
+//! that always serves the nearest request starves those far away. Deadline keeps every request
+//! twice: sorted by sector, to serve *batches* that move upwards, and in a FIFO with a deadline, to
+//! find requests that have waited too long. A batch is up to `fifo_batch` requests of one
+//! direction. Only between batches does deadline choose again:
 //!
-//! 1. Direction: reads, because somebody waits for a read; but when writes wait too and
-//!    have been passed over `writes_starved` times, writes.
-//! 2. Place: on from the request behind the last one served, if the last batch went the
-//!    same way, has more above it, and the head of the FIFO has not expired (`read_expire`,
-//!    `write_expire`). Otherwise at the head of the FIFO: the oldest request, wherever.
+//! 1. Direction: reads, because a process usually waits for a read; but writes, if writes wait too
+//!    and reads were preferred `writes_starved` times.
+//! 2. Position: the request after the last one served, if the last batch had the same direction,
+//!    more requests lie above it, and the head of the FIFO has not expired (`read_expire`,
+//!    `write_expire`). Otherwise the head of the FIFO: the oldest request, at any sector.
 //!
-//! So a deadline is a wish: it is looked at between batches only, an expired write still
-//! waits for its turn, and under load nearly all requests have expired and deadline
-//! becomes first come, first served in batches.
+//! So a deadline is not a guarantee: it is checked only between batches, an expired write still
+//! waits for its turn, and under load nearly all requests have expired and deadline becomes first
+//! come, first served in batches.
 //!
-//! The batch follows a *pointer* to the next request (`next_rq`) that is set at dispatch:
-//! a request that arrives between the head and that pointer is passed over until the
-//! next sweep. mq-deadline searches from the last position instead and takes it along.
+//! The batch follows a *pointer* to the next request (`next_rq`), which is set at dispatch: a
+//! request that arrives between the head and that pointer waits for the next sweep. mq-deadline
+//! searches from the last position instead and includes such a request.
 //!
-//! Left out: jiffies. Deadlines here are exact to the nanosecond, in the kernel to its
-//! tick (4 ms at HZ=250), which shows only when requests are that close to expiry. 4.12
-//! merged requests of different priority; here they stay apart, which matters only for
-//! processes that share files and differ in priority.
+//! Left out: jiffies. Deadlines here are exact to the nanosecond, in the kernel to its tick (4 ms
+//! at HZ=250); this matters only for requests that are that close to expiry. 4.12 merged requests
+//! of different priority; here they stay apart, which matters only for processes that share files
+//! and differ in priority.
 
 use super::journal::{Decision, Journal};
 use super::shared::lanes::Lanes;
@@ -88,13 +88,13 @@ pub(super) const FIFO_BATCH: Tunable = Tunable {
     help: "requests of one direction in a row before deadlines are looked at: few for latency, many for throughput",
 };
 
-/// A tunable in milliseconds as a span.
+/// A tunable in milliseconds as a time.
 pub(super) fn span(settings: &Settings, name: &str) -> Nanos {
     Nanos::from_millis(settings.get(name) as u64)
 }
 
-/// For the journal: the last batch of `last` requests is over, a new one begins with `id`.
-/// `reads` wait; the oldest of the batch's direction has `expired`.
+/// For the journal: the last batch of `last` requests is over, a new batch begins with `id`.
+/// `reads` wait; the oldest request of the batch's direction has `expired`.
 pub(super) fn note_batch(
     journal: &mut Journal,
     queue: &Queue<'_>,
@@ -123,7 +123,7 @@ pub struct Deadline {
     fifo_batch: u32,
 
     lanes: Lanes<2>,
-    /// Where the batch goes on; its direction is the last one served.
+    /// The next request of the batch; its direction is the last one served.
     next: Option<RequestId>,
     next_direction: usize,
     batching: u32,
@@ -132,7 +132,7 @@ pub struct Deadline {
 }
 
 impl Deadline {
-    /// The request that the rules in this file's header name.
+    /// The request chosen by the rules in this file's header.
     fn choose(&mut self, queue: &Queue<'_>) -> Option<RequestId> {
         if let Some(next) = self.next
             && self.batching < self.fifo_batch
@@ -163,7 +163,7 @@ impl Deadline {
         Some(id)
     }
 
-    /// `id` stops waiting: the batch must not go on there.
+    /// `id` no longer waits: the batch must not continue there.
     fn remove(&mut self, id: RequestId) {
         if self.next == Some(id) {
             self.next = self.lanes.above(id);
@@ -178,7 +178,7 @@ impl Scheduler for Deadline {
         generation: Generation::SingleQueue,
         summary: "batches in sector order, reads before writes, a deadline for each (single queue)",
         follows: "Linux 4.12, deadline-iosched.c; deadlines are exact instead of rounded to ticks",
-        // estimate: as noop, and a sorted tree.
+        // estimate: as noop, plus a sorted tree.
         lock_ns: 700,
         tunables: &[READ_EXPIRE, WRITE_EXPIRE, WRITES_STARVED, FRONT_MERGES, FIFO_BATCH],
     };

@@ -1,4 +1,4 @@
-//! What a scheduler's file says about its scheduler.
+//! What a scheduler's file states about its scheduler.
 
 use crate::tunable::{Settings, Tunable};
 
@@ -11,30 +11,30 @@ pub enum Generation {
     MultiQueue,
 }
 
-/// What there is to say about a scheduler.
+/// Description of a scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Info {
     /// As in `queue/scheduler`.
     pub name: &'static str,
-    /// The block layer that it belongs to.
+    /// The block layer that it was written for.
     pub generation: Generation,
     /// One line for lists.
     pub summary: &'static str,
-    /// Whose behaviour it follows, and what it leaves out.
+    /// The source of its behaviour, and what is left out.
     pub follows: &'static str,
-    /// CPU time under the scheduler's lock that one request costs, on a desktop CPU.
+    /// CPU time of one request under the scheduler's lock, on a desktop CPU.
     pub lock_ns: u64,
     /// Its tunables.
     pub tunables: &'static [Tunable],
 }
 
 impl Info {
-    /// The kernel has an elevator with it: all but `none`.
+    /// The kernel implements it as an elevator: all but `none`.
     pub fn is_elevator(&self) -> bool {
         self.name != "none"
     }
 
-    /// Its tunables at their defaults.
+    /// Its tunables with their defaults.
     pub fn settings(&self) -> Settings {
         Settings::defaults(self.name, self.tunables)
     }

@@ -1,6 +1,6 @@
-//! What a scheduler decided, and when: the log behind `blklab explain`.
+//! The scheduler's decisions and their times: the log behind `blklab explain`.
 //!
-//! Off unless a run asks for it; then a note is one comparison.
+//! Off unless a run asks for it; then a note costs one comparison.
 
 use std::collections::BTreeMap;
 
@@ -11,64 +11,64 @@ use crate::units::Nanos;
 /// Why a process's turn ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndReason {
-    /// It had nothing to ask for, not even after idling for it.
+    /// It had no more requests, not even after idling.
     NoMoreRequests,
-    /// It kept the disk waiting too often: its turn's budget was not worth idling for.
+    /// The disk idled for it too long: no request came in time.
     TooIdle,
     /// Its time was over.
     TimeOut,
     /// Its budget was used up.
     BudgetExhausted,
-    /// Another process was to go before it.
+    /// Another process preempted it.
     Preempted,
-    /// The queue was merged with another, or its process ended.
+    /// Its queue was merged with another, or the process exited.
     Released,
-    /// Another process goes on close to where it stopped.
+    /// Another process continues close to where it stopped.
     HandedOver,
 }
 
 /// Why idling for a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IdleEnd {
-    /// The process asked for something in time.
+    /// The process sent a request in time.
     Request,
-    /// It did not.
+    /// No request came in time.
     TimeOut,
     /// Another process was served instead.
     GivenUp,
 }
 
-/// For what kind of process a weight is raised.
+/// The reason for weight-raising.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Raising {
-    /// It was idle and has begun again: perhaps somebody waits before a screen.
+    /// The process was idle and starts again: perhaps a user waits for it.
     Interactive,
-    /// It asks for little, at regular times.
+    /// It sends few requests, at regular times.
     SoftRealTime,
 }
 
-/// A kind of load, as cfq tells them apart.
+/// A workload type of cfq.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Workload {
-    /// Requests that nobody waits for.
+    /// Asynchronous requests.
     Async,
-    /// Processes that nobody idles for: seeky, or slow to come back.
+    /// Synchronous queues without idling: seeky, or with a long think time.
     SyncNoIdle,
-    /// Processes that are worth idling for.
+    /// Synchronous queues that are worth idling for.
     Sync,
 }
 
-/// What a scheduler decided for a process.
+/// A scheduler's decision about a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// Its turn begins: for so many sectors, or for so long (0: not limited that way).
+    /// Its turn begins, limited in sectors or in time (0: no limit of that kind).
     SliceStart {
-        /// Sectors that it may ask for.
+        /// Sectors that it may get.
         budget: u32,
         /// Time that it may take.
         slice: Nanos,
     },
-    /// Its first request has ended: from now on its turn takes so long.
+    /// Its first request has completed: its time slice starts.
     SliceTimed {
         /// Time that it may take.
         slice: Nanos,
@@ -80,86 +80,86 @@ pub enum Decision {
         /// Sectors that it got.
         service: u32,
     },
-    /// The disk is kept idle for it, until then at the latest.
+    /// The disk starts idling for it.
     IdleStart {
-        /// Until when.
+        /// Latest end.
         until: Nanos,
     },
-    /// The disk is not kept idle any more.
+    /// The disk stops idling.
     IdleEnd {
         /// Why.
         why: IdleEnd,
     },
     /// Its weight is raised.
     WeightRaised {
-        /// What it is taken for.
+        /// The reason.
         kind: Raising,
-        /// By this factor.
+        /// The factor of the weight.
         factor: u32,
     },
-    /// Its weight is its own again.
+    /// The weight-raising ends.
     WeightRaisedEnd,
-    /// One of its requests is served in the turn of another process.
+    /// One of its requests is injected into the turn of another process.
     Injected {
-        /// Whose turn it is.
+        /// The process in service.
         during: ProcessId,
     },
-    /// It takes the turn of another process.
+    /// It preempts another process.
     Preempts {
-        /// Whose.
+        /// The preempted process.
         process: ProcessId,
     },
-    /// It shares a queue with another process from now on: their requests lie side by side.
+    /// From now on it shares a queue with another process: their requests are close together.
     QueuesMerged {
-        /// With whom.
+        /// The other process.
         with: ProcessId,
     },
-    /// It has a queue of its own again.
+    /// It has its own queue again.
     QueueSplit,
-    /// It began together with many others and is not taken for an interactive one.
+    /// It started together with many others and does not count as interactive.
     LargeBurst,
-    /// A request of it waited longer than its limit and goes first.
+    /// One of its requests has expired and goes first.
     Expired,
-    /// A request of it waited so long that it goes before those of a higher priority class.
+    /// One of its requests has waited so long that it goes before a higher priority class.
     Aged,
-    /// Requests of one direction go, one behind the other.
+    /// A batch of requests of one direction begins.
     BatchStart {
         /// Reads, or everything else.
         op: Op,
-        /// Writes, although reads wait: they were passed over often enough.
+        /// Writes, although reads wait: reads were preferred often enough.
         starved: bool,
     },
     /// The next batch begins.
     BatchEnd {
-        /// How many went.
+        /// Requests dispatched.
         requests: u32,
     },
-    /// No more requests of this kind go until some have ended.
+    /// No more requests of this kind are dispatched until some complete.
     HeldBack {
-        /// Of which kind.
+        /// The kind.
         op: Op,
-        /// So many may be with the disk at once.
+        /// The limit of requests in flight.
         depth: u32,
     },
-    /// They may go again.
+    /// Requests of this kind are dispatched again.
     LetGo {
-        /// Of which kind.
+        /// The kind.
         op: Op,
     },
-    /// Another number of requests of this kind may be with the disk at once.
+    /// The limit of requests in flight changes for this kind.
     DepthChanged {
-        /// Of which kind.
+        /// The kind.
         op: Op,
-        /// How many.
+        /// The new limit.
         depth: u32,
     },
-    /// Another cgroup, class or kind of load is served, beginning with it.
+    /// Another cgroup, class or workload type is served, beginning with it.
     WorkloadChosen {
         /// The group.
         cgroup: CgroupId,
         /// The class.
         class: PrioClass,
-        /// The kind of load; of no meaning for the idle class, which is not divided.
+        /// The workload type; without meaning for the idle class, which is not divided.
         workload: Workload,
     },
 }
@@ -169,13 +169,13 @@ pub enum Decision {
 pub struct Note {
     /// When.
     pub at: Nanos,
-    /// For whom.
+    /// The process that it concerns.
     pub process: ProcessId,
-    /// What.
+    /// The decision.
     pub decision: Decision,
 }
 
-/// What lasts from one decision to another.
+/// A state that lasts from one decision to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Lasting {
     Slice,
@@ -186,7 +186,7 @@ enum Lasting {
 }
 
 impl Decision {
-    /// What begins (true) or ends with it, if it is of that kind.
+    /// The state that begins (true) or ends with it, if any.
     fn lasting(&self) -> Option<(Lasting, bool)> {
         Some(match self {
             Decision::SliceStart { .. } => (Lasting::Slice, true),
@@ -208,9 +208,9 @@ impl Decision {
 #[derive(Clone, Debug, Default)]
 pub struct Journal {
     notes: Vec<Note>,
-    /// What had begun and not ended when the window began.
+    /// States that had begun and not ended when the window began.
     under_way: BTreeMap<(Lasting, ProcessId), Note>,
-    /// Notes that fit; 0: nobody wants any.
+    /// The maximum number of notes; 0: the journal is off.
     limit: usize,
     from: Nanos,
     until: Nanos,
@@ -218,23 +218,23 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// Keep what is decided from `from` on, up to `limit` notes.
+    /// Keeps decisions from `from` on, up to `limit` notes.
     pub fn keep(&mut self, from: Nanos, limit: usize) {
         self.keep_until(from, Nanos::NEVER, limit);
     }
 
-    /// Keep what is decided from `from` to `until`, up to `limit` notes.
+    /// Keeps decisions from `from` to `until`, up to `limit` notes.
     pub fn keep_until(&mut self, from: Nanos, until: Nanos, limit: usize) {
         (self.from, self.until, self.limit) = (from, until, limit);
     }
 
-    /// Somebody reads what is noted.
+    /// The journal is on.
     #[inline]
     pub fn is_kept(&self) -> bool {
         self.limit > 0
     }
 
-    /// `process` is concerned by `decision`.
+    /// Notes a `decision` about `process`.
     #[inline]
     pub fn note(&mut self, now: Nanos, process: ProcessId, decision: Decision) {
         if self.is_kept() {
@@ -267,8 +267,8 @@ impl Journal {
         }
     }
 
-    /// What was noted, in order of time, and how many notes did not fit. First comes what had
-    /// begun before and was under way when the window began.
+    /// The notes, in order of time, and the number of notes that did not fit. States that had begun
+    /// before the window come first.
     pub fn take(&mut self) -> (Vec<Note>, u64) {
         let mut all: Vec<_> = std::mem::take(&mut self.under_way).into_values().collect();
         all.sort_by_key(|note| note.at);

@@ -12,7 +12,7 @@ pub struct QueueLimits {
     pub queue_depth: u32,
     /// Hardware queues.
     pub hw_queues: u16,
-    /// `queue/nr_requests`: requests per hardware queue that may wait or be under way.
+    /// `queue/nr_requests`: requests per hardware queue that may wait or be in flight.
     pub nr_requests: u32,
     /// Largest request in sectors (`max_sectors_kb`, in sectors).
     pub max_sectors: u32,

@@ -35,17 +35,17 @@ pub use registry::AnyScheduler;
 pub use shared::merge_conditions::{can_join, can_merge};
 pub use tasks::{Cgroup, CgroupId, Task, Tasks};
 
-/// What a scheduler may see of the queue it serves, at one moment.
+/// The scheduler's view of its queue, at one moment.
 pub struct Queue<'a> {
-    /// The time.
+    /// The current time.
     pub now: Nanos,
-    /// All living requests.
+    /// All requests that exist.
     pub requests: &'a RequestSlab,
-    /// Requests that the disk has (dispatched, not completed).
+    /// Requests in flight (dispatched, not completed).
     pub in_flight: u32,
     /// Limits that do not change during a run.
     pub limits: &'a QueueLimits,
-    /// Who the processes are.
+    /// The processes.
     pub tasks: &'a Tasks,
 }
 
@@ -58,10 +58,10 @@ pub enum Merge {
     Front(RequestId),
 }
 
-/// What the queue's owner calls, in the order of a request's life.
+/// The calls of the queue's owner, in the order of a request's life.
 ///
-/// Requests come in by `insert` and leave by `dispatch` exactly once, or by
-/// `requests_merged`. Flushes never come here.
+/// Requests enter by `insert` and leave exactly once: by `dispatch` or by `requests_merged`.
+/// Flushes never come here.
 pub trait Scheduler: Sized {
     /// Name, description and table of tunables.
     const INFO: Info;
@@ -69,27 +69,26 @@ pub trait Scheduler: Sized {
     /// A scheduler with these settings (already checked against the table) for these processes.
     fn new(settings: &Settings, limits: &QueueLimits, tasks: &Tasks) -> Self;
 
-    /// A waiting request that `bio` could grow, if the scheduler wants that. The
-    /// caller has not checked sizes; the scheduler only returns requests for which
-    /// [`can_merge`] holds.
+    /// A waiting request that `bio` could extend, if the scheduler allows it. The caller has not
+    /// checked sizes; the scheduler returns only requests for which [`can_merge`] holds.
     fn find_merge(&mut self, queue: &Queue<'_>, bio: &Bio) -> Option<Merge>;
 
     /// The request has grown by a bio; when `merge` is `Front` its first sector changed
     /// from `old_sector`.
     fn bio_merged(&mut self, queue: &Queue<'_>, merge: Merge, old_sector: crate::units::Sector);
 
-    /// The waiting request adjoining `id` behind it (`after` true) or before it, with
-    /// which the grown `id` may now be joined; `None` if there is none or it may not be.
+    /// The waiting request directly after `id` (`after` true) or before it, which may now be merged
+    /// with the extended `id`; `None` if there is none or it may not.
     fn neighbour(&self, queue: &Queue<'_>, id: RequestId, after: bool) -> Option<RequestId>;
 
-    /// `gone` was appended to `kept`; forget it. Both are still in the slab, `kept`
-    /// not yet grown. `kept` inherits the earlier deadline. After
-    /// [`Scheduler::find_join`], `gone` was never inserted.
+    /// `gone` was appended to `kept`; the scheduler drops it. Both are still in the slab, `kept`
+    /// without the addition. `kept` inherits the earlier deadline. After [`Scheduler::find_join`],
+    /// `gone` was never inserted.
     fn requests_merged(&mut self, queue: &Queue<'_>, kept: RequestId, gone: RequestId);
 
-    /// A waiting request that the new `id` could be appended to instead of being inserted
+    /// A waiting request to which the new `id` can be appended instead of being inserted
     /// (`blk_mq_sched_try_insert_merge`); `id` must not wait here yet. The caller then calls
-    /// `requests_merged` with it, and may ask again for the request that has grown.
+    /// `requests_merged` with it, and may ask again for the extended request.
     fn find_join(&mut self, queue: &Queue<'_>, id: RequestId) -> Option<RequestId> {
         let _ = (queue, id);
         None
@@ -98,47 +97,46 @@ pub trait Scheduler: Sized {
     /// A request enters.
     fn insert(&mut self, queue: &Queue<'_>, id: RequestId);
 
-    /// The next request for hardware queue `hw_queue`, or none: because nothing waits,
-    /// or because the scheduler holds back (it then says until when in `next_timer`, or
-    /// a completion will make it go on).
+    /// The next request for hardware queue `hw_queue`. None: no request waits, or the scheduler
+    /// holds requests back until `next_timer` or a completion.
     fn dispatch(&mut self, queue: &Queue<'_>, hw_queue: u16) -> Option<RequestId>;
 
-    /// [`Scheduler::dispatch`] gave nothing, and nothing has happened since, time included,
-    /// that could make it give something: it need not be asked again.
+    /// [`Scheduler::dispatch`] returned none, and nothing has changed since, including the time,
+    /// that could change the answer: the caller need not ask again.
     fn is_settled(&self, now: Nanos) -> bool {
         let _ = now;
         false
     }
 
-    /// The disk has ended the request. `id` is still in the slab.
+    /// The disk has completed the request. `id` is still in the slab.
     fn completed(&mut self, queue: &Queue<'_>, id: RequestId);
 
-    /// A hardware queue, not necessarily the completed request's, that was held back and
-    /// may now go on. Asked after `completed` until it returns `None`; each answer is
-    /// given once.
+    /// A hardware queue that was held back and may now continue; not necessarily that of the
+    /// completed request. Called after `completed` until it returns `None`; each answer is given
+    /// once.
     fn woken(&mut self) -> Option<u16> {
         None
     }
 
-    /// How many of the queue's `nr_requests` may be in use for `process` to get one more of
-    /// this kind (the kernel's `limit_depth`); `u32::MAX` for no limit of its own.
+    /// How many of the queue's `nr_requests` may be in use before `process` gets another one of
+    /// this kind (the kernel's `limit_depth`); `u32::MAX`: no limit by the scheduler.
     fn depth_limit(&self, queue: &Queue<'_>, process: ProcessId, op: Op, sync: bool) -> u32 {
         let _ = (queue, process, op, sync);
         u32::MAX
     }
 
-    /// The least that [`Scheduler::depth_limit`] ever gives: those who wait for requests are
+    /// The smallest result of [`Scheduler::depth_limit`]: processes that wait for requests are
     /// woken in batches of an eighth of it (`blk_mq_set_min_shallow_depth`).
     fn least_depth(&self) -> u32 {
         u32::MAX
     }
 
-    /// When [`Scheduler::timer`] wants to be called; [`Nanos::NEVER`] for not at all.
+    /// When [`Scheduler::timer`] must be called; [`Nanos::NEVER`]: not at all.
     fn next_timer(&self) -> Nanos {
         Nanos::NEVER
     }
 
-    /// The time of `next_timer` has come. True if dispatching may now give more.
+    /// The time of `next_timer` has come. True if dispatching may now give more requests.
     fn timer(&mut self, queue: &Queue<'_>) -> bool {
         let _ = queue;
         false
@@ -147,15 +145,15 @@ pub trait Scheduler: Sized {
     /// True if `dispatch` might return a request for `hw_queue` now (`has_work`).
     fn has_work(&self, hw_queue: u16) -> bool;
 
-    /// Requests that wait here, for checks and depth figures.
+    /// Waiting requests, for checks and depth figures.
     fn waiting(&self) -> usize;
 
-    /// A process has ended and will issue no more (the kernel's `exit_icq`).
+    /// A process has exited and will issue no more I/O (the kernel's `exit_icq`).
     fn process_exited(&mut self, queue: &Queue<'_>, process: ProcessId) {
         let _ = (queue, process);
     }
 
-    /// Where it notes what it decides, if it does.
+    /// The journal of its decisions, if it keeps one.
     fn journal(&mut self) -> Option<&mut journal::Journal> {
         None
     }

@@ -5,26 +5,26 @@
 //! Read [`deadline`](super::deadline) first: batches upwards across the disk, reads before
 //! writes, a deadline for each request. What differs:
 //!
-//! * **Three levels**: real-time, best effort (which is also "not set") and idle, each
-//!   with its own sorted lists and FIFOs. A level is served only when no request of a
-//!   higher one waits *or is with the disk*. `prio_aging_expire` is the way out: a lower
-//!   request that has waited so long goes before higher ones.
-//! * **Shared state**: which direction went last, how far the batch is and how often writes
-//!   were passed over are one set of numbers for all levels. Even *looking* for an aged
-//!   request at a lower level ends a batch at the higher one; with two busy levels batches
-//!   are therefore shorter than `fifo_batch`. That is the kernel's behaviour, kept here.
-//! * **Position, not pointer**: a batch goes on at the first request at or above where the
-//!   last one of that level and direction began, so that late arrivals are taken along.
-//! * **`async_depth`**: of a queue's `nr_requests`, how many writes and asynchronous
-//!   requests may use; in 7.3 a setting of the queue, before that of the scheduler. Up to
-//!   6.12 it was three quarters; now it is all, so that nothing is held back unless somebody
-//!   sets it. Synchronous reads are never limited.
-//! * One state for all hardware queues: dispatching for one may return a request bound to
-//!   another, and the block layer sorts that out.
+//! * **Three levels**: real-time, best effort (also for "not set") and idle, each with its own
+//!   sorted lists and FIFOs. A level is served only when no request of a higher level waits *or is
+//!   in flight*. `prio_aging_expire` limits this: a lower request that has waited this long goes
+//!   before higher ones.
+//! * **Shared state**: the last direction, the progress of the batch and the count of starved
+//!   writes are shared by all levels. Even a *search* for an aged request at a lower level ends a
+//!   batch at the higher level; with two busy levels batches are therefore shorter than
+//!   `fifo_batch`. This is the kernel's behaviour and is kept.
+//! * **Position, not pointer**: a batch continues at the first request at or above the start of the
+//!   last request of that level and direction, so that late arrivals are included.
+//! * **`async_depth`**: how many of a queue's `nr_requests` writes and asynchronous requests may
+//!   use; in 7.3 a setting of the queue, before that of the scheduler. Up to 6.12 the default was
+//!   three quarters; now it is all, so that nothing is held back by default. Synchronous reads are
+//!   never limited.
+//! * One state for all hardware queues: a dispatch for one may return a request of another, which
+//!   the block layer then passes on.
 //!
-//! When only lower levels wait while a higher one is with the disk, dispatch returns
-//! nothing although there is work, and sets no timer: the kernel then polls every 3 ms
-//! (`BLK_MQ_BUDGET_DELAY`), and ageing is noticed by that poll too.
+//! When only lower levels wait while a higher level has requests in flight, dispatch returns
+//! nothing although requests wait, and sets no timer: the kernel then polls every 3 ms
+//! (`BLK_MQ_BUDGET_DELAY`), and also finds aged requests by that poll.
 //!
 //! Left out: zoned disks (since 6.10 the block layer's business anyway) and jiffies
 //! (deadlines are exact instead of rounded to a tick of 1 to 10 ms).
@@ -67,9 +67,9 @@ pub struct MqDeadline {
     async_depth: u32,
 
     lanes: Lanes<{ 2 * LEVELS }>,
-    /// First sector of the last request dispatched, per lane.
+    /// First sector of the last dispatched request, per lane.
     latest: [Sector; 2 * LEVELS],
-    /// Requests that wait or are with the disk, per level (`dd_queued`).
+    /// Requests that wait or are in flight, per level (`dd_queued`).
     queued: [u32; LEVELS],
     last_direction: usize,
     batching: u32,
@@ -78,8 +78,8 @@ pub struct MqDeadline {
 }
 
 impl MqDeadline {
-    /// The best request of a level that began to wait at or before `latest_start` (which
-    /// is negative early in a run). Changes the batch even when it returns nothing.
+    /// The best request of a level that began to wait at or before `latest_start` (which is
+    /// negative early in a run). Changes the batch even if it returns none.
     fn choose(&mut self, queue: &Queue<'_>, level: usize, latest_start: i64) -> Option<RequestId> {
         let on_from_here = |s: &Self, dir| s.lanes.at_or_above(lane(level, dir), s.latest[lane(level, dir)]);
 
@@ -113,7 +113,7 @@ impl MqDeadline {
         Some(id)
     }
 
-    /// Reads, unless writes wait too and have been passed over often enough.
+    /// Reads, unless writes wait too and reads were preferred often enough.
     fn choose_direction(&mut self, level: usize) -> Option<usize> {
         let writes = !self.lanes.is_empty(lane(level, WRITE));
         if !self.lanes.is_empty(lane(level, READ)) {
@@ -141,7 +141,7 @@ impl MqDeadline {
         Some(id)
     }
 
-    /// The highest level with requests, waiting or with the disk, has its say.
+    /// Serves the highest level with requests, waiting or in flight.
     fn choose_by_level(&mut self, queue: &Queue<'_>) -> Option<RequestId> {
         for level in 0..LEVELS {
             if self.queued[level] == 0 {

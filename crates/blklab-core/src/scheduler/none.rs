@@ -1,16 +1,15 @@
-//! `none`: requests go to the disk in the order in which they came.
+//! `none`: requests are dispatched in the order of arrival.
 //!
-//! Follows Linux 7.3 (`blk-mq.c` with no elevator). There is hardly anything to schedule:
-//! without an elevator a request is only made when it has one of the disk's own tags, so
-//! it goes straight to the driver, and whoever finds no tag sleeps until one is free. The
-//! order among those sleepers, and the merging that matters (in the submitter's plug), are
-//! the block layer's. What remains is a queue for requests that the driver could not take
-//! at once. A bio may still be merged into one of the latest eight that wait there
-//! (`blk_bio_list_merge`).
+//! Follows Linux 7.3 (`blk-mq.c` with no elevator). There is hardly anything to schedule: without
+//! an elevator a request is created only when it gets one of the disk's own tags, so it goes
+//! straight to the driver; a process that finds no tag sleeps until one is free. The order of those
+//! sleepers, and the merges that matter (in the submitter's plug), belong to the block layer. What
+//! remains is a queue for requests that the driver could not take at once. A bio may still merge
+//! into one of the latest eight that wait there (`blk_bio_list_merge`).
 //!
-//! Left out: the kernel keeps these per CPU and empties them in turn; here one FIFO per
-//! hardware queue keeps the order of arrival among its CPUs. It shows only where several
-//! CPUs share a hardware queue whose driver refuses requests although tags are free.
+//! Left out: the kernel keeps these per CPU and empties them in turn; here one FIFO per hardware
+//! queue keeps the order of arrival among its CPUs. This matters only where several CPUs share a
+//! hardware queue whose driver refuses requests although tags are free.
 
 use std::collections::VecDeque;
 
@@ -31,7 +30,7 @@ impl Scheduler for NoScheduler {
         generation: Generation::MultiQueue,
         summary: "no scheduling: requests go to the disk in order of arrival (multi-queue)",
         follows: "Linux 7.3, blk-mq without an elevator",
-        // No lock is shared: software queues belong to one CPU each.
+        // No shared lock: each software queue belongs to one CPU.
         lock_ns: 0,
         tunables: &[],
     };

@@ -2,13 +2,13 @@
 //!
 //! Follows Linux 4.12 (`block/noop-iosched.c`, single queue).
 //!
-//! One FIFO. What makes it more than nothing is the elevator core around it: a new bio is
-//! appended to a waiting request that ends where the bio begins, wherever that is in the
-//! FIFO (a hash by end sector), or grows the request that was merged last at either end.
-//! Requests that have become adjoining are joined only with their neighbour *in the FIFO*.
-//! It was meant for disks that sort for themselves, virtual disks and RAID controllers.
+//! One FIFO. The elevator core around it adds merges: a new bio is appended to a waiting request
+//! that ends where the bio begins, anywhere in the FIFO (a hash by end sector), or extends the
+//! request that was last merged, at either end. Requests that have become adjacent are merged only
+//! with their neighbour *in the FIFO*. Noop was meant for disks that sort requests themselves,
+//! virtual disks and RAID controllers.
 //!
-//! Left out: requests that the driver puts back, which a disk model without errors never does.
+//! Left out: requeued requests, which a disk model without errors never causes.
 
 use super::shared::merge::MergeIndex;
 use super::{Generation, Info, Merge, Queue, QueueLimits, Scheduler, Settings, Tasks};
@@ -30,7 +30,7 @@ impl Scheduler for Noop {
         generation: Generation::SingleQueue,
         summary: "first come, first served, with merging (single queue)",
         follows: "Linux 4.12, noop-iosched.c",
-        // estimate: the one queue lock of the single-queue block layer, held for insertion and dispatch.
+        // estimate: the single-queue block layer's one queue lock, held for insertion and dispatch.
         lock_ns: 500,
         tunables: &[],
     };

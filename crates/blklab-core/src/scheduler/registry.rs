@@ -7,8 +7,8 @@ use crate::units::{Nanos, Sector};
 
 macro_rules! schedulers {
     ($($variant:ident => $type:ty),+ $(,)?) => {
-        /// Any of the schedulers, chosen by name.
-        // One lives for a whole run: a box would only add a step to each call.
+        /// Any scheduler, chosen by name.
+        // One exists for a whole run: a box would only add an indirection to each call.
         #[allow(clippy::large_enum_variant)]
         pub enum AnyScheduler {
             $(#[allow(missing_docs)] $variant($type)),+
@@ -17,7 +17,7 @@ macro_rules! schedulers {
         /// Every scheduler's description, in the registry's order.
         pub const ALL: &[Info] = &[$(<$type as Scheduler>::INFO),+];
 
-        /// Hand `$call` to whichever scheduler it is.
+        /// Calls `$call` on the current scheduler.
         macro_rules! each {
             ($self:expr, $s:ident => $call:expr) => {
                 match $self { $(AnyScheduler::$variant($s) => $call),+ }

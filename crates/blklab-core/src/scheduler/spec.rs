@@ -40,9 +40,9 @@ pub enum SpecError {
     /// No such scheduler.
     #[error("there is no scheduler '{name}'{hint}")]
     Unknown {
-        /// What was asked for.
+        /// The name as given.
         name: String,
-        /// The nearest name, or all.
+        /// The nearest name, or all names.
         hint: String,
     },
     /// Not a name.

@@ -1,34 +1,34 @@
-//! What schedulers know of processes: I/O context and cgroup.
+//! The schedulers' view of processes: I/O context and cgroup.
 
 use crate::request::{IoPrio, ProcessId};
 
-/// A cgroup's place in [`Tasks::cgroups`]; a parent stands before its children.
+/// A cgroup's index in [`Tasks::cgroups`]; a parent comes before its children.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CgroupId(pub u16);
 
 impl CgroupId {
-    /// The group of everybody who is in none.
+    /// The group of all processes without a cgroup.
     pub const ROOT: CgroupId = CgroupId(0);
 }
 
 /// A group of processes that share the disk as one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cgroup {
-    /// The group that it shares the disk within; `None` for the root only.
+    /// The parent group; `None` for the root only.
     pub parent: Option<CgroupId>,
-    /// Share against its siblings (`io.bfq.weight`, `blkio.weight`); 100 unless told.
+    /// Weight against its siblings (`io.bfq.weight`, `blkio.weight`); 100 by default.
     pub weight: u16,
 }
 
 impl Cgroup {
-    /// Weight of a group that nobody gave one (`CGROUP_WEIGHT_DFL`).
+    /// The weight of a group without a setting (`CGROUP_WEIGHT_DFL`).
     pub const DEFAULT_WEIGHT: u16 = 100;
 }
 
 /// One process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Task {
-    /// The priority of its I/O context, whatever single I/Os carry.
+    /// The priority of its I/O context; single I/Os may carry another.
     pub prio: IoPrio,
     /// Its cgroup.
     pub cgroup: CgroupId,
@@ -42,18 +42,18 @@ pub struct Tasks {
 }
 
 impl Default for Tasks {
-    /// Nobody but the root group.
+    /// No processes, only the root group.
     fn default() -> Tasks {
         Tasks { tasks: Vec::new(), cgroups: vec![Cgroup { parent: None, weight: Cgroup::DEFAULT_WEIGHT }] }
     }
 }
 
 impl Tasks {
-    /// Processes in the order of their ids, all in the root group unless `cgroups` has more.
+    /// Processes in the order of their ids, all in the root group if `cgroups` has no others.
     ///
     /// # Panics
-    /// If `cgroups` does not begin with the one root, if a parent stands behind its child, or
-    /// if a task is in a group that is not there.
+    /// If `cgroups` does not begin with the one root, if a parent comes after its child, or if a
+    /// task is in a group that does not exist.
     pub fn new(tasks: Vec<Task>, cgroups: Vec<Cgroup>) -> Tasks {
         let is_root = |index: usize| cgroups[index].parent.is_none();
         assert!(!cgroups.is_empty() && is_root(0), "the root group comes first");
@@ -65,8 +65,8 @@ impl Tasks {
         Tasks { tasks, cgroups }
     }
 
-    /// One process; the kernel's own threads, and whoever is not known, have no priority and
-    /// are in the root group.
+    /// One process; the kernel's own threads and unknown processes have no priority and are in the
+    /// root group.
     #[inline]
     pub fn get(&self, process: ProcessId) -> Task {
         self.tasks.get(process.0 as usize).copied().unwrap_or_default()

@@ -1,17 +1,17 @@
 //! Timed I/Os as a source: open loop.
 //!
 //! Each [`Arrival`] is an I/O with the time at which it comes to the block layer, a device and a
-//! sector on it, as a recorded trace has them: no file, no think time, no waiting for the I/O before.
-//! An arrival comes at its time however late the earlier ones are, so that the queue grows where the
-//! disk is too slow. Its latency counts from its time.
+//! sector on it, as recorded traces have them: no file, no think time, no waiting for the previous
+//! I/O. An arrival comes at its time however late the earlier ones are, so that the queue grows
+//! where the disk is too slow. Its latency counts from its time.
 //!
 //! One thing delays an arrival, as in the kernel: where all requests of the queue are taken, the
-//! process sleeps until it gets one, and its later arrivals come behind. [`Outcome::issued`] says when
-//! all of an arrival was with the block layer.
+//! process sleeps until it gets one, and its later arrivals wait too. [`Outcome::issued`] is the
+//! time at which all of an arrival was in the block layer.
 //!
-//! Each I/O is submitted as direct I/O on a device is: without a plug if one bio holds it. Submission
-//! takes no CPU time, for the recorded times have it in them; nor does completion, for which no
-//! process waits.
+//! Each I/O is submitted like direct I/O on a device: without a plug if it fits one bio. Submission
+//! takes no CPU time, because the recorded times contain it; nor does completion, because no
+//! process waits for it.
 
 use std::ops::Range;
 
@@ -25,41 +25,41 @@ use crate::request::{Actor, Bio, IoPrio, Op, ProcessId};
 use crate::scheduler::Tasks;
 use crate::units::{Nanos, SECTOR_BYTES, Sector};
 
-/// An I/O that comes at a time.
+/// An I/O that comes at a given time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
     /// When it comes to the block layer.
     pub at: Nanos,
-    /// The process that asks for it.
+    /// The process that issues it.
     pub process: ProcessId,
-    /// What to do.
+    /// The operation.
     pub op: Op,
     /// Where it begins. A flush has a device and no sector.
     pub place: Location,
     /// Its length in sectors; 0 for a flush.
     pub sectors: u32,
-    /// Its process waits for it (`REQ_SYNC`): reads, direct writes.
+    /// Synchronous (`REQ_SYNC`): reads, direct writes.
     pub sync: bool,
     /// Durable when it completes (`REQ_FUA`).
     pub fua: bool,
 }
 
-/// What became of an arrival.
+/// The times of an arrival.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// When all of it was with the block layer: its time, unless it had to wait for a request.
+    /// When all of it was in the block layer: its time, unless it had to wait for a request.
     pub issued: Nanos,
-    /// When it ended.
+    /// When it completed.
     pub completed: Nanos,
 }
 
-/// Why arrivals cannot run on a machine. Arrivals are numbered from 0.
+/// Why a machine cannot run the arrivals. Arrivals are numbered from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum ArrivalError {
     /// There is no such device.
     #[error("I/O {0}: the machine has no device {1}")]
     NoDevice(usize, u16),
-    /// It is not on the disk.
+    /// The arrival is not on the disk.
     #[error("I/O {io}: {sectors} sectors from sector {sector} on; the disk has {capacity}")]
     NotOnDisk {
         /// The arrival.
@@ -68,10 +68,10 @@ pub enum ArrivalError {
         sector: u64,
         /// Its length.
         sectors: u32,
-        /// Sectors of the disk.
+        /// The disk's size in sectors.
         capacity: u64,
     },
-    /// A read, write or discard of nothing, or a flush of something.
+    /// A read, write or discard without length, or a flush with one.
     #[error("I/O {0}: a flush has no sectors, every other I/O has some")]
     Length(usize),
 }
@@ -82,20 +82,21 @@ struct Process {
     actor: Actor,
     prio: IoPrio,
     cpu: u16,
-    /// Those to come, in [`Arrivals::order`].
+    /// The arrivals to come, as a range of [`Arrivals::order`].
     left: Range<usize>,
     in_flight: usize,
-    /// What is left of the arrival that waits for a request.
+    /// The rest of the arrival that waits for a request.
     stream: Option<(DeviceId, BioStream)>,
 }
 
-/// Arrivals at work.
+/// The source: all arrivals and their state.
 pub struct Arrivals {
     arrivals: Vec<Arrival>,
     outcomes: Vec<Outcome>,
-    /// Per arrival: bios not ended.
+    /// Per arrival: bios that have not completed.
     bios_left: Vec<u32>,
-    /// Numbers of arrivals: those of the first process by time, those of the second, and so on.
+    /// Numbers of arrivals: those of the first process by time, then those of the second, and so
+    /// on.
     order: Vec<u32>,
     /// By id.
     processes: Vec<Process>,
@@ -103,16 +104,16 @@ pub struct Arrivals {
 }
 
 impl Arrivals {
-    /// How many processes `arrivals` have, for [`crate::engine::Machine::processes`].
+    /// The number of processes of `arrivals`, for [`crate::engine::Machine::processes`].
     pub fn count(arrivals: &[Arrival]) -> usize {
         arrivals.iter().map(|arrival| arrival.process.0 as usize + 1).max().unwrap_or(0)
     }
 
-    /// `arrivals` in any order, on the machine `world`. Of several at one time, a process's come in
-    /// the order of the list. Priorities are those of `tasks`.
+    /// `arrivals` in any order, on the machine `world`. A process's arrivals with the same time
+    /// come in the order of the list. Priorities are those of `tasks`.
     ///
     /// # Errors
-    /// The first arrival that is for no disk of the machine, or lies behind its end.
+    /// The first arrival that names no disk of the machine, or lies beyond its end.
     pub fn new(arrivals: Vec<Arrival>, tasks: &Tasks, world: &World) -> Result<Arrivals, ArrivalError> {
         let capacities: Vec<_> = world.devices.iter().map(|device| device.disk.limits().capacity.0).collect();
         for (io, arrival) in arrivals.iter().enumerate() {
@@ -155,8 +156,8 @@ impl Arrivals {
         })
     }
 
-    /// Hand the first arrival of `process` to the block layer, or what is left of it; false if the
-    /// process sleeps for want of a request.
+    /// Submits the first arrival of `process` to the block layer, or the rest of it; false if the
+    /// process sleeps, waiting for a request.
     fn submit(&mut self, process: ProcessId, world: &mut World) -> bool {
         let io = self.order[self.processes[process.0 as usize].left.start];
         let (arrival, now) = (self.arrivals[io as usize], world.now());
@@ -177,7 +178,7 @@ impl Arrivals {
                 sectors: arrival.sectors,
                 sync: arrival.sync,
                 fua: arrival.fua,
-                // A trace does not have it; it is set for direct writes, which most sync writes are.
+                // A trace does not record it; it is set for direct writes, as most sync writes are.
                 idle: arrival.sync,
                 process: arrival.process,
                 prio: process.prio,
@@ -248,7 +249,7 @@ impl Source for Arrivals {
         let process = &mut self.processes[process.0 as usize];
         process.in_flight -= 1;
         if process.in_flight == 0 && process.left.is_empty() {
-            // It ends.
+            // The process ends.
             world.wake(process.actor, now);
         }
     }

@@ -1,29 +1,28 @@
-//! The cgroups of a job file: who is in which, and what they weigh.
+//! The cgroups of a job file: their processes and weights.
 //!
-//! After fio 3.33's `cgroup_setup()`, which each process goes through when it starts: make a
-//! directory of that name below the root of the hierarchy, unless there is one; write the
-//! weight; move in. So a name with slashes names a cgroup within another, and since fio makes
-//! one level only, a job before it must have made the outer one.
+//! After fio 3.33's `cgroup_setup()`, which each process performs when it starts: create a
+//! directory of that name below the root of the hierarchy, unless it exists; write the weight; move
+//! in. So a name with slashes names a cgroup within another, and since fio creates one level only,
+//! an earlier job must have created the outer one.
 //!
-//! Left out: a weight that changes while processes run. fio writes a job's weight when it
-//! starts, over that of a job that has started before; here two weights of one cgroup are
-//! refused.
+//! Left out: a weight that changes while processes run. fio writes a job's weight when it starts
+//! and overwrites that of an earlier job; here two weights of one cgroup are refused.
 
 use super::spec::{JobSpec, Membership};
 use crate::scheduler::{Cgroup, CgroupId};
 
-/// What a job may give (fio's `cgroup_weight`).
+/// The range of a job's weight (fio's `cgroup_weight`).
 pub const WEIGHT_RANGE: (u16, u16) = (100, 1000);
 
-/// The longest name, bytes: fio 3.33 keeps the path, mount point and all, in 64.
+/// The longest name, in bytes: fio 3.33 keeps the path, including the mount point, in 64.
 pub const NAME_BYTES_MAX: usize = 48;
 
 /// One cgroup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CgroupPlan {
-    /// Names from the outermost in, with slashes between; empty for the root.
+    /// Names from the outermost inwards, with slashes between; empty for the root.
     pub path: String,
-    /// The cgroup around it and its weight.
+    /// The parent cgroup and its own weight.
     pub group: Cgroup,
 }
 
@@ -31,7 +30,7 @@ pub struct CgroupPlan {
 #[derive(Debug)]
 pub(super) struct Cgroups {
     all: Vec<CgroupPlan>,
-    /// For each, the job that gave it its weight.
+    /// For each, the job that set its weight.
     weighed_by: Vec<Option<String>>,
 }
 
@@ -42,10 +41,10 @@ impl Default for Cgroups {
 }
 
 impl Cgroups {
-    /// The job's cgroup, made known if it is new.
+    /// The job's cgroup, added if it is new.
     ///
     /// # Errors
-    /// What is wrong: the cgroup around it is nobody's, or it has another weight already.
+    /// The problem: no job created the parent cgroup, or the cgroup has another weight already.
     pub fn enter(&mut self, job: &JobSpec) -> Result<CgroupId, String> {
         let Membership { cgroup: Some(path), weight } = &job.membership else { return Ok(CgroupId::ROOT) };
         let index = match self.find(path) {
@@ -65,7 +64,7 @@ impl Cgroups {
         Ok(CgroupId(index as u16))
     }
 
-    /// All, each behind the one around it.
+    /// All cgroups, each after its parent.
     pub fn finish(self) -> Vec<CgroupPlan> {
         self.all
     }
@@ -91,7 +90,7 @@ fn cgroup(path: &str, parent: Option<CgroupId>) -> CgroupPlan {
     CgroupPlan { path: path.to_owned(), group: Cgroup { parent, weight: Cgroup::DEFAULT_WEIGHT } }
 }
 
-/// A name as it is written, without the slashes that mean nothing; `None` if it is no name.
+/// The name without redundant slashes; `None` if it is not a name.
 pub(crate) fn path(name: &str) -> Option<String> {
     let parts: Vec<_> = name.split('/').filter(|part| !part.is_empty()).collect();
     let path = parts.join("/");

@@ -1,29 +1,28 @@
 //! Skewed choices among `n` things: Zipf, Pareto, normal.
 //!
-//! The three follow fio 3.33 (`lib/zipf.c`, `lib/gauss.c`), so that a job file skews
-//! here as it does there: the Zipf generator of Gray et al. (SIGMOD 1994), a
-//! self-similar power of a uniform number for Pareto, the mean of twelve uniform numbers
-//! for normal. Ranks are hashed into places, normal's too: what is popular in a file is
-//! scattered over it. Logarithms and powers come from `libm`, so that every machine
-//! computes the same.
+//! The three follow fio 3.33 (`lib/zipf.c`, `lib/gauss.c`), so that a job file has the same skew
+//! here: the Zipf generator of Gray et al. (SIGMOD 1994), a self-similar power of a uniform number
+//! for Pareto, the mean of twelve uniform numbers for normal. Ranks are hashed into places, also
+//! for normal: the popular parts of a file are scattered over it. Logarithms and powers come from
+//! `libm`, so that every machine computes the same.
 
 use rand_core::Rng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::random;
 
-/// Terms of the Zipf sum that are added up one by one; the rest is its integral
-/// (Euler-Maclaurin), which is exact to twelve digits from here on.
+/// Terms of the Zipf sum that are added one by one; the rest is its integral (Euler-Maclaurin),
+/// which is exact to twelve digits from here on.
 const ZETA_TERMS: u64 = 1_000;
 
-/// Uniform numbers whose mean is taken to be normal.
+/// Uniform numbers whose mean approximates a normal distribution.
 const NORMAL_TERMS: u64 = 12;
 
 /// A skewed choice among `0..n`.
 #[derive(Clone, Debug)]
 pub struct Skewed {
     n: u64,
-    /// Where rank 0 lies.
+    /// The place of rank 0.
     shift: u64,
     /// Ranks are scattered.
     hashed: bool,
@@ -62,7 +61,7 @@ impl Skewed {
         Skewed { n, shift, hashed: true, kind: Kind::Normal { deviation: wanted.min(n / 2) } }
     }
 
-    /// Rank is place: popular things lie side by side (fio's way to choose files).
+    /// Each rank is its place: popular things are next to each other (fio's way to choose files).
     #[must_use]
     pub fn unhashed(mut self) -> Skewed {
         self.hashed = false;
@@ -100,7 +99,7 @@ impl Skewed {
         }
     }
 
-    /// Ranks are popular because of their number; their place has nothing to do with it.
+    /// Scatters ranks: the place of a rank does not depend on its popularity.
     fn spread(&self, rank: u64) -> u64 {
         if !self.hashed {
             return (rank % self.n + self.shift) % self.n;

@@ -2,19 +2,19 @@
 
 use thiserror::Error;
 
-/// A job file that cannot be run.
+/// Why a job file cannot run.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{path}:{line}: {problem}")]
 pub struct JobError {
-    /// The file, as it was named.
+    /// The file's name, as given.
     pub path: String,
     /// Its line, from 1.
     pub line: u32,
-    /// What is wrong there.
+    /// The problem in that line.
     pub problem: Problem,
 }
 
-/// What is wrong with a line.
+/// A problem in a line.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Problem {
     /// No option has this name.
@@ -33,7 +33,7 @@ pub enum Problem {
         /// Why, or what to use instead.
         reason: String,
     },
-    /// The option is simulated, this value of it is not.
+    /// The option is simulated, but not this value.
     #[error("option '{name}': '{found}' is not simulated ({reason}); --ignore-unsupported runs without it")]
     ValueNotSimulated {
         /// As written.
@@ -43,7 +43,7 @@ pub enum Problem {
         /// Why, or what to use instead.
         reason: String,
     },
-    /// Real fio would do more with it than to read and write the rig's files.
+    /// Real fio would do more with it than read and write the rig's files.
     #[error("option '{name}'{} is refused on a real disk: {reason}; --ignore-unsupported runs without it",
         found.as_ref().map(|value| format!(": '{value}'")).unwrap_or_default())]
     NotForReal {
@@ -72,26 +72,26 @@ pub enum Problem {
         /// What it takes.
         expected: String,
     },
-    /// An option of another engine than the job's.
+    /// An option of an engine that is not the job's.
     #[error("option '{name}' belongs to ioengine={engines}; this job has ioengine={found}")]
     WrongEngine {
         /// As written.
         name: String,
-        /// The engines that have it.
+        /// The engines with this option.
         engines: String,
-        /// The job's.
+        /// The job's engine.
         found: &'static str,
     },
-    /// `${NAME}` without such a variable, or without an end.
+    /// `${NAME}` without such a variable, or without its end.
     #[error("found '${{{name}', expected ${{NAME}} with an environment variable that is set")]
     Variable {
-        /// What stands behind the brace.
+        /// The text after the brace.
         name: String,
     },
-    /// A variable whose value would be more than one value.
+    /// A variable with a value that would be more than one value.
     #[error("${{{name}}}: its value holds a new line, ';', '#' or a control character")]
     UnfitVariable {
-        /// Of the variable.
+        /// The variable's name.
         name: String,
     },
     /// An option before the first section.
@@ -100,7 +100,7 @@ pub enum Problem {
         /// The line.
         name: String,
     },
-    /// A line that begins a section and does not end it.
+    /// A line that begins a section but does not close the bracket.
     #[error("found '{found}', expected a section name in brackets, such as [job1]")]
     BadSection {
         /// The line.
@@ -111,7 +111,7 @@ pub enum Problem {
     Include {
         /// The file.
         file: String,
-        /// Why not.
+        /// The reason.
         reason: String,
     },
     /// A section in an included file.
@@ -120,7 +120,7 @@ pub enum Problem {
         /// Its name.
         section: String,
     },
-    /// A line that fio would not read in one piece.
+    /// A line that fio would not read as a whole.
     #[error("the line is {found} bytes long, at most {max} are allowed")]
     LineTooLong {
         /// Its length.
@@ -131,14 +131,14 @@ pub enum Problem {
     /// A file without a job.
     #[error("the file holds no job: expected a [section] other than [global]")]
     NoJobs,
-    /// More than the simulator takes.
+    /// More than the simulator's limit.
     #[error("{what}: found {found}, at most {max} are allowed")]
     TooMany {
-        /// Of what.
+        /// The thing that is counted.
         what: &'static str,
-        /// How many.
+        /// The number.
         found: u64,
-        /// The bound.
+        /// The limit.
         max: u64,
     },
     /// Options that contradict each other, or jobs that do not fit the disk.
@@ -146,13 +146,13 @@ pub enum Problem {
     Job {
         /// The job's name.
         job: String,
-        /// What is wrong.
+        /// The problem.
         what: String,
     },
 }
 
 impl Problem {
-    /// Why it was refused, if `--ignore-unsupported` runs without it.
+    /// The reason for the refusal, if `--ignore-unsupported` runs without it.
     pub fn refusal(&self) -> Option<&str> {
         match self {
             Problem::NotSimulated { reason, .. } | Problem::ValueNotSimulated { reason, .. } => Some(reason),

@@ -1,18 +1,18 @@
-//! What jobs take of the machine besides its disk: CPUs to run on, memory that they pin.
+//! Resources that jobs take besides the disk: CPUs to run on, memory that they lock.
 //!
-//! `cpus_allowed`, `cpumask`: a process of the simulator stays on one CPU, so of several allowed ones
-//! it gets that of its number; Linux would let it wander among them. `lockmem`: the memory of
-//! each process is missing to the page cache from the start of the run to its end, also if
-//! its job starts later.
+//! `cpus_allowed`, `cpumask`: a process of the simulator stays on one CPU; of several allowed CPUs
+//! it gets the one of its number. Linux would let it move among them. `lockmem`: the page cache
+//! lacks the memory of each process from the start of the run to its end, even if the job starts
+//! later.
 
 use super::error::{JobError, Problem};
 use super::spec::{JobFile, JobSpec};
 use crate::units::Bytes;
 
-/// What the page cache keeps at least (the least value of `memory_kb`).
+/// The page cache keeps at least this much (the minimum of `memory_kb`).
 pub const MEMORY_LEFT: Bytes = Bytes(16 << 20);
 
-/// CPUs by number, rising, each once: `0-3,5`.
+/// CPU numbers in ascending order, each once: `0-3,5`.
 pub fn cpu_list(text: &str) -> Option<Vec<u16>> {
     let mut found = Vec::new();
     for part in text.split(',') {
@@ -28,7 +28,7 @@ pub fn cpu_list(text: &str) -> Option<Vec<u16>> {
     Some(found)
 }
 
-/// The highest number of a CPU that is understood.
+/// The highest CPU number that is accepted.
 pub const CPU_MAX: u16 = 1023;
 
 /// The CPUs whose bits are set.
@@ -36,7 +36,7 @@ pub fn cpu_mask(mask: u64) -> Vec<u16> {
     (0..64).filter(|cpu| mask >> cpu & 1 == 1).collect()
 }
 
-/// The CPU of a process: `number` in the whole job file, and `clone` of its job.
+/// The CPU of a process: `number` in the whole job file, and `clone` within its job.
 pub fn cpu_of(job: &JobSpec, number: u32, clone: u32, cpus: u16) -> u16 {
     let (allowed, turn) = (&job.cpus, if job.cpus_split { clone } else { number });
     match allowed.len() as u32 {
@@ -45,16 +45,16 @@ pub fn cpu_of(job: &JobSpec, number: u32, clone: u32, cpus: u16) -> u16 {
     }
 }
 
-/// Memory that all processes pin together.
+/// Memory that all processes lock together.
 pub fn locked(file: &JobFile) -> Bytes {
     let of = |job: &JobSpec| job.lock_memory.0.saturating_mul(job.clones.into());
     Bytes(file.jobs.iter().fold(0, |sum, job| sum.saturating_add(of(job))))
 }
 
-/// Whether a host with `cpus` CPUs and so much memory has what the jobs take of it.
+/// Whether a host with `cpus` CPUs and `memory` has the resources of the jobs.
 ///
 /// # Errors
-/// The section that asks for more.
+/// The section that needs more.
 pub fn check(file: &JobFile, cpus: u16, memory: Bytes) -> Result<(), JobError> {
     let refuse = |job: &JobSpec, what| {
         let problem = Problem::Job { job: job.name.clone(), what };

@@ -1,9 +1,9 @@
-//! Workloads: what jobs ask for, and the processes they become.
+//! Workloads: the jobs of a job file, and their processes.
 //!
-//! [`crate::formats::fio::jobfile::parse`] reads a job file and gives one typed
-//! [`spec::JobSpec`] per section; [`plan::plan`] turns the jobs into processes on a disk: clones,
-//! files with their sizes, the order in which processes start; [`pattern::Pattern`] then yields
-//! one I/O after another. What the options mean follows fio 3.33.
+//! [`crate::formats::fio::jobfile::parse`] reads a job file and returns one typed [`spec::JobSpec`]
+//! per section. [`plan::plan`] turns the jobs into processes on a disk: clones, files with their
+//! sizes, the order in which processes start. [`pattern::Pattern`] then yields one I/O after
+//! another. The options have the meaning of fio 3.33.
 
 pub mod cgroups;
 pub mod distribution;

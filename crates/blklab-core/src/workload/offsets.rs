@@ -1,8 +1,8 @@
-//! Where in one file the next I/O goes.
+//! The offset of the next I/O in one file.
 //!
-//! Offsets here count from the start of the region that the process uses. Follows fio's
-//! `get_next_block()` and what it calls: a position per direction for sequential I/O, a
-//! map of blocks already touched for random I/O.
+//! Offsets here count from the start of the process's region. Follows fio's `get_next_block()` and
+//! the functions that it calls: a position per direction for sequential I/O, a map of touched
+//! blocks for random I/O.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -12,32 +12,32 @@ use super::random;
 use super::random_map::RandomMap;
 use super::spec::{Access, Direction, Distribution, PerDirection, Zone};
 
-/// One process's place in one of its files.
+/// One process's state in one of its files.
 #[derive(Clone, Debug)]
 pub(super) struct Offsets {
     pub(super) region: Region,
-    /// What each direction (by number) is doing here.
+    /// The state of each direction, by number.
     ways: [Way; 3],
     /// Maps of touched blocks; directions with the same block size share one.
     maps: Vec<RandomMap>,
     chooser: Chooser,
-    /// A block that was trimmed and is to be written next.
+    /// A block that was trimmed and must be written next.
     pub(super) trimmed: Option<(u64, u32)>,
-    /// Nothing more to do here in this pass.
+    /// No more I/O here in this pass.
     pub(super) done: bool,
 }
 
-/// One direction's state in a file: all that an I/O touches, side by side.
+/// One direction's state in a file, with all fields of an I/O together.
 #[derive(Clone, Copy, Debug, Default)]
 struct Way {
-    /// Behind the last I/O.
+    /// After the last I/O.
     position: u64,
     /// Start of the last I/O.
     last: u64,
     /// Places for random I/O, `align` bytes apart.
     blocks: u64,
     align: u32,
-    /// Index into `maps`, or behind their end.
+    /// Index into `maps`, or beyond its end.
     map: u32,
 }
 
@@ -49,17 +49,17 @@ enum Chooser {
     Zoned(PerDirection<Vec<(u64, u64)>>),
 }
 
-/// Where an I/O goes.
+/// The place of an I/O.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     pub(super) offset: u64,
-    /// The same in the map of touched blocks, if it counts there.
+    /// Its block in the map of touched blocks, if it counts there.
     block: u64,
     /// It was drawn at random.
     pub(super) random: bool,
     /// It counts in the map of touched blocks.
     pub(super) mapped: bool,
-    /// The file was begun anew.
+    /// The file started again from its beginning.
     pub(super) wrapped: bool,
 }
 
@@ -96,7 +96,7 @@ impl Offsets {
         Offsets { region, ways, maps, chooser, trimmed: None, done: false }
     }
 
-    /// Begin anew (fio's `fio_file_reset()`).
+    /// Starts again (fio's `fio_file_reset()`).
     pub(super) fn reset(&mut self) {
         for way in &mut self.ways {
             (way.position, way.last) = (0, 0);
@@ -108,7 +108,7 @@ impl Offsets {
         self.done = false;
     }
 
-    /// A random place. `again`: begin anew when there is none left.
+    /// A random place. `again`: start again when no block is left.
     #[inline(always)]
     pub(super) fn random(
         &mut self,
@@ -139,7 +139,7 @@ impl Offsets {
         Some(Place { offset: block * align, block, random: true, mapped: !self.maps.is_empty(), wrapped })
     }
 
-    /// The place behind the last one. `again`: begin anew at the end.
+    /// The place after the last one. `again`: start again at the end.
     #[inline]
     pub(super) fn sequential(&mut self, skip: i64, direction: Direction, again: bool) -> Option<Place> {
         let length = self.region.length;
@@ -158,7 +158,7 @@ impl Offsets {
         Some(Place { offset: at, block: 0, random: false, mapped: false, wrapped })
     }
 
-    /// `skip` bytes on from `at`; around the end, either way.
+    /// `skip` bytes from `at`; wraps around at both ends.
     #[inline(never)]
     fn skipped(&self, at: u64, skip: i64, direction: Direction) -> u64 {
         let length = self.region.length;
@@ -168,13 +168,13 @@ impl Offsets {
         } else if skip > 0 {
             0
         } else {
-            // From the last whole block; fio goes from the end, whatever it is.
+            // From the last whole block; fio starts at the end of the file, even inside a block.
             let align = u64::from(self.ways[direction as usize].align);
             ((length - length % align) as i64 + skip).max(0) as u64
         }
     }
 
-    /// The place of the last I/O once more.
+    /// The place of the last I/O again.
     pub(super) fn identical(&self, direction: Direction) -> Place {
         Place {
             offset: self.ways[direction as usize].last,
@@ -185,8 +185,8 @@ impl Offsets {
         }
     }
 
-    /// An I/O of `len` bytes goes to `place`; returns how many bytes of it do (fewer if
-    /// it would run into blocks that this pass has touched).
+    /// Places an I/O of `len` bytes at `place`; returns the number of bytes placed (fewer if it
+    /// would reach blocks already touched in this pass).
     #[inline]
     pub(super) fn take(&mut self, direction: Direction, place: Place, len: u32) -> u32 {
         let way = &mut self.ways[direction as usize];
@@ -211,7 +211,7 @@ impl Offsets {
     }
 }
 
-/// Take the blocks of `len` bytes; returns the bytes that are taken.
+/// Marks the blocks of `len` bytes; returns the number of bytes marked.
 #[inline(never)]
 fn take_blocks(map: &mut RandomMap, block: u64, len: u32, align: u32) -> u32 {
     let wanted = u64::from(len.div_ceil(align));
@@ -273,7 +273,7 @@ impl Chooser {
                 let first = end(width, direction);
                 width += zone.width;
                 let count = end(width, direction) - first;
-                // A zone without a block of its own: its accesses go anywhere.
+                // A zone without a block of its own: its accesses go to all blocks.
                 let row = if count == 0 { everywhere } else { (first, count) };
                 rows.extend(std::iter::repeat_n(row, zone.access_percent as usize));
             }

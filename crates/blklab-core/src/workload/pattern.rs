@@ -1,12 +1,12 @@
 //! The order in which a process touches its files: one I/O after another.
 //!
-//! Follows fio's `get_io_u()` and `keep_running()`. A *pass* ends after `size` bytes (or
-//! when no block is left) and [`Pattern::next`] returns `None`; [`Pattern::begin_pass`]
-//! says whether there is another (`loops`, `io_size`, `time_based`). Within a pass a
-//! `time_based` job begins a file anew as often as it is through with it.
+//! Follows fio's `get_io_u()` and `keep_running()`. A *pass* ends after `size` bytes (or when no
+//! block is left) and [`Pattern::next`] returns `None`; [`Pattern::begin_pass`] returns whether
+//! there is another (`loops`, `io_size`, `time_based`). Within a pass a `time_based` job starts a
+//! file again each time it reaches its end.
 //!
-//! What is done for each I/O is inlined without asking: an `IoUnit` that goes through
-//! memory costs half as much again as making it. Rare cases are functions of their own.
+//! The code for each I/O is always inlined: passing an `IoUnit` through memory costs half as much
+//! again as creating it. Rare cases are functions of their own.
 //!
 //! Unlike fio's, random numbers are xoshiro256++ (Blackman and Vigna, ACM TOMS 47, 2021)
 //! and reads and writes are mixed by independent draws.
@@ -23,13 +23,13 @@ use super::random::{self, Stream};
 use super::spec::{BlockSizes, Direction, FileService, JobSpec, Rw, Sequencer};
 use crate::request::ProcessId;
 
-/// One I/O as a process asks for it.
+/// One I/O of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IoUnit {
     /// Read, write or trim.
     pub direction: Direction,
-    /// With this I/O the file is begun anew: with `invalidate` and without `direct`, its
-    /// pages are to be dropped from the page cache first.
+    /// The file starts again with this I/O: with `invalidate` and without `direct`, its pages must
+    /// be dropped from the page cache first.
     pub wrapped: bool,
     /// Index into [`super::plan::Plan::files`].
     pub file: u32,
@@ -39,7 +39,7 @@ pub struct IoUnit {
     pub offset: u64,
 }
 
-/// How a size is drawn.
+/// The distribution of a size.
 #[derive(Clone, Debug)]
 enum Sizes {
     Fixed(u32),
@@ -52,7 +52,7 @@ enum Sizes {
         min: u32,
         max: u32,
     },
-    /// Bytes, and the sum of the weights up to and with them.
+    /// Bytes, and the sum of the weights up to and including them.
     Weighted(Vec<(u32, u64)>),
 }
 
@@ -66,7 +66,7 @@ pub struct Pattern {
     time_based: bool,
     /// `bs_is_seq_rand`.
     by_randomness: bool,
-    /// Bytes left out behind each sequential I/O.
+    /// Bytes skipped after each sequential I/O.
     skip: i64,
     /// All I/Os are at new random offsets.
     all_random: bool,
@@ -88,7 +88,7 @@ pub struct Pattern {
     bytes_left: u64,
     budget: u64,
     ios_left: u64,
-    /// Bytes of the passes that are done.
+    /// Bytes of the completed passes.
     bytes_before: u64,
     loops_left: u32,
 }
@@ -99,14 +99,14 @@ struct Limits {
     pass: u64,
     /// Bytes in all passes.
     total: u64,
-    /// Bytes after which passes are no longer repeated to reach `io_size` or `size`.
+    /// After this many bytes passes are no longer repeated to reach `io_size` or `size`.
     enough: u64,
     /// The largest I/O.
     largest: u64,
 }
 
 impl Limits {
-    /// What a pass may issue when `before` bytes have been.
+    /// The bytes that a pass may issue after `before` bytes.
     fn budget(&self, before: u64, time_based: bool) -> u64 {
         if time_based { u64::MAX } else { self.pass.min(self.total.saturating_sub(before)) }
     }
@@ -131,7 +131,7 @@ impl Pattern {
         };
         let loops = u64::from(job.timing.loops);
         let enough = process.io_bytes.unwrap_or(process.pass_bytes);
-        // Without a map a random writer does not end with a pass over the file.
+        // Without a map a random writer does not stop after one pass over the file.
         let pass = if access.rw.is_random() && access.rw.writes() && !access.random_map {
             process.pass_bytes.max(process.io_bytes.unwrap_or(0))
         } else {
@@ -175,7 +175,7 @@ impl Pattern {
             limits,
             bytes_left: budget,
             budget,
-            // As fio has it: of all loops together, and of no effect in a time-based job.
+            // As in fio: for all loops together, and without effect in a time-based job.
             ios_left: match access.number_ios {
                 Some(ios) if !time_based => ios.saturating_mul(u64::from(job.timing.loops)),
                 _ => u64::MAX,
@@ -186,8 +186,8 @@ impl Pattern {
         }
     }
 
-    /// The direction that the mix asks for next. In `trimwrite` the file decides, so
-    /// [`Pattern::next_in`] may return another.
+    /// The direction of the next I/O by the mix. In `trimwrite` the file decides, so
+    /// [`Pattern::next_in`] may return another one.
     #[inline(always)]
     pub fn direction(&mut self) -> Direction {
         match self.only {
@@ -205,8 +205,8 @@ impl Pattern {
         self.next_in(direction)
     }
 
-    /// The next I/O in a direction that the caller has chosen (a rate limit holds the
-    /// other one back).
+    /// The next I/O in a direction that the caller has chosen (a rate limit holds the other
+    /// direction back).
     #[inline(always)]
     pub fn next_in(&mut self, direction: Direction) -> Option<IoUnit> {
         if self.bytes_left == 0 || self.ios_left == 0 {
@@ -215,7 +215,7 @@ impl Pattern {
         loop {
             let file = self.choose_file()?;
             if let Some(unit) = self.in_file(file, direction) {
-                // What is trimmed to be written counts once.
+                // A trim that a write follows counts once.
                 if !(self.trims_first && unit.direction == Direction::Trim) {
                     self.bytes_left = self.bytes_left.saturating_sub(u64::from(unit.len));
                     self.ios_left -= 1;
@@ -228,9 +228,9 @@ impl Pattern {
         }
     }
 
-    /// Begin another pass, if the job has one: the last was not empty and `loops` or
-    /// `io_size` ask for more, or it is `time_based`. With `randrepeat` its random
-    /// numbers are those of the first.
+    /// Starts another pass, if the job has one: the last pass was not empty and `loops` or
+    /// `io_size` require more, or the job is `time_based`. With `randrepeat` its random numbers are
+    /// those of the first pass.
     pub fn begin_pass(&mut self) -> bool {
         let issued = self.budget - self.bytes_left;
         if issued == 0 || self.ios_left == 0 {
@@ -260,7 +260,7 @@ impl Pattern {
         true
     }
 
-    /// Which file the next I/O goes to; `None` when all are done.
+    /// The file of the next I/O; `None` when all are done.
     #[inline(always)]
     fn choose_file(&mut self) -> Option<usize> {
         match self.files.as_slice() {
@@ -336,11 +336,11 @@ impl Pattern {
         self.files[at].random(direction, &mut self.rng_offset, again)
     }
 
-    /// The same where not all I/Os are at random places.
+    /// The same where some I/Os are not at random places.
     #[inline]
     fn some_place(&mut self, at: usize, direction: Direction) -> Option<Place> {
-        // fio begins a file anew if it is the only one or files are chosen by popularity;
-        // else each is done once per pass.
+        // fio starts a file again if it is the only one or if files are chosen by popularity;
+        // otherwise each file is done once per pass.
         let again = self.time_based && self.files.len() == 1 || self.file_chooser.is_some();
         if !self.random {
             return self.files[at].sequential(self.skip, direction, again);
@@ -351,8 +351,8 @@ impl Pattern {
         }
     }
 
-    /// The place of an I/O of a random job that is not to be random (`rw=randread:N`,
-    /// `percentage_random`); `None` if it is, or if there is nothing to follow.
+    /// The place of an I/O of a random job that is not random itself (`rw=randread:N`,
+    /// `percentage_random`); `None` if it is random, or if there is no I/O to follow.
     #[inline(never)]
     fn place_of_a_follower(&mut self, at: usize, direction: Direction, again: bool) -> Option<Place> {
         let access = &self.job.access;
@@ -408,7 +408,7 @@ impl Sizes {
                 if u64::from(bytes) <= room {
                     return Some(bytes);
                 }
-                // Near the end of the file: the largest that still fits.
+                // Near the end of the file: the largest size that still fits.
                 upto.iter().map(|(bytes, _)| *bytes).filter(|b| u64::from(*b) <= room).max()
             }
         }

@@ -1,9 +1,8 @@
-//! Jobs laid on a disk: clones, files with their sizes, who starts when.
+//! The plan of a job file on a disk: clones, files with their sizes, the start of each process.
 //!
-//! Sizes follow fio's `setup_files()`: `size` is split over the files, `filesize` goes
-//! before it, percentages are of the file or device as it is, and a file grows to hold
-//! the largest region that any job uses of it. Anything under `/dev/` is the modelled
-//! disk itself.
+//! Sizes follow fio's `setup_files()`: `size` is split over the files, `filesize` overrides it,
+//! percentages refer to the existing file or device, and a file is as large as the largest region
+//! that any job uses of it. Any path under `/dev/` is the modelled disk itself.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -20,22 +19,23 @@ use crate::request::ProcessId;
 use crate::scheduler::CgroupId;
 use crate::units::{Bytes, Nanos};
 
-/// Processes in one job file, at most: fio's `REAL_MAX_JOBS`.
+/// The maximum of processes in one job file: fio's `REAL_MAX_JOBS`.
 pub const PROCESSES_MAX: u64 = 4096;
 
-/// Files of one job file, at most: the page cache keeps some 4 KiB for each that is read.
+/// The maximum of files in one job file: the page cache keeps about 4 KiB for each file that is
+/// read.
 pub const FILES_MAX: u64 = 1 << 17;
 
-/// I/Os under way at a time in one job file, at most: each takes some hundred bytes.
+/// The maximum of I/Os in flight in one job file: each takes some hundred bytes.
 pub const DEPTH_TOTAL_MAX: u64 = 1 << 20;
 
-/// Blocks in the random maps of all processes, at most: a bit each, 2 GiB in all.
+/// The maximum of blocks in the random maps of all processes: one bit each, 2 GiB in all.
 pub const MAPPED_BLOCKS_MAX: u64 = 1 << 34;
 
-/// What a path stands for.
+/// What a path names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileKind {
-    /// A file, to be given room on the disk.
+    /// A file that gets room on the disk.
     Regular,
     /// The disk from its first byte to its last.
     Device,
@@ -44,7 +44,7 @@ pub enum FileKind {
 /// A file that at least one process uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FilePlan {
-    /// Its path: what identifies it.
+    /// Its path, which identifies it.
     pub path: String,
     /// File or disk.
     pub kind: FileKind,
@@ -63,10 +63,10 @@ pub struct Region {
     pub length: u64,
 }
 
-/// When a process starts: as soon as all of this is true.
+/// The conditions for a process's start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Start {
-    /// `startdelay`: this much of the run is over.
+    /// `startdelay`: this much of the run has passed.
     pub not_before: Nanos,
     /// `stonewall`: every process with an id below this has ended.
     pub barrier: u32,
@@ -75,7 +75,7 @@ pub struct Start {
 }
 
 impl Start {
-    /// All that has to happen first has happened; `ended`: whether a process has ended.
+    /// All conditions are met; `ended` returns whether a process has ended.
     pub fn is_met(&self, ended: impl Fn(u32) -> bool) -> bool {
         (0..self.barrier).all(&ended) && self.wait_for.clone().is_none_or(|mut range| range.all(&ended))
     }
@@ -86,11 +86,11 @@ impl Start {
 pub struct ProcessSpec {
     /// Number in the order of the job file.
     pub id: ProcessId,
-    /// What it does.
+    /// Its job.
     pub job: Arc<JobSpec>,
     /// Number among the clones, from 0.
     pub clone: u32,
-    /// Its cgroup: its place in [`Plan::cgroups`].
+    /// Its cgroup: the index in [`Plan::cgroups`].
     pub cgroup: CgroupId,
     /// When it starts.
     pub start: Start,
@@ -103,7 +103,8 @@ pub struct ProcessSpec {
 }
 
 impl ProcessSpec {
-    /// The end of this process ends `other` (`exitall`, `exit_what`), which has `started` or not.
+    /// Whether the end of this process ends `other` (`exitall`, `exit_what`), which has `started`
+    /// or not.
     pub fn ends(&self, other: &ProcessSpec, started: bool) -> bool {
         match self.job.timing.exit {
             None => false,
@@ -114,22 +115,22 @@ impl ProcessSpec {
     }
 }
 
-/// Everything that runs, and on what.
+/// All processes, files and cgroups of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
     /// Files, in order of first use.
     pub files: Vec<FilePlan>,
     /// Processes, in the order of the job file.
     pub processes: Vec<ProcessSpec>,
-    /// Cgroups, each behind the one around it; the first is the root.
+    /// Cgroups, each after its parent; the first is the root.
     pub cgroups: Vec<CgroupPlan>,
 }
 
 impl Plan {
-    /// When all processes have ended their runtimes at the latest, draining apart; `None` if
-    /// one has no runtime.
+    /// The latest time at which all runtimes end, without the draining; `None` if a process has no
+    /// runtime.
     pub fn ends_by(&self) -> Option<Nanos> {
-        // Of the processes before each one: the latest end.
+        // For each process: the latest end of the processes before it.
         let mut before = vec![Nanos::ZERO];
         let mut ends = Vec::with_capacity(self.processes.len());
         for process in &self.processes {
@@ -145,7 +146,8 @@ impl Plan {
         before.pop()
     }
 
-    /// How much of a file any process gets to: all of it, if a share of it was asked for.
+    /// The part of a file that processes use, from its beginning; all of it, if a size was given in
+    /// percent.
     pub fn used(&self, file: u32) -> Bytes {
         let all = self.files[file as usize].size;
         let regions = self.processes.iter().flat_map(|process| {
@@ -162,13 +164,12 @@ impl Plan {
     }
 }
 
-/// Lay the jobs of `file` on a disk of `capacity`. `seed` decides what the job file
-/// leaves open (`startdelay` and `filesize` given as ranges).
+/// Plans the jobs of `file` on a disk of `capacity`. `seed` decides values that the job file leaves
+/// open (`startdelay` and `filesize` given as ranges).
 ///
 /// # Errors
-/// A job without a size, a region outside its file, files that do not fit the disk,
-/// more of something than [`PROCESSES_MAX`], [`FILES_MAX`], [`DEPTH_TOTAL_MAX`] or
-/// [`MAPPED_BLOCKS_MAX`].
+/// A job without a size, a region outside its file, files that do not fit the disk, more than
+/// [`PROCESSES_MAX`], [`FILES_MAX`], [`DEPTH_TOTAL_MAX`] or [`MAPPED_BLOCKS_MAX`].
 pub fn plan(file: &JobFile, capacity: Bytes, seed: u64) -> Result<Plan, JobError> {
     let mut planner = Planner {
         path: &file.path,
@@ -276,7 +277,7 @@ impl Planner<'_> {
         Ok(())
     }
 
-    /// The regions of one clone, and the bytes that a pass over them has.
+    /// The regions of one clone, and the bytes of a pass over them.
     fn regions(
         &mut self,
         job: &JobSpec,
@@ -361,7 +362,7 @@ impl Planner<'_> {
         Ok((regions, total))
     }
 
-    /// The file of that path, made known if it is new.
+    /// The file with that path, added if it is new.
     fn file(&mut self, path: String) -> u32 {
         if let Some(&file) = self.by_path.get(&path) {
             return file;
@@ -388,8 +389,7 @@ fn smallest_block(job: &JobSpec) -> u64 {
     sizes.into_iter().min().map_or(1, u64::from)
 }
 
-/// Where clone number `clone` begins in a file of `real` bytes (fio's
-/// `get_start_offset()`).
+/// The start of clone number `clone` in a file of `real` bytes (fio's `get_start_offset()`).
 fn start_offset(job: &JobSpec, clone: u32, real: u64) -> u64 {
     let set = &job.files;
     let bytes = |extent| match extent {
@@ -408,7 +408,7 @@ fn start_offset(job: &JobSpec, clone: u32, real: u64) -> u64 {
     }
 }
 
-/// Paths of one clone's files: as named, or made up as `filename_format` says.
+/// Paths of one clone's files: the given names, or names by `filename_format`.
 fn paths(job: &str, set: &FileSet, clone: u32) -> Vec<String> {
     let in_directory = |directory: Option<&String>, name: &str| match directory {
         Some(directory) if !name.starts_with('/') => format!("{}/{name}", directory.trim_end_matches('/')),

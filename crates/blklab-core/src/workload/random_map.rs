@@ -1,8 +1,8 @@
-//! Which blocks of a file a pass has touched: a bitmap of bitmaps, 64 to one.
+//! The blocks of a file that a pass has touched: bitmaps of bitmaps, 64 to one.
 //!
-//! A set bit on a level says that all 64 bits below it are set, so that a search for a
-//! free block skips full stretches: two words per level, and a terabyte of 4 KiB blocks
-//! has five levels in 32.5 MiB. (fio's `axmap` has the same idea.)
+//! A set bit on a level means that all 64 bits below it are set, so that a search for a free block
+//! skips full ranges. It reads two words per level; a terabyte of 4 KiB blocks has five levels in
+//! 32.5 MiB. (fio's `axmap` uses the same idea.)
 
 /// Bits in a word, as a power of two.
 const WORD_SHIFT: u32 = 6;
@@ -11,9 +11,9 @@ const WORD_MASK: u64 = 63;
 /// Blocks that are taken. Allocated once.
 #[derive(Clone, Debug)]
 pub struct RandomMap {
-    /// All levels in one piece, the lowest first.
+    /// All levels in one vector, the lowest first.
     words: Vec<u64>,
-    /// Where each level begins in `words`; the last entry is their length.
+    /// The start of each level in `words`; the last entry is the total length.
     levels: Vec<usize>,
     blocks: u64,
 }
@@ -36,7 +36,7 @@ impl RandomMap {
         map
     }
 
-    /// Free every block.
+    /// Frees every block.
     pub fn clear(&mut self) {
         self.words.fill(0);
         self.take_what_does_not_exist();
@@ -52,8 +52,8 @@ impl RandomMap {
         self.blocks == 0
     }
 
-    /// Bits behind the last block, and words without a block below them, count as taken,
-    /// so that no search finds them.
+    /// Bits after the last block, and words without a block below them, count as taken, so that no
+    /// search finds them.
     fn take_what_does_not_exist(&mut self) {
         let mut count = self.blocks;
         for level in 0..self.levels.len() - 1 {
@@ -70,13 +70,13 @@ impl RandomMap {
         }
     }
 
-    /// True if the block is taken. Blocks behind the end are.
+    /// True if the block is taken. Blocks beyond the end are.
     #[inline]
     pub fn is_taken(&self, block: u64) -> bool {
         block >= self.blocks || self.words[(block >> WORD_SHIFT) as usize] >> (block & WORD_MASK) & 1 == 1
     }
 
-    /// Take a block.
+    /// Takes a block.
     #[inline]
     pub fn take(&mut self, block: u64) {
         let word = &mut self.words[(block >> WORD_SHIFT) as usize];
@@ -86,7 +86,7 @@ impl RandomMap {
         }
     }
 
-    /// A word of the lowest level has become full: say so above.
+    /// A word of the lowest level has become full: sets its bits above.
     #[inline(never)]
     fn fill_above(&mut self, word: u64) {
         let mut index = word;
@@ -100,8 +100,8 @@ impl RandomMap {
         }
     }
 
-    /// Take `count` blocks from `block` on, up to the first that is taken already or
-    /// does not exist; returns how many that were.
+    /// Takes up to `count` blocks from `block` on, until one is already taken or does not exist;
+    /// returns how many it took.
     pub fn take_run(&mut self, block: u64, count: u64) -> u64 {
         let mut taken = 0;
         while taken < count && !self.is_taken(block + taken) {
@@ -111,11 +111,11 @@ impl RandomMap {
         taken
     }
 
-    /// The first free block at or behind `block`, else the first free block of all;
-    /// `None` when all are taken.
+    /// The first free block at or after `block`, else the first free block of all; `None` when all
+    /// are taken.
     #[inline]
     pub fn next_free(&self, block: u64) -> Option<u64> {
-        // Most of the time the block's own word has one: no branch to guess wrong.
+        // Usually the block's own word has one: no branch to mispredict.
         if block < self.blocks {
             let free = !self.words[(block >> WORD_SHIFT) as usize] & (!0 << (block & WORD_MASK));
             if free != 0 {
@@ -127,7 +127,7 @@ impl RandomMap {
 
     #[inline(never)]
     fn first_free_from(&self, block: u64) -> Option<u64> {
-        // Up, until a word has a free bit at or behind ours ...
+        // Up, until a word has a free bit at or after ours.
         let top = self.levels.len() - 2;
         let (mut level, mut index) = (0, block);
         loop {
@@ -145,7 +145,7 @@ impl RandomMap {
             index = (index >> WORD_SHIFT) + 1;
             level += 1;
         }
-        // ... then down, along the first free bits.
+        // Then down, along the first free bits.
         while level > 0 {
             level -= 1;
             let free = !self.words[self.levels[level] + index as usize];

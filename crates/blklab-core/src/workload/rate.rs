@@ -1,9 +1,9 @@
-//! Limits on a process's rate of I/O: when the next one may be issued.
+//! Limits of a process's I/O rate: when the next I/O may be issued.
 //!
-//! Follows fio's `usec_for_io()`: with `rate_process=linear` the n-th byte is due n /
-//! rate after the start, so that a process which fell behind catches up; with `poisson`
-//! each I/O is due an exponentially distributed time after the one before was. A limit in
-//! I/Os per second is one in bytes, with the smallest block size.
+//! Follows fio's `usec_for_io()`: with `rate_process=linear` the n-th byte is due n / rate after
+//! the start, so that a late process catches up; with `poisson` each I/O is due an exponentially
+//! distributed time after the due time of the previous one. A limit in I/Os per second is a limit
+//! in bytes, with the smallest block size.
 
 use rand_core::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -26,7 +26,7 @@ pub struct RateLimiter {
 struct Limit {
     bytes_per_second: u128,
     smallest_block: u64,
-    /// Bytes issued, and those that count as such after a pause.
+    /// Bytes issued, and bytes that count as issued after a pause.
     bytes: u128,
     due: Nanos,
 }
@@ -76,8 +76,8 @@ impl RateLimiter {
         }
     }
 
-    /// The process has paused (`thinktime`): with `rate_ignore_thinktime`, what it could
-    /// have issued meanwhile, but for one block, counts as issued.
+    /// The process has paused (`thinktime`): with `rate_ignore_thinktime`, the bytes that it could
+    /// have issued meanwhile, except for one block, count as issued.
     pub fn paused(&mut self, direction: Direction, pause: Nanos) {
         let Some(limit) = &mut self.limits[direction] else { return };
         if !self.ignore_thinktime {

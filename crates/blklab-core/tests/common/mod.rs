@@ -1,4 +1,4 @@
-//! Runs of small job files on the shipped disks, for the tests of the whole core.
+//! Runs of small job files on the shipped disks, for the core's integration tests.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use blklab_core::workload::plan;
 
 const MACHINE: Bare = Bare { memory_mib: 8192, cpus: 4 };
 
-/// The shipped disk called `name`, with overrides as `key=value`.
+/// The shipped disk `name`, with overrides as `key=value`.
 pub fn disk(name: &str) -> DiskModel {
     let (name, overrides) = name.split_once(':').unwrap_or((name, ""));
     let path = format!("{}/../../python/blklab/disks/{name}.toml", env!("CARGO_MANIFEST_DIR"));
@@ -50,7 +50,7 @@ impl<'a> Experiment<'a> {
         }
     }
 
-    /// CPU work that takes no time.
+    /// A host whose CPU work takes no time.
     #[allow(dead_code)] // Not every test file that includes this asks.
     pub fn free_host(mut self) -> Self {
         self.host = Host::FREE;

@@ -1,4 +1,4 @@
-//! Sequential readers side by side, and what each of them gets: for the tests of fair schedulers.
+//! Sequential readers side by side and their throughput: for the tests of fair schedulers.
 
 use blklab_core::result::{JobResult, RunResult};
 
@@ -11,17 +11,17 @@ pub fn run(job: &str, disk: &str, scheduler: &str) -> RunResult {
     Experiment::new(job, disk, scheduler).run()
 }
 
-/// What a job read.
+/// A job's read throughput.
 pub fn mb_s(job: &JobResult) -> f64 {
     job.read.bytes as f64 / job.read.runtime_ns as f64 * 1e3
 }
 
-/// What all jobs read.
+/// The read throughput of all jobs.
 pub fn read_mb_s(result: &RunResult) -> f64 {
     result.jobs.iter().map(mb_s).sum()
 }
 
-/// Sequential readers at these places of the disk, in percent, each with options of its own.
+/// Sequential readers at these places of the disk, in percent, each with its own options.
 pub fn readers(places: &[(u32, &str)]) -> String {
     let global =
         "[global]\nrw=read\nbs=128k\ndirect=1\nfilename=/dev/disk\nsize=20g\nruntime=20\ntime_based\n";

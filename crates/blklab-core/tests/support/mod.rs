@@ -1,4 +1,4 @@
-//! What the tests of job files share.
+//! Helpers of the tests of job files.
 
 use std::collections::BTreeMap;
 
@@ -32,7 +32,7 @@ impl Resolver for Machine {
     }
 }
 
-/// Parse `text` as `JOB.fio`.
+/// Parses `text` as `JOB.fio`.
 pub fn parse(text: &str) -> Result<JobFile, JobError> {
     jobfile::parse(text, "JOB.fio", &mut Machine::default(), ParseOptions::default())
 }

@@ -1,4 +1,4 @@
-//! Data in a sparse file, which outlives the server.
+//! Data in a sparse file, which remains after the server ends.
 
 use std::fs::File;
 use std::io;
@@ -17,10 +17,10 @@ pub struct FileStore {
 }
 
 impl FileStore {
-    /// Open or make the file; it gets the disk's size, without taking room.
+    /// Opens or creates the file; it gets the disk's size, without allocating space.
     ///
     /// # Errors
-    /// It cannot be opened or sized, is no regular file, or has more bytes than the disk.
+    /// It cannot be opened or resized, is not a regular file, or is larger than the disk.
     pub fn open(path: &Path, capacity: Bytes) -> Result<FileStore, Error> {
         let refuse = |message: String| Error::Data { path: path.display().to_string(), message };
         let unusable = |error: io::Error| refuse(error.to_string());

@@ -1,4 +1,4 @@
-//! Data in memory: a table of pages, of which those with nothing but zeros do not exist.
+//! Data in memory: a table of pages; pages with zeros only are not stored.
 
 use std::io;
 
@@ -11,14 +11,14 @@ const CHUNK: usize = 512;
 type Page = Box<[u8; PAGE]>;
 type Chunk = Box<[Option<Page>; CHUNK]>;
 
-/// Bytes of memory that a process could still get.
+/// Bytes of memory that a process can still get.
 pub fn available_bytes() -> u64 {
     let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
     let kib = line.and_then(|rest| rest.trim().trim_end_matches(" kB").parse::<u64>().ok());
     match kib {
         Some(kib) => kib << 10,
-        // /proc is not there.
+        // /proc is missing.
         None => {
             let info = rustix::system::sysinfo();
             info.freeram as u64 * u64::from(info.mem_unit)
@@ -35,7 +35,7 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Zeros; takes at most `bytes_max` of memory for data.
+    /// Zeros; uses at most `bytes_max` of memory for data.
     pub fn new(capacity: Bytes, bytes_max: u64) -> Memory {
         let chunks = capacity.0.div_ceil((PAGE * CHUNK) as u64) as usize;
         let chunks = std::iter::repeat_with(|| None).take(chunks).collect();
@@ -52,7 +52,7 @@ impl Memory {
         self.pages * PAGE as u64
     }
 
-    /// Fill `data` with what is at byte `at`.
+    /// Reads `data` from byte `at`.
     #[inline]
     pub fn read(&self, at: u64, data: &mut [u8]) {
         for (page, within, range) in pieces(at, data.len()) {
@@ -64,10 +64,10 @@ impl Memory {
         }
     }
 
-    /// Keep `data` at byte `at`.
+    /// Stores `data` at byte `at`.
     ///
     /// # Errors
-    /// `StorageFull` when it would take more memory than allowed; part of it is kept then.
+    /// `StorageFull` if it would use more memory than allowed; then a part of it is stored.
     #[inline]
     pub fn write(&mut self, at: u64, data: &[u8]) -> io::Result<()> {
         for (page, within, range) in pieces(at, data.len()) {
@@ -97,7 +97,7 @@ impl Memory {
         Ok(())
     }
 
-    /// Forget so many bytes at byte `at`.
+    /// Drops `bytes` bytes at byte `at`.
     pub fn discard(&mut self, at: u64, bytes: u64) {
         for (page, within, range) in pieces(at, bytes as usize) {
             if range.len() == PAGE {
@@ -127,7 +127,7 @@ fn is_zero(bytes: &[u8]) -> bool {
     bytes.iter().all(|byte| *byte == 0)
 }
 
-/// The pages of a range: number, where in it the range begins, and which bytes of the range.
+/// The pages of a range: number, the range's start in the page, and the bytes of the range.
 #[inline]
 fn pieces(at: u64, len: usize) -> impl Iterator<Item = (usize, usize, std::ops::Range<usize>)> {
     let mut done = 0;

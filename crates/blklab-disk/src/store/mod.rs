@@ -1,4 +1,4 @@
-//! What has been written to the disk.
+//! The data written to the disk.
 
 mod file;
 mod memory;
@@ -13,14 +13,14 @@ pub use self::file::FileStore;
 pub use self::memory::{Memory, available_bytes};
 use crate::Error;
 
-/// Where data are kept.
+/// Where to keep data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DataKind {
-    /// In memory, as far as written and not zero.
+    /// In memory, only written data that is not zero.
     Memory,
-    /// In this sparse file, which stays.
+    /// In this sparse file, which is not removed.
     File(PathBuf),
-    /// Nowhere: reads give zeros, writes are forgotten.
+    /// Not at all: reads return zeros, writes are discarded.
     None,
 }
 
@@ -52,7 +52,7 @@ impl Store {
     /// A store for a disk of `capacity`.
     ///
     /// # Errors
-    /// A file that cannot be made or opened, or that is larger than the disk.
+    /// A file that cannot be created or opened, or that is larger than the disk.
     pub fn open(kind: &DataKind, capacity: Bytes) -> Result<Store, Error> {
         Ok(match kind {
             DataKind::Memory => Store::Memory(Memory::new(capacity, available_bytes() / 2)),
@@ -61,7 +61,7 @@ impl Store {
         })
     }
 
-    /// Fill `data` with what is at `sector`.
+    /// Reads `data` from `sector`.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -75,10 +75,10 @@ impl Store {
         Ok(())
     }
 
-    /// Keep `data` at `sector`.
+    /// Stores `data` at `sector`.
     ///
     /// # Errors
-    /// No more memory is to be used, or the file cannot be written.
+    /// The memory limit is reached, or the file cannot be written.
     #[inline]
     pub fn write(&mut self, sector: u64, data: &[u8]) -> io::Result<()> {
         match self {
@@ -88,10 +88,10 @@ impl Store {
         }
     }
 
-    /// Forget what is there.
+    /// Drops the data there.
     ///
     /// # Errors
-    /// The file system of the file knows no holes.
+    /// The file's file system does not support holes.
     pub fn discard(&mut self, sector: u64, sectors: u64) -> io::Result<()> {
         match self {
             Store::Memory(memory) => memory.discard(sector * SECTOR_BYTES, sectors * SECTOR_BYTES),
@@ -101,7 +101,7 @@ impl Store {
         Ok(())
     }
 
-    /// What is kept survives the server's end, if it can at all.
+    /// Makes stored data survive the server's end, if the store can.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -121,7 +121,7 @@ impl Store {
     }
 }
 
-/// What a store must do, as a vector of all bytes does it.
+/// Compares a store with a plain vector of all bytes.
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -148,7 +148,7 @@ mod tests {
         ]
     }
 
-    /// Bytes that differ from sector to sector, or zeros.
+    /// Bytes that differ between sectors, or zeros.
     fn content(from: u64, sectors: u64, byte: u8) -> Vec<u8> {
         let sector = |n: u64| [if byte == 0 { 0 } else { byte.wrapping_add(n as u8) }; SECTOR_BYTES as usize];
         (from..from + sectors).flat_map(sector).collect()

@@ -1,10 +1,10 @@
-//! The plan's cgroups, as the kernel's.
+//! The plan's cgroups in the kernel.
 //!
-//! In the hierarchy of version 1: there a thread of its own can be in a cgroup, which the native
-//! driver's processes are, and processes may stand beside the cgroups within theirs, as fio's
-//! do. fio 3.33 finds it as well; in version 2 it refuses a weight. Since Linux 5.0 it cannot
-//! write one in version 1 either (it writes `blkio.weight`, which was CFQ's), so weights are
-//! written here, for both drivers.
+//! They are in the hierarchy of version 1. There a single thread can be in a cgroup, as the native
+//! driver's processes need, and processes may be in a cgroup that has child cgroups, as fio's may.
+//! fio 3.33 supports it too; in version 2 it refuses a weight. Since Linux 5.0 fio cannot write a
+//! weight in version 1 either (it writes `blkio.weight`, which was CFQ's), so the weights of both
+//! drivers are written here.
 
 use std::fs::{self, DirBuilder};
 use std::io::{self, ErrorKind};
@@ -14,14 +14,14 @@ use std::path::{Path, PathBuf};
 use blklab_core::workload::plan::{Plan, ProcessSpec};
 use rustix::mount::{MountFlags, mount};
 
-/// Where the hierarchy is mounted: short, for fio keeps a cgroup's path in 64 bytes.
+/// The mountpoint of the hierarchy: short, because fio keeps a cgroup's path in 64 bytes.
 const PLACE: &str = "/run/cgroup";
 
-/// The files that a scheduler reads a weight from: bfq's, and that of a scheduler in the place of
+/// The files from which a scheduler reads a weight: bfq's, and that of a scheduler in the place of
 /// CFQ.
 const WEIGHTS: &[&str] = &["blkio.bfq.weight", "blkio.weight"];
 
-/// Mount the hierarchy and make the plan's cgroups in it; nothing if all is in the root.
+/// Mounts the hierarchy and creates the plan's cgroups; nothing if all processes are in the root.
 ///
 /// # Errors
 /// One line.
@@ -42,7 +42,7 @@ pub fn make(plan: &Plan) -> Result<(), String> {
     Ok(())
 }
 
-/// Move the calling thread into the cgroup of `spec`.
+/// Moves the calling thread into the cgroup of `spec`.
 pub fn enter(plan: &Plan, spec: &ProcessSpec) -> io::Result<()> {
     let path = &plan.cgroups[usize::from(spec.cgroup.0)].path;
     if path.is_empty() { Ok(()) } else { write(&place(path).join("tasks"), "0") }
@@ -63,7 +63,7 @@ fn weigh(path: &str, weight: u16) -> io::Result<()> {
     Ok(())
 }
 
-/// Into a file that is there: the kernel lets none be made.
+/// Writes to an existing file: the kernel does not allow new ones.
 fn write(path: &Path, text: &str) -> io::Result<()> {
     use io::Write;
     fs::OpenOptions::new().write(true).open(path)?.write_all(text.as_bytes())

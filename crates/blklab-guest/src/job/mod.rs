@@ -1,5 +1,5 @@
-//! A fio job file, run in the guest as the simulator would run it: the same files at the
-//! same places of the same disk, the same processes, the same result.
+//! A fio job file that runs in the guest as it would in the simulator: the same files at the same
+//! places of the same disk, the same processes, the same result.
 
 mod cgroups;
 mod native;
@@ -31,29 +31,29 @@ use watch::Follower;
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct JobConfig {
-    /// The job file, without variables and includes: the host has put them in.
+    /// The job file without variables and includes, which the host has replaced.
     pub text: String,
-    /// Decides everything random.
+    /// The seed of all random choices.
     pub seed: u64,
-    /// Who issues the I/O.
+    /// The driver that issues the I/O.
     pub driver: Driver,
-    /// A stretch of the run that is to be kept request by request.
+    /// A part of the run that is kept request by request.
     pub window: Option<WindowConfig>,
 }
 
-/// A stretch of the run: ns from its begin.
+/// A part of the run: ns from its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WindowConfig {
-    /// Its begin.
+    /// Its start.
     pub from_ns: u64,
     /// Its end.
     pub until_ns: u64,
-    /// Most requests to be kept.
+    /// The maximum of requests to keep.
     pub requests: usize,
 }
 
-/// Who issues the I/O.
+/// The driver that issues the I/O.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Driver {
@@ -63,23 +63,23 @@ pub enum Driver {
     Native,
 }
 
-/// A job file that is laid on the disk.
+/// A job file planned on the disk.
 pub struct Job {
     plan: Plan,
     driver: Driver,
     seed: u64,
     capacity: Sector,
-    /// Where the native driver finds the plan's files.
+    /// The places of the plan's files, for the native driver.
     places: Vec<native::Place>,
     window: Option<Window>,
     /// For the block layer's events.
     ready: Option<Ready>,
-    /// What the driver has measured, and what the events told.
+    /// The measurements of the driver and of the events.
     result: RunResult,
 }
 
 impl Job {
-    /// Read the job file and make everything ready on `device`.
+    /// Reads the job file and prepares everything on `device`.
     ///
     /// # Errors
     /// One line.
@@ -116,10 +116,10 @@ impl Job {
         Ok(Job { plan, driver, seed, capacity, places, window, ready, result: RunResult::default() })
     }
 
-    /// Run it to its end. Its time zero is `epoch` of the clock.
+    /// Runs it to its end. Its time zero is `epoch` of the clock.
     ///
     /// # Errors
-    /// One line: fio failed, or what it wrote is not to be understood; I/O failed.
+    /// One line: fio failed, or its output cannot be read; or I/O failed.
     pub fn run(&mut self, directory: &Path, epoch: Nanos) -> Result<(), String> {
         let owners = Owners::new(&self.plan, self.capacity);
         let trace = self.window.map_or_else(TraceRecorder::default, TraceRecorder::of);
@@ -132,15 +132,15 @@ impl Job {
         self.add_events(relay)
     }
 
-    /// Every process's I/O goes past the page cache.
+    /// The I/O of all processes bypasses the page cache.
     fn is_direct(&self) -> bool {
         self.plan.processes.iter().all(|process| process.job.queueing.direct)
     }
 
-    /// What the block layer's events tell that the driver cannot.
+    /// Adds the measurements that only the block layer's events have.
     fn add_events(&mut self, relay: Relay<Follower>) -> Result<(), String> {
         let (watch, lost) = relay.end()?;
-        // A queue that was followed with gaps would be a wrong one: none.
+        // With gaps in the events the queue would be wrong: none.
         if lost > 0 {
             self.result.series.waiting_milli.clear();
             self.result.series.in_flight_milli.clear();
@@ -165,7 +165,7 @@ impl Job {
     }
 
     fn run_fio(&self, directory: &Path) -> Result<RunResult, String> {
-        // By default fio reads the processor's time stamp counter: the host's time.
+        // By default fio reads the processor's time stamp counter, which is the host's time.
         let words = [
             "fio",
             "--clocksource=clock_gettime",
@@ -189,8 +189,8 @@ impl Job {
         Ok(RunResult { duration_ns: ended.duration_ns, jobs, overview_stride: 1, ..RunResult::default() })
     }
 
-    /// Leave `run.json`, a [`RunResult`]'s scalars and the names and lengths of its columns,
-    /// and `run.i64`, the columns one behind the other as little-endian 64-bit integers.
+    /// Writes `run.json`, with a [`RunResult`]'s scalars and the names and lengths of its columns,
+    /// and `run.i64`, with the columns as little-endian 64-bit integers, one after the other.
     ///
     /// # Errors
     /// One line.
@@ -212,14 +212,14 @@ impl Job {
     }
 }
 
-/// Variables, numbers of the machine and includes are the host's to put in.
+/// The host has replaced variables, numbers of the machine and includes.
 fn read(text: &str) -> Result<JobFile, String> {
     let mut nothing = Bare { memory_mib: 0, cpus: 0 };
     jobfile::parse(text, "job.fio", &mut nothing, Default::default()).map_err(|error| error.to_string())
 }
 
-/// The kernel's counters, whose times are in milliseconds; the server's; and what was `seen` in
-/// the events.
+/// The kernel's counters, with times in milliseconds; the server's; and the counts `seen` in the
+/// events.
 fn disk_counters(counters: &Counters, report: &Report, seen: &DiskCounters) -> DiskCounters {
     let get = |name: &str| counters.get(name);
     let ms = |name: &str| get(name) * 1_000_000;

@@ -1,4 +1,4 @@
-//! The plan's files as partitions of the disk, each where the simulator has it.
+//! The plan's files as partitions of the disk, each at its place in the simulator.
 
 use std::path::Path;
 use std::process::Command;
@@ -7,11 +7,11 @@ use blklab_core::device::{DeviceId, Layout, PlacedFile};
 use blklab_core::units::Sector;
 use blklab_core::workload::plan::{FileKind, Plan};
 
-/// Partitions that a disk may have in Linux (`DISK_MAX_PARTS`).
+/// The maximum of partitions of a disk in Linux (`DISK_MAX_PARTS`).
 const PARTITIONS_MAX: usize = 256;
 
-/// Make them known to the kernel, without a partition table on the disk. The path of each
-/// file: its partition's, or the disk's where the job names a device.
+/// Adds them to the kernel, without a partition table on the disk. Returns the path of each file:
+/// its partition, or the disk where the job names a device.
 ///
 /// # Errors
 /// One line: too many files, or the kernel refused.

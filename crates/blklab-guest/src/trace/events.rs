@@ -1,7 +1,7 @@
-//! The block layer's events, as tracefs prints them.
+//! The block layer's events, in the text format of tracefs.
 //!
-//! They gather in the kernel's ring buffer and are read when the program has ended: a
-//! reader beside it would take part in what it watches.
+//! They collect in the kernel's ring buffer and are read when the program has ended: a reader that
+//! runs at the same time would change the measurements.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -10,16 +10,16 @@ use std::path::{Path, PathBuf};
 
 const TRACEFS: &str = "/sys/kernel/tracing";
 
-/// Some half a million events.
+/// About half a million events.
 const BUFFER_KIB: u32 = 64 << 10;
 
-/// Tracing that is on.
+/// Tracing that is switched on.
 pub struct Events {
     root: PathBuf,
 }
 
 impl Events {
-    /// Begin.
+    /// Starts.
     ///
     /// # Errors
     /// One line: the kernel has no such events.
@@ -30,7 +30,7 @@ impl Events {
     fn begin_at(root: &Path) -> Result<Events, String> {
         let trace = Events { root: root.to_owned() };
         trace.set("buffer_size_kb", &BUFFER_KIB.to_string())?;
-        // The clock that the disk and the program are measured by.
+        // The clock of the disk's and the program's measurements.
         trace.set("trace_clock", "mono")?;
         trace.set("events/block/enable", "1")?;
         trace.set("tracing_on", "1")?;
@@ -44,8 +44,8 @@ impl Events {
         })
     }
 
-    /// End, and write what was seen to `path`. The number of events, and that of earlier ones
-    /// that found no room.
+    /// Ends, and writes the events to `path`. Returns the number of events, and of earlier ones
+    /// that did not fit.
     ///
     /// # Errors
     /// One line.
@@ -56,7 +56,7 @@ impl Events {
         Ok((events, lost))
     }
 
-    /// Lines copied from `trace_pipe`, which empties the buffer.
+    /// Copies lines from `trace_pipe`, which empties the buffer.
     fn copy(&self, to: &Path) -> io::Result<u64> {
         let nonblocking = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
         let mut pipe =
@@ -68,7 +68,7 @@ impl Events {
             let bytes = match pipe.read(&mut buffer) {
                 Ok(0) => return Ok(lines),
                 Ok(bytes) => bytes,
-                // Nothing is left.
+                // No events are left.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(lines),
                 Err(error) => return Err(error),
             };
@@ -78,7 +78,7 @@ impl Events {
         }
     }
 
-    /// Events that the CPUs' buffers have overwritten.
+    /// Events overwritten in the CPUs' buffers.
     fn lost(&self) -> u64 {
         let buffers = fs::read_dir(self.root.join("per_cpu")).into_iter().flatten().flatten();
         let texts = buffers.filter_map(|cpu| fs::read_to_string(cpu.path().join("stats")).ok());

@@ -1,4 +1,4 @@
-//! The block layer's events, for a program that is watched.
+//! The block layer's events during a program.
 
 mod events;
 pub mod record;
@@ -14,38 +14,38 @@ use events::Events;
 use record::Records;
 use relay::{Ready, Relay, Sink};
 
-/// How they are kept.
+/// The format of recorded events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Format {
-    /// A line for each, as tracefs prints it: `trace.txt`.
+    /// A line for each, in the text format of tracefs: `trace.txt`.
     Events,
-    /// Records, as blktrace has them for blkparse and btt: `DISK.blktrace.0`.
+    /// Records in the format of blktrace, for blkparse and btt: `DISK.blktrace.0`.
     Blktrace,
 }
 
-/// What was kept.
+/// A finished recording.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Traced {
     /// The file's name in the run directory.
     pub file: String,
     /// Events.
     pub events: u64,
-    /// Events that found no room: the first ones of [`Format::Events`], later ones of
+    /// Events that did not fit: the first ones with [`Format::Events`], later ones with
     /// [`Format::Blktrace`].
     pub lost: u64,
 }
 
-/// Tracing that is on.
+/// Tracing that is switched on.
 pub enum Trace {
-    /// [`Format::Events`], and where to.
+    /// [`Format::Events`], with the file to write.
     Events(Events, PathBuf),
     /// [`Format::Blktrace`].
     Blktrace(Relay<RecordFile>),
 }
 
 impl Trace {
-    /// Begin to watch the disk `device`. What is seen goes to `directory`.
+    /// Starts recording events of the disk `device`. The file is created in `directory`.
     ///
     /// # Errors
     /// One line: the kernel cannot do it.
@@ -54,14 +54,14 @@ impl Trace {
             Format::Events => Ok(Trace::Events(Events::begin()?, directory.join("trace.txt"))),
             Format::Blktrace => {
                 let disk = device.file_name().unwrap_or_default().to_string_lossy();
-                // The number is the CPU's; there is one.
+                // The number is the CPU's; there is only one.
                 let file = RecordFile::create(directory.join(format!("{disk}.blktrace.0")))?;
                 Ok(Trace::Blktrace(Ready::new(device)?.start(file)?))
             }
         }
     }
 
-    /// End, with everything written.
+    /// Ends, with everything written.
     ///
     /// # Errors
     /// One line.
@@ -99,7 +99,7 @@ impl RecordFile {
 impl Sink for RecordFile {
     fn take(&mut self, bytes: &[u8]) -> Result<(), String> {
         self.records.take(bytes, |record| self.events += u64::from(!record.is_note()))?;
-        // Out at once: dirty pages count against the limits of the program that is watched.
+        // Written at once: dirty pages count against the limits of the program.
         let written = self.file.write_all(bytes).and_then(|()| self.file.sync_data());
         written.map_err(|error| format!("{}: {error}", self.path.display()))
     }

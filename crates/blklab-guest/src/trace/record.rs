@@ -1,5 +1,5 @@
 //! Records of blktrace: `struct blk_io_trace` of `include/uapi/linux/blktrace_api.h`, version 7,
-//! which every kernel writes that is asked by `BLKTRACESETUP`.
+//! which every kernel writes after `BLKTRACESETUP`.
 
 use blklab_core::formats::tracefs::{Act, Event};
 use blklab_core::request::Op;
@@ -7,10 +7,10 @@ use blklab_core::request::Op;
 /// `BLK_IO_TRACE_MAGIC`, with the version in the last byte.
 const MAGIC: u32 = 0x6561_7407;
 
-/// A record without what follows it.
+/// A record without the data after it.
 const BYTES: usize = 48;
 
-/// What a record says of the request: bits of `enum blktrace_cat`.
+/// A record's information about the request: bits of `enum blktrace_cat`.
 mod category {
     pub const WRITE: u32 = 1 << 1;
     pub const FLUSH: u32 = 1 << 2;
@@ -27,8 +27,8 @@ pub struct Record {
     pub sector: u64,
     /// Length in bytes.
     pub bytes: u32,
-    /// What happened: `enum blktrace_act`, the lower half of `action`. None if it is a note, or
-    /// nothing that is followed.
+    /// The event: `enum blktrace_act`, the lower half of `action`. None for a note or an event that
+    /// is not needed.
     pub act: Option<Act>,
     category: u32,
 }
@@ -53,12 +53,12 @@ impl Record {
         Record { time: long(8), sector: long(16), bytes: word(24), act, category }
     }
 
-    /// A note about a process or the time of day; no event of the block layer.
+    /// A note about a process or the time of day, not an event of the block layer.
     pub fn is_note(&self) -> bool {
         self.category & category::NOTIFY != 0
     }
 
-    /// What it says, if it is followed.
+    /// Its event, if it is needed.
     pub fn event(&self) -> Option<Event> {
         let Record { time, sector, bytes, .. } = *self;
         Some(Event { time, sector, bytes, act: self.act?, op: self.op() })
@@ -66,7 +66,7 @@ impl Record {
 
     fn op(&self) -> Op {
         let is = |category| self.category & category != 0;
-        // Without data it asks for what was written to be made durable.
+        // Without data it is a flush.
         if self.bytes == 0 && is(category::FLUSH) {
             Op::Flush
         } else if is(category::DISCARD) {
@@ -79,18 +79,18 @@ impl Record {
     }
 }
 
-/// A stream of records, which comes in pieces of any length.
+/// A stream of records, in parts of any length.
 #[derive(Debug, Default)]
 pub struct Records {
-    /// The beginning of a record whose end has not come.
+    /// The start of an incomplete record.
     rest: Vec<u8>,
 }
 
 impl Records {
-    /// More bytes. `each` is called with every record that is whole now.
+    /// Takes more bytes. Calls `each` with every complete record.
     ///
     /// # Errors
-    /// One line: these are no records.
+    /// One line: the bytes are not records.
     pub fn take(&mut self, bytes: &[u8], mut each: impl FnMut(&Record)) -> Result<(), String> {
         let joined;
         let mut left = bytes;
@@ -118,7 +118,7 @@ impl Records {
 pub(crate) mod testing {
     use super::*;
 
-    /// A record as the kernel writes it: letter as of `blkparse`, operation as of `RWBS`.
+    /// A record as the kernel writes it: letter as in `blkparse`, operation as in `RWBS`.
     pub fn written(time: u64, letter: char, op: char, sector: u64, sectors: u32) -> Vec<u8> {
         let (number, what) = match letter {
             'Q' => (1_u32, 1 << 4),
@@ -134,7 +134,7 @@ pub(crate) mod testing {
         let how = match op {
             'R' => 1,
             'W' => category::WRITE,
-            // The kernel counts neither as a write of data; a flush is no write at all.
+            // The kernel counts neither as a write of data; a flush is not a write at all.
             'F' => 1 | category::FLUSH,
             'D' => category::WRITE | category::DISCARD,
             other => panic!("no operation {other}"),

@@ -1,9 +1,9 @@
-//! The block layer's events while they happen, as blktrace gets them: the disk is asked with
-//! `ioctl`s, the records come through a relay file in debugfs.
+//! The block layer's events while they happen, as blktrace gets them: `ioctl`s on the disk start
+//! and stop them, the records come through a relay file in debugfs.
 //!
-//! A thread of its own takes them out, so that a run may be as long as it likes. The kernel
-//! stamps a record with interrupts off, where reading the clock takes none of the virtual time:
-//! watching does not change what is watched.
+//! A thread reads them continuously, so that a run may have any length. The kernel stamps a record
+//! with interrupts off, where reading the clock takes no virtual time: tracing does not change the
+//! traced run.
 
 #![allow(unsafe_code)]
 
@@ -17,12 +17,12 @@ use std::thread::{self, JoinHandle};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::ioctl::{NoArg, Opcode, Updater, ioctl, opcode};
 
-/// Where debugfs has a disk's traces.
+/// The directory of disk traces in debugfs.
 const DEBUGFS: &str = "/sys/kernel/debug/block";
 
-/// The kernel's buffer: so many parts of such a size. The reader is woken when a part is full,
-/// by the tick, so there must be room for what happens in 10 ms. The most is write-back of a
-/// file's pages one by one: two events for each that is merged.
+/// The kernel's buffer: the number of parts and the size of each. The tick wakes the reader when a
+/// part is full, so there must be room for the events of 10 ms. The maximum comes from writeback of
+/// single pages of a file: two events for each merged page.
 const PARTS: u32 = 16;
 const PART_BYTES: u32 = 1 << 20;
 
@@ -30,9 +30,9 @@ const PART_BYTES: u32 = 1 << 20;
 #[repr(C)]
 #[derive(Default)]
 struct Setup {
-    /// What the kernel calls the disk.
+    /// The kernel's name of the disk.
     name: [u8; 32],
-    /// Which categories; 0 is all.
+    /// The categories; 0 is all.
     act_mask: u16,
     buf_size: u32,
     buf_nr: u32,
@@ -45,34 +45,35 @@ const SETUP: Opcode = opcode::read_write::<Setup>(0x12, 115);
 const START: Opcode = opcode::none(0x12, 116);
 const STOP: Opcode = opcode::none(0x12, 117);
 
-/// Takes the records.
+/// Consumer of the records.
 pub trait Sink: Send + 'static {
-    /// The next bytes of the stream; a record may be cut.
+    /// Takes the next bytes of the stream; a record may be cut.
     ///
     /// # Errors
-    /// One line; nothing more will come.
+    /// One line; no more bytes will come.
     fn take(&mut self, bytes: &[u8]) -> Result<(), String>;
 }
 
-/// A disk that can be watched from now on. It stays so until it goes.
+/// A disk that can be traced from now on, until it is removed.
 pub struct Ready {
     disk: File,
-    /// The disk's in debugfs.
+    /// The disk's directory in debugfs.
     directory: PathBuf,
     records: File,
 }
 
-/// Tracing that is on.
+/// Tracing that is switched on.
 pub struct Relay<S> {
     disk: File,
     directory: PathBuf,
-    /// Tells the reader that no more will come.
+    /// Tells the reader that no more records will come.
     over: OwnedFd,
     reader: JoinHandle<Result<S, String>>,
 }
 
 impl Ready {
-    /// Get buffers for the events of the disk `device`. This may take time; to start does not.
+    /// Allocates buffers for the events of the disk `device`. This may take time; starting does
+    /// not.
     ///
     /// # Errors
     /// One line: the kernel cannot do it.
@@ -93,10 +94,10 @@ impl Ready {
         Ok(Ready { disk, directory, records })
     }
 
-    /// Begin.
+    /// Starts.
     ///
     /// # Errors
-    /// One line: the kernel's.
+    /// One line: the kernel's error.
     pub fn start<S: Sink>(self, sink: S) -> Result<Relay<S>, String> {
         let Ready { disk, directory, records } = self;
         let start = || {
@@ -112,10 +113,10 @@ impl Ready {
 }
 
 impl<S: Sink> Relay<S> {
-    /// End. What took the records, and how many of them found no room.
+    /// Ends. Returns the sink, and the number of records that did not fit.
     ///
     /// # Errors
-    /// One line: the sink's, or the kernel's.
+    /// One line: the sink's or the kernel's error.
     pub fn end(self) -> Result<(S, u64), String> {
         let stopped = ask::<STOP>(&self.disk);
         rustix::io::write(&self.over, &1_u64.to_ne_bytes()).map_err(|error| format!("blktrace: {error}"))?;
@@ -131,7 +132,7 @@ fn ask<const OPCODE: Opcode>(disk: &File) -> io::Result<()> {
     Ok(unsafe { ioctl(disk, NoArg::<OPCODE>::new()) }?)
 }
 
-/// Hand everything to `sink` until `over` says that there will be no more.
+/// Passes everything to `sink` until `over` reports the end.
 fn drain<S: Sink>(mut relay: File, over: &OwnedFd, mut sink: S) -> Result<S, String> {
     let mut buffer = vec![0; PART_BYTES as usize];
     let mut last = false;
@@ -155,7 +156,7 @@ fn drain<S: Sink>(mut relay: File, over: &OwnedFd, mut sink: S) -> Result<S, Str
     Ok(sink)
 }
 
-/// The structure is as long as the kernel's.
+/// The structure has the kernel's size.
 const _: () = assert!(size_of::<Setup>() == 72 && align_of::<Setup>() == align_of::<*mut c_void>());
 
 #[cfg(test)]

@@ -1,11 +1,10 @@
 //! Reading a job file: lines, sections, includes, variables.
 //!
-//! Follows fio 3.33's `__parse_jobs_ini()`: a `;` or `#` ends a line wherever it stands,
-//! every section whose name begins with `global` sets defaults for the sections behind
-//! it, `include FILE` stands inside a section and brings options only, `${NAME}` is an
-//! environment variable, and `$pagesize`, `$mb_memory`, `$ncpus` are numbers that may be
-//! calculated with. What fio reads leniently (`[job` without an end, values with
-//! something behind them) is refused here.
+//! Follows fio 3.33's `__parse_jobs_ini()`: a `;` or `#` ends a line anywhere in it, every section
+//! with a name that begins with `global` sets defaults for the sections after it, `include FILE`
+//! appears inside a section and adds options only, `${NAME}` is an environment variable, and
+//! `$pagesize`, `$mb_memory`, `$ncpus` are numbers for calculations. Forms that fio accepts
+//! leniently (`[job` without an end, values with trailing text) are refused here.
 
 use std::sync::Arc;
 
@@ -18,22 +17,22 @@ use crate::workload::spec::{Engine, Idle, JobFile};
 /// fio's `OPT_LEN_MAX`.
 const LINE_BYTES_MAX: usize = 8192;
 
-/// Files included from one another, at most.
+/// The maximum depth of nested includes.
 const INCLUDE_DEPTH_MAX: usize = 16;
 
-/// Lines of a job file with everything it includes, at most: files that include each
-/// other twice double at each level.
+/// The maximum of lines in a job file with all its includes: files that include each other twice
+/// double at each level.
 const LINES_MAX: u64 = 1 << 20;
 
 /// fio's limit on the length of a section's name.
 const SECTION_BYTES_MAX: usize = 255;
 
-/// What a job file may ask of the machine it is read on.
+/// What a job file may read from its machine.
 pub trait Resolver {
     /// The environment variable of that name.
     fn variable(&self, name: &str) -> Option<String>;
-    /// The text of an included file. Tried are the path as it is written and, if that
-    /// fails, the path beside the including file, as fio does.
+    /// The text of an included file. Tries the path as given and, if that fails, the path relative
+    /// to the including file, as fio does.
     ///
     /// # Errors
     /// Why it cannot be read.
@@ -48,7 +47,7 @@ pub trait Resolver {
     fn cpus(&self) -> u64;
 }
 
-/// A machine that lends a job file nothing but these numbers: no variables, no files.
+/// A machine that gives a job file only these numbers: no variables, no files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bare {
     /// `$mb_memory`, MiB.
@@ -75,17 +74,16 @@ impl Resolver for Bare {
     }
 }
 
-/// How to read.
+/// Options for reading.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ParseOptions {
-    /// Collect what is not simulated in [`JobFile::ignored`] instead of refusing it.
+    /// Collects options that are not simulated in [`JobFile::ignored`] instead of refusing them.
     pub ignore_unsupported: bool,
-    /// Read it for real fio on a real disk: only what [`real::handing`] lets through stays.
+    /// Reads it for real fio on a real disk: keeps only options that [`real::handing`] allows.
     pub real: bool,
 }
 
-/// Read the job file `text`, which is called `path` in messages and looked at from there
-/// for includes.
+/// Reads the job file `text`; `path` is its name in messages and the base for includes.
 ///
 /// # Errors
 /// The first line that cannot be run, with file and line.
@@ -115,7 +113,7 @@ pub fn parse(
     Ok(reader.file)
 }
 
-/// One `name=value` and where it stands.
+/// One `name=value` and its line.
 struct Entry {
     path: String,
     line: u32,
@@ -217,7 +215,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// `${NAME}` and fio's keywords; with a keyword, the value may be calculated.
+    /// Replaces `${NAME}` and fio's keywords; a value with a keyword may be a calculation.
     fn substitute(&self, line: &str) -> Result<String, Problem> {
         let mut out = String::new();
         let mut rest = line;
@@ -228,7 +226,7 @@ impl Reader<'_> {
             let end = inner.find('}').ok_or_else(|| unknown(inner))?;
             let name = &inner[..end];
             let value = self.resolver.variable(name).ok_or_else(|| unknown(&inner[..=end]))?;
-            // A new line in it would be a further option, a `;` or `#` would end this one.
+            // A line break in it would start another option, a `;` or `#` would end this one.
             if value.contains(|c: char| c.is_control() || c == ';' || c == '#') {
                 return Err(Problem::UnfitVariable { name: name.to_owned() });
             }
@@ -254,12 +252,12 @@ impl Reader<'_> {
         Ok(calculated.unwrap_or(out))
     }
 
-    /// The section that was being read is complete: lay its options over the defaults.
+    /// The current section is complete: applies its options over the defaults.
     fn end_section(&mut self, path: &str) -> Result<(), JobError> {
         let Some(section) = self.section.take() else { return Ok(()) };
         let is_global = section.name.starts_with("global");
         let mut draft = self.global.clone();
-        // What other options are read by comes first, wherever it stands.
+        // Options that change the meaning of others come first, wherever they are.
         let (first, later): (Vec<_>, Vec<_>) =
             section.entries.iter().partition(|e| e.name == "kb_base" || e.name == "ioengine");
         let mut left_out = Vec::new();
@@ -290,7 +288,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Lay one option into the draft; false if it was left out.
+    /// Applies one option to the draft; false if it was left out.
     fn apply(&mut self, draft: &mut Draft, entry: &Entry) -> Result<bool, JobError> {
         let at = |problem| JobError { path: entry.path.clone(), line: entry.line, problem };
         let idle = |why: &str| Idle {
@@ -339,7 +337,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Lay one option into the draft; why not, if real fio gets along without it.
+    /// Applies one option to the draft; returns the reason if real fio does not need it.
     fn lay(
         &self,
         option: &JobOption,
@@ -347,7 +345,7 @@ impl Reader<'_> {
         entry: &Entry,
     ) -> Result<Option<&'static str>, Problem> {
         let (name, value) = (entry.name.as_str(), entry.value.as_deref());
-        // What neither fio nor the simulator is handed says itself why.
+        // An option that neither fio nor the simulator takes has its own reason.
         let is_out = matches!(option.status, Status::NotSimulated(_) | Status::OtherEngine(_));
         if !self.options.real || is_out {
             return option.apply(draft, name, value).map(|()| None);
@@ -356,7 +354,7 @@ impl Reader<'_> {
             Handing::Refused(reason) => {
                 Err(Problem::NotForReal { name: name.to_owned(), found: value.map(str::to_owned), reason })
             }
-            // Its value is checked all the same.
+            // Its value is checked nevertheless.
             Handing::LeftOut(why) => option.apply(&mut draft.clone(), name, value).map(|()| Some(why)),
             Handing::Handed(_) | Handing::Rewritten(_) => {
                 option.apply_real(draft, name, value).map(|()| None)
@@ -374,7 +372,7 @@ fn section_name(line: &str) -> Result<&str, Problem> {
     }
 }
 
-/// Later values take the place of earlier ones of the same name.
+/// Later values replace earlier ones of the same name.
 fn lay_over(given: &mut Vec<(String, String)>, more: Vec<(String, String)>) {
     for (name, value) in more {
         match given.iter_mut().find(|(n, _)| *n == name) {

@@ -1,8 +1,8 @@
 //! fio's formats: job files, and the output of a run.
 //!
 //! [`jobfile`] reads a job file; [`options`] has a row for each option and [`value`] the notation
-//! of numbers, sizes and times. For rigs where fio itself issues the I/O, [`writer`] writes the
-//! job file of a plan and [`output`] reads fio's output as a result.
+//! of numbers, sizes and times. For rigs where fio itself issues the I/O, [`writer`] writes the job
+//! file of a plan, and [`output`] converts fio's output into a result.
 
 pub mod jobfile;
 pub mod options;

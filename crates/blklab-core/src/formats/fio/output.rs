@@ -1,7 +1,7 @@
-//! fio's JSON as a result of ours.
+//! Converts fio's JSON into a result.
 //!
-//! fio tells run times in milliseconds, shares in percent with six digits and latencies in
-//! buckets of under one percent; the counts made of them here are right within that.
+//! fio reports run times in milliseconds, shares in percent with six digits and latencies in
+//! buckets of under one percent; the counts computed from them have this accuracy.
 
 use std::collections::BTreeMap;
 
@@ -78,12 +78,12 @@ struct Latency {
     bins: BTreeMap<u64, i64>,
 }
 
-/// The results of all processes of `plan`, from the text that fio has written.
+/// The results of all processes of `plan`, from fio's output.
 ///
 /// # Errors
-/// One line: it is not what fio writes, or one of fio's processes failed.
+/// One line: the text is not fio's output, or one of fio's processes failed.
 pub fn read(text: &str, plan: &Plan) -> Result<Vec<JobResult>, String> {
-    // Warnings may stand before the object.
+    // Warnings may come before the object.
     let json = text.find('{').map_or(text, |begin| &text[begin..]);
     let output: Output = serde_json::from_str(json).map_err(|error| format!("fio's output: {error}"))?;
     if output.jobs.len() != plan.processes.len() {
@@ -102,7 +102,7 @@ pub fn read(text: &str, plan: &Plan) -> Result<Vec<JobResult>, String> {
     Ok(results)
 }
 
-/// fio does not tell; it starts a process as soon as its conditions are met.
+/// fio does not report it; it starts a process as soon as its conditions are met.
 fn start_of(process: &ProcessSpec, before: &[JobResult]) -> u64 {
     let walls = (0..process.start.barrier).chain(process.start.wait_for.clone().into_iter().flatten());
     let free = walls.filter_map(|id| before.get(id as usize)).map(|job| job.end_ns).max();
@@ -133,7 +133,7 @@ impl Job {
             sync_lat: self.sync.lat_ns.summary(),
             sync_hist: self.sync.lat_ns.histogram(),
             depth_levels: counts(&[&self.iodepth_level], ios),
-            // fio does not tell how many calls there were: shares of the I/Os.
+            // fio does not report the number of calls: shares of the I/Os.
             submit_levels: counts(&[&self.iodepth_submit], ios),
             complete_levels: counts(&[&self.iodepth_complete], ios),
             latency_levels: counts::<{ LATENCY_BOUNDS_NS.len() + 1 }>(&latencies, ios).to_vec(),
@@ -141,7 +141,7 @@ impl Job {
     }
 }
 
-/// Shares, in the order of their bounds, as counts out of `whole`.
+/// Shares, in the order of their bounds, as counts of `whole`.
 fn counts<const N: usize>(shares: &[&Shares], whole: u64) -> [u64; N] {
     let mut counts = [0; N];
     let bound = |name: &str| name.trim_start_matches(">=").parse().unwrap_or(u64::MAX);
@@ -229,7 +229,7 @@ mod tests {
         }
     }
 
-    /// Real fio, where it is installed, on files of this machine.
+    /// Real fio, if it is installed, on files of this machine.
     #[test]
     fn a_result_of_real_fio_has_every_io_that_it_did() {
         let folder = tempfile::tempdir().expect("a folder");

@@ -1,22 +1,22 @@
-//! Numbers as fio writes them: `4k`, `0x10`, `1MiB`, `30s`, `20%`, `(1024*4)`.
+//! Numbers in fio's notation: `4k`, `0x10`, `1MiB`, `30s`, `20%`, `(1024*4)`.
 //!
-//! fio 3.33 stops at the first character that it does not know and takes what stands
-//! before (`bs=4q` is 4 bytes, `runtime=1h30m` a microsecond). Here that is an error.
+//! fio 3.33 stops at the first unknown character and uses the text before it (`bs=4q` is 4 bytes,
+//! `runtime=1h30m` a microsecond). Here that is an error.
 
 use crate::units::{Bytes, Nanos};
 use crate::workload::spec::{Extent, PerDirection};
 
-/// `kb_base`: what the prefixes k, m, g, t, p and ki, mi, gi, ti, pi stand for.
+/// `kb_base`: the meaning of the prefixes k, m, g, t, p and ki, mi, gi, ti, pi.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum KbBase {
-    /// fio's default: `k` is 1024 and, the wrong way round, `kib` is 1000.
+    /// fio's default: `k` is 1024 and, against the standard, `kib` is 1000.
     #[default]
     Compatible,
     /// `kb_base=1000`: `k` is 1000 and `kib` 1024.
     Standard,
 }
 
-/// What a time without a unit is in.
+/// The unit of a time without a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimeUnit {
     /// Microseconds.
@@ -25,11 +25,11 @@ pub enum TimeUnit {
     Seconds,
 }
 
-/// The longest time that can be named: 100 years of 365 days. Sums of a few of them stay
-/// within 64 bits of nanoseconds.
+/// The longest time: 100 years of 365 days. Sums of a few of them stay within 64 bits of
+/// nanoseconds.
 pub const TIME_MAX: Nanos = Nanos::from_secs(100 * 365 * 86_400);
 
-/// How deep parentheses may be nested: a bound on the evaluator's recursion.
+/// The maximum depth of nested parentheses: a bound on the evaluator's recursion.
 const NESTING_MAX: u32 = 32;
 
 /// A whole number with an optional size suffix.
@@ -53,15 +53,14 @@ pub fn extent(text: &str, base: KbBase) -> Option<Extent> {
     }
 }
 
-/// A span of time up to [`TIME_MAX`]. In parentheses the unit is always microseconds, as in
-/// fio.
+/// A time up to [`TIME_MAX`]. In parentheses the unit is always microseconds, as in fio.
 pub fn time(text: &str, unit: TimeUnit) -> Option<Nanos> {
     let unit = if text.starts_with('(') { TimeUnit::Micros } else { unit };
     let micros = number(text, &|suffix| time_factor(suffix, unit))?;
     u64::try_from(micros.checked_mul(1000)?).ok().map(Nanos).filter(|time| *time <= TIME_MAX)
 }
 
-/// Two values with `-` or `:` between them, put in order; one value stands for both.
+/// Two values with `-` or `:` between them, sorted; one value counts for both.
 pub fn range<T: PartialOrd + Copy>(text: &str, one: impl Fn(&str) -> Option<T>) -> Option<(T, T)> {
     let Some((low, high)) = text.split_once(['-', ':']) else {
         return one(text).map(|value| (value, value));
@@ -70,8 +69,8 @@ pub fn range<T: PartialOrd + Copy>(text: &str, one: impl Fn(&str) -> Option<T>) 
     Some(if low <= high { (low, high) } else { (high, low) })
 }
 
-/// Up to three values, for reads, writes and trims. One that is left out is `None`; the
-/// last one counts for the directions behind it unless a comma ends it.
+/// Up to three values, for reads, writes and trims. A missing one is `None`; the last one also
+/// counts for the directions after it, unless a comma follows it.
 pub fn per_direction<T: Clone>(
     text: &str,
     one: impl Fn(&str) -> Option<T>,
@@ -90,13 +89,13 @@ pub fn per_direction<T: Clone>(
     Some(PerDirection { read, write, trim })
 }
 
-/// Evaluate an arithmetic expression without its outer parentheses (what is left of
-/// `8*$ncpus` when the keyword has been replaced).
+/// Evaluates an arithmetic expression without its outer parentheses (the rest of `8*$ncpus` after
+/// the keyword has been replaced).
 pub fn expression(text: &str, base: KbBase) -> Option<i128> {
     parenthesised(&format!("({text})"), &|suffix| size_factor(suffix, base))
 }
 
-/// What a size suffix multiplies by.
+/// The factor of a size suffix.
 fn size_factor(suffix: &str, base: KbBase) -> Option<i128> {
     let suffix = suffix.to_ascii_lowercase();
     let (plain, with_i): (i128, i128) = match base {
@@ -150,14 +149,14 @@ fn digits(text: &str) -> Option<(i128, &str)> {
     let hex = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
     let (radix, text) = hex.map_or((10, text), |hex| (16, hex));
     let end = text.find(|c: char| !c.is_digit(radix)).unwrap_or(text.len());
-    // Twenty digits are more than 64 bits hold.
+    // A number of 64 bits has at most twenty digits.
     if end == 0 || end > 20 {
         return None;
     }
     Some((i128::from_str_radix(&text[..end], radix).ok()?, &text[end..]))
 }
 
-/// `( ... )` and nothing behind it.
+/// `( ... )` and no text after it.
 fn parenthesised(text: &str, factor: &dyn Fn(&str) -> Option<i128>) -> Option<i128> {
     let mut parser = Expression { rest: text, factor, depth: 0 };
     let value = parser.atom()?;

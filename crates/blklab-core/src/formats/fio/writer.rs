@@ -1,33 +1,33 @@
-//! The job file that real fio is given: one section per process, each file where the rig has it.
+//! The job file for real fio: one section per process, each file at its place on the rig.
 //!
-//! The simulator lays files on the bare disk, one behind the other. In a guest each is a
-//! partition at the same place, so that both rigs move the same sectors and no file system
-//! stands between; on a real disk they are files, or pieces of the device. What depends on how
-//! fio counts clones (file names, `offset_increment`, a `startdelay` drawn from a range) is
-//! written out for each process.
+//! The simulator places files on the bare disk, one after the other. In a guest each file is a
+//! partition at the same place, so that both rigs transfer the same sectors without a file system;
+//! on a real disk they are files, or parts of the device. Values that depend on fio's numbering of
+//! clones (file names, `offset_increment`, a `startdelay` drawn from a range) are written out for
+//! each process.
 
 use std::fmt::Write;
 
 use crate::formats::fio::options;
 use crate::workload::plan::{Plan, ProcessSpec};
 
-/// Where one of the plan's files lies.
+/// The place of one of the plan's files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// What fio opens.
+    /// The path that fio opens.
     pub path: String,
-    /// The byte of it at which the file begins, if it is a piece of what has others beside it.
+    /// The first byte of the file within the path, if other files share the path.
     pub piece_from: Option<u64>,
 }
 
 impl Place {
-    /// All of what lies at `path`.
+    /// Everything at `path`.
     pub fn whole(path: impl Into<String>) -> Place {
         Place { path: path.into(), piece_from: None }
     }
 }
 
-/// Options that say which files there are, or that are written out below.
+/// Options that name files, or that are written out below.
 const WRITTEN_OUT: &[&str] = &[
     "filename",
     "directory",
@@ -43,27 +43,27 @@ const WRITTEN_OUT: &[&str] = &[
     "cgroup_nodelete",
 ];
 
-/// Options that say how much of a file is used: written out where it is a piece of a device.
+/// Options for the used size of a file: written out where it is part of a device.
 const SIZES: &[&str] = &["size", "filesize"];
 
-/// Options that hold for the first clone only: the others belong to its group.
+/// Options of the first clone only: the others belong to its group.
 const OF_THE_FIRST: &[&str] = &["stonewall", "new_group"];
 
-/// Options by which a job says itself whether its offsets are those of every run.
+/// Options by which a job itself decides whether its offsets repeat in every run.
 const REPEATS: &[&str] = &["randrepeat", "allrandrepeat"];
 
-/// fio's `OPT_LEN_MAX`: what is longer it reads as two lines.
+/// fio's `OPT_LEN_MAX`: fio reads a longer line as two.
 const LINE_BYTES_MAX: usize = 8192;
 
-/// Options that the clone's number changes the meaning of.
+/// Options with a meaning that depends on the clone's number.
 const OFFSETS: &[&str] = &["offset", "offset_increment", "offset_align"];
 
-/// The job file. `places` has where each of the plan's files is; `seed` is for the jobs that do
-/// not name their own. The jobs' cgroups are inside the one called `within`, if there is one.
+/// The job file. `places` has the place of each of the plan's files; `seed` is for jobs without a
+/// seed of their own. The jobs' cgroups are inside the cgroup `within`, if given.
 ///
 /// # Errors
-/// One line: a process has several files, and they are pieces of one device, of which fio knows
-/// only one offset.
+/// One line: a process has several files that are parts of one device, and fio supports one offset
+/// only.
 pub fn job_file(plan: &Plan, places: &[Place], within: Option<&str>, seed: u64) -> Result<String, String> {
     let mut text = String::new();
     for process in &plan.processes {
@@ -119,25 +119,24 @@ fn section(
     }
     if !cgroup.is_empty() {
         line("cgroup", cgroup);
-        // Made, and removed, by the rig.
+        // The rig creates and removes it.
         line("cgroup_nodelete", "1");
     }
     if process.start.not_before.0 > 0 {
         line("startdelay", &format!("{}us", process.start.not_before.0 / 1_000));
     }
     if !has("randseed") {
-        // fio multiplies it with the process's number: never zero.
+        // fio multiplies it by the process's number: it must not be zero.
         line("randseed", &(seed & (u64::MAX >> 1)).max(1).to_string());
         if !REPEATS.iter().any(|option| has(option)) {
-            // As it stands fio goes to the same offsets whatever the seed: no two repeats
-            // would differ.
+            // Otherwise fio uses the same offsets for every seed: no two repeats would differ.
             line("randrepeat", "0");
         }
     }
     check_lines(&text[start..], &job.name)
 }
 
-/// Whether fio reads each line as one, and to its end.
+/// Checks that fio reads each line as one line and to its end.
 fn check_lines(text: &str, job: &str) -> Result<(), String> {
     for line in text.lines() {
         if line.len() >= LINE_BYTES_MAX {
@@ -153,8 +152,7 @@ fn check_lines(text: &str, job: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Offset and size of the piece of a device that the process uses, in bytes; `None` if it has
-/// files of its own.
+/// Offset and size of the process's part of a device, in bytes; `None` if it has files of its own.
 fn piece(process: &ProcessSpec, places: &[Place]) -> Result<Option<(u64, u64)>, String> {
     let from = |file: u32| places[file as usize].piece_from;
     match process.regions.as_slice() {
@@ -181,7 +179,7 @@ mod tests {
         job_file(&plan, &places, None, 7).expect("every file is whole")
     }
 
-    /// With the plan's files laid on one device, from `from` bytes on.
+    /// With the plan's files placed on one device, from `from` bytes on.
     fn on_device(job: &str, from: u64) -> Result<String, String> {
         let plan = plan(job);
         let layout = Layout::in_a_row(&plan.files, DeviceId(0), Sector(1 << 21));

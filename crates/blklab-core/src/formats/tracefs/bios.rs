@@ -1,11 +1,11 @@
-//! Bios on their way: what processes have asked for with direct I/O, until it is done.
+//! Bios in flight: direct I/O of processes, from submission to completion.
 
 use std::collections::BTreeMap;
 
 use super::{Act, Event};
 use crate::units::{Nanos, SECTOR_BYTES};
 
-/// Bios by their first sector, then in order of coming.
+/// Bios by their first sector, then by arrival.
 #[derive(Debug, Default)]
 pub struct Bios {
     under_way: BTreeMap<(u64, u64), Bio>,
@@ -23,22 +23,22 @@ struct Bio {
     write: bool,
 }
 
-/// A bio that has ended.
+/// A completed bio.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Done {
     /// It went to the disk.
     pub write: bool,
     /// Its length.
     pub bytes: u64,
-    /// From its coming to its end.
+    /// From its arrival to its completion.
     pub latency: Nanos,
 }
 
 impl Bios {
-    /// An event at `now`. `done` is called with each bio that has ended with that.
+    /// Takes an event at `now`. Calls `done` with each bio that it completes.
     pub fn take(&mut self, now: Nanos, event: &Event, done: impl FnMut(Done)) {
         let (start, sectors) = (event.sector, u64::from(event.bytes) / SECTOR_BYTES);
-        // A flush moves nothing.
+        // A flush transfers no data.
         if sectors == 0 {
             return;
         }
@@ -54,7 +54,8 @@ impl Bios {
         }
     }
 
-    /// The sectors from `start` to `end` are done: of one bio or several, in part or wholly.
+    /// The sectors from `start` to `end` are complete: of one bio or of several, in part or in
+    /// full.
     fn end(&mut self, now: Nanos, start: u64, end: u64, write: bool, mut done: impl FnMut(Done)) {
         let mut at = start;
         while at < end {

@@ -1,7 +1,7 @@
 //! tracefs: the events of the kernel's block layer.
 //!
-//! [`ring`] reads pages of the trace buffer; [`Watch`] follows a run from event to event and gives
-//! the requests in the queue and at the disk over time, each with its times.
+//! [`ring`] reads pages of the trace buffer; [`Watch`] follows a run event by event and yields the
+//! requests in the scheduler and in flight over time, each with its times.
 
 mod bios;
 mod owners;
@@ -15,22 +15,22 @@ pub use watch::{Depth, Watch, Watched};
 
 use crate::request::Op;
 
-/// What happened.
+/// The kind of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Act {
-    /// A bio has come.
+    /// A bio arrives.
     Queue,
-    /// It was appended to a request, or a request was joined with the one before it.
+    /// A bio was appended to a request, or a request was merged with the one before it.
     BackMerge,
-    /// It was put in front of a request.
+    /// A bio was merged in front of a request.
     FrontMerge,
     /// A request waits in the scheduler.
     Insert,
-    /// It was handed to the disk.
+    /// A request was dispatched to the disk.
     Issue,
-    /// The disk could not take it.
+    /// The disk could not take a request.
     Requeue,
-    /// It has ended.
+    /// A request completed.
     Complete,
 }
 
@@ -43,8 +43,8 @@ pub struct Event {
     pub sector: u64,
     /// Length in bytes.
     pub bytes: u32,
-    /// What happened.
+    /// The kind of the event.
     pub act: Act,
-    /// To what.
+    /// The operation.
     pub op: Op,
 }

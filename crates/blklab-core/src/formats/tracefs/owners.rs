@@ -1,4 +1,4 @@
-//! The process that a request belongs to, by its sector.
+//! The process of a request, found by its sector.
 
 use std::ops::Range;
 
@@ -13,7 +13,7 @@ use crate::workload::plan::Plan;
 pub struct Owners(Vec<(Range<u64>, ProcessId)>);
 
 impl Owners {
-    /// Those of the plan's processes on a disk of `capacity`.
+    /// The sectors of the plan's processes on a disk of `capacity`.
     pub fn new(plan: &Plan, capacity: Sector) -> Owners {
         let layout = Layout::in_a_row(&plan.files, DeviceId(0), capacity);
         let regions = plan.processes.iter().flat_map(|process| {
@@ -25,13 +25,13 @@ impl Owners {
         Owners(regions.collect())
     }
 
-    /// The same where the disk that was meant begins at `first` of another one: a partition.
+    /// The same where the planned disk is a partition that begins at `first` of another disk.
     pub fn shifted(self, first: Sector) -> Owners {
         let by = |range: Range<u64>| range.start.saturating_add(first.0)..range.end.saturating_add(first.0);
         Owners(self.0.into_iter().map(|(range, process)| (by(range), process)).collect())
     }
 
-    /// The process that uses this sector, of several the first; the kernel where there is none.
+    /// The process that uses this sector, the first of several; the kernel if there is none.
     pub fn of(&self, sector: u64) -> ProcessId {
         let found = self.0.iter().find(|(range, _)| range.contains(&sector));
         found.map_or(ProcessId::KERNEL, |(_, process)| *process)

@@ -1,7 +1,7 @@
-//! Requests that wait and those that the disk has, followed by their events.
+//! Requests that wait and requests in flight, tracked by their events.
 //!
-//! An event names a request by its place and length, not by a number. Of two at one place the
-//! older is meant.
+//! An event identifies a request by sector and length, not by a number. Of two requests at one
+//! sector it is the older.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,10 @@ use super::{Act, Event};
 use crate::request::Request;
 use crate::units::{Nanos, SECTOR_BYTES, Sector};
 
-/// First sector, operation, order of coming.
+/// First sector, operation, order of arrival.
 type Key = (u64, u8, u64);
 
-/// What happened to the requests.
+/// The tracked requests.
 #[derive(Debug, Default)]
 pub struct Requests {
     waiting: BTreeMap<Key, Waiting>,
@@ -23,36 +23,36 @@ pub struct Requests {
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
     since: Nanos,
-    /// The disk gave it back, and the scheduler has not been told yet.
+    /// Requeued; the insert event of the scheduler has not come yet.
     given_back: bool,
 }
 
 impl Requests {
-    /// How many wait.
+    /// The number of waiting requests.
     pub fn waiting(&self) -> u32 {
         self.waiting.len() as u32
     }
 
-    /// How many the disk has.
+    /// The number of requests in flight.
     pub fn at_disk(&self) -> u32 {
         self.at_disk.len() as u32
     }
 
-    /// Whatever is under way is not followed any further.
+    /// Stops tracking all current requests.
     pub fn forget(&mut self) {
         self.waiting.clear();
         self.at_disk.clear();
     }
 
-    /// An event at `now`. The request, if it has ended with that.
+    /// Takes an event at `now`. Returns the request, if the event completes one.
     pub fn take(&mut self, now: Nanos, event: &Event) -> Option<Request> {
         let op = event.op;
         self.seen += 1;
         let key = (event.sector, op as u8, self.seen);
         match event.act {
             Act::Insert => self.insert(key, now),
-            // The request that began here is part of the one before it. (Or a bio was appended,
-            // and none begins here.)
+            // The request that began here is part of the one before it. (Or a bio was appended, and
+            // no request begins here.)
             Act::BackMerge => drop(remove(&mut self.waiting, key)),
             Act::FrontMerge => self.grow_to_the_front(key, event),
             Act::Issue => {
@@ -72,7 +72,8 @@ impl Requests {
                     self.waiting.insert(key, Waiting { since: request.inserted, given_back: true });
                 }
             }
-            // What was never issued is a bio that asked for a flush: that is a request of its own.
+            // A request that was never issued is a bio that needed a flush: the flush is a request
+            // of its own.
             Act::Complete => return remove(&mut self.at_disk, key),
             Act::Queue => {}
         }
@@ -95,12 +96,12 @@ impl Requests {
     }
 }
 
-/// All of one place and operation.
+/// All requests with one sector and operation.
 fn same((sector, op, _): Key) -> std::ops::RangeInclusive<Key> {
     (sector, op, 0)..=(sector, op, u64::MAX)
 }
 
-/// The oldest of one place and operation, taken out.
+/// Removes the oldest request with one sector and operation.
 fn remove<T>(map: &mut BTreeMap<Key, T>, key: Key) -> Option<T> {
     let oldest = *map.range(same(key)).next()?.0;
     map.remove(&oldest)

@@ -1,18 +1,18 @@
-//! The events as tracefs has them: pages of a CPU's ring buffer (`trace_pipe_raw`), which say by
-//! `header_page` and each event's `format` how they are to be read.
+//! The events of tracefs: pages of a CPU's ring buffer (`trace_pipe_raw`). `header_page` and each
+//! event's `format` describe their layout.
 //!
-//! A page begins with the time of its first event and the length of what follows. An event has a
-//! word with its kind, or its length, in the lower 5 bits and the time since the one before in the
-//! others; see `include/linux/ring_buffer.h`. Whatever is damaged is left out and counted: then
-//! events are missing, as when the kernel had no room for them.
+//! A page begins with the time of its first event and the length of its data. An event begins with
+//! a word: the lower 5 bits are its kind or its length, the others the time since the previous
+//! event; see `include/linux/ring_buffer.h`. Damaged data is skipped and counted: then events are
+//! missing, as when the kernel had no room for them.
 
 use super::{Act, Event, Watch, rwbs};
 use crate::units::{Nanos, SECTOR_BYTES};
 
-/// The tracepoints that are needed, in the folder `events/block`, and what they say.
+/// The required tracepoints, in the folder `events/block`, and their meanings.
 ///
-/// A request that no scheduler holds back is issued without being inserted. That a bio was
-/// appended changes neither a request's place nor its time, so it is not asked for.
+/// A request that the scheduler does not hold back is issued without being inserted. An appended
+/// bio changes neither a request's sector nor its time, so that event is not needed.
 pub const TRACEPOINTS: [(&str, Act); 6] = [
     ("block_rq_insert", Act::Insert),
     ("block_rq_issue", Act::Issue),
@@ -22,26 +22,26 @@ pub const TRACEPOINTS: [(&str, Act); 6] = [
     ("block_bio_frontmerge", Act::FrontMerge),
 ];
 
-/// Events that are kept until those of the other CPUs are there: 40 MiB.
+/// The maximum of events kept until those of the other CPUs have come: 40 MiB.
 const HELD_MAX: usize = 1 << 20;
-/// Requests under way, of which the kernel lets a disk have some thousands at most.
+/// The maximum of requests in flight; the kernel allows a disk some thousands.
 const UNDER_WAY_MAX: u32 = 1 << 16;
-/// No disk has more: what lies behind is no place of a request (the kernel gives -1 for none).
+/// No disk is larger: a sector beyond this is not a request's (the kernel gives -1 for none).
 const SECTORS_MAX: u64 = 1 << 54;
 
-/// The lower bits of a page's length; the others are marks.
+/// The lower bits of a page's length; the others are flags.
 const COMMIT: u64 = (1 << 27) - 1;
-/// The mark that events before this page are missing.
+/// The flag for missing events before this page.
 const MISSED: u64 = 1 << 31;
 
-/// Kinds of entries that are no events, in the place of a length in words.
+/// Kinds of entries that are not events, in the place of a length in words.
 mod kind {
     pub const PADDING: u32 = 29;
     pub const TIME_EXTEND: u32 = 30;
     pub const TIME_STAMP: u32 = 31;
 }
 
-/// Where a field lies.
+/// The position of a field.
 #[derive(Clone, Copy, Debug)]
 struct Field {
     offset: usize,
@@ -49,7 +49,7 @@ struct Field {
 }
 
 impl Field {
-    /// Of the line `field:TYPE NAME; offset:N; size:N; ...` of a `format` file.
+    /// From the line `field:TYPE NAME; offset:N; size:N; ...` of a `format` file.
     fn find(format: &str, name: &str) -> Option<Field> {
         let line = format.lines().find_map(|line| {
             let (declared, rest) = line.trim().strip_prefix("field:")?.split_once(';')?;
@@ -66,7 +66,7 @@ impl Field {
         of.get(self.offset..self.offset.checked_add(self.size)?)
     }
 
-    /// Of 2, 4 or 8 bytes.
+    /// A number of 2, 4 or 8 bytes.
     fn number(self, of: &[u8]) -> Option<u64> {
         let bytes = self.bytes(of)?;
         Some(match self.size {
@@ -89,7 +89,7 @@ struct Kind {
     rwbs: Field,
 }
 
-/// How pages and events of the running kernel are to be read.
+/// The layout of pages and events of the running kernel.
 #[derive(Clone, Debug)]
 pub struct Format {
     time: Field,
@@ -104,7 +104,7 @@ impl Format {
     /// From the texts of `header_page`, and of the tracepoints by name.
     ///
     /// # Errors
-    /// One line: which text does not say what is needed.
+    /// One line: the text that lacks a required field.
     pub fn new(header_page: &str, formats: &[(String, String)]) -> Result<Format, String> {
         let needed = |text: &str, whose: &str, name: &str| {
             Field::find(text, name).ok_or_else(|| format!("tracefs: {whose}: no field '{name}'"))
@@ -130,7 +130,7 @@ impl Format {
         Ok(Format { time, commit, data, id: id.ok_or("tracefs: no tracepoints")?, kinds })
     }
 
-    /// Device number and event of a payload; None if it is not followed.
+    /// Device number and event of a payload; None if the event is not needed.
     fn event(&self, time: u64, payload: &[u8]) -> Option<(u64, Event)> {
         let id = self.id.number(payload)?;
         let kind = self.kinds.iter().find(|kind| kind.id == id)?;
@@ -142,15 +142,15 @@ impl Format {
     }
 }
 
-/// Follows the disk's requests through the pages of all CPUs.
+/// Tracks the disk's requests through the pages of all CPUs.
 pub struct Ring {
     format: Format,
     /// Numbers of the disk and its partitions.
     devices: Vec<u64>,
     watch: Watch,
-    /// Not yet in order: those of another CPU may lie between.
+    /// Events not yet in order: those of another CPU may lie between.
     held: Vec<(u64, Held)>,
-    /// Up to when the watch has been told.
+    /// The time up to which events were passed to the watch.
     told: u64,
     gaps: u64,
 }
@@ -168,14 +168,14 @@ impl Ring {
         Ring { format, devices: numbers, watch, held: Vec::new(), told: 0, gaps: 0 }
     }
 
-    /// One page, of any CPU; of one CPU they come in order.
+    /// Takes one page of any CPU; pages of one CPU come in order.
     pub fn take(&mut self, page: &[u8]) {
         if self.read(page).is_none() {
             self.gap(self.held.last().map_or(self.told, |held| held.0));
         }
     }
 
-    /// None from where on it is damaged.
+    /// None at the first damaged byte.
     fn read(&mut self, page: &[u8]) -> Option<()> {
         let commit = self.format.commit.number(page)?;
         let mut time = self.format.time.number(page)?;
@@ -196,7 +196,7 @@ impl Ring {
             };
             time = match of_kind {
                 kind::TIME_EXTEND => time.checked_add(u64::from(word(at + 4)?) << 27 | delta)?,
-                // The upper bits, which have no room there, are as they were.
+                // The upper bits, which do not fit here, are unchanged.
                 kind::TIME_STAMP => time & !((1 << 59) - 1) | u64::from(word(at + 4)?) << 27 | delta,
                 _ => time.checked_add(delta)?,
             };
@@ -234,12 +234,12 @@ impl Ring {
         }
     }
 
-    /// All events up to `until`, ns of the clock, have been taken, of every CPU.
+    /// All events of every CPU up to `until`, ns of the clock, have been taken.
     pub fn advance(&mut self, until: u64) {
         self.held.sort_by_key(|held| held.0);
         let ready = self.held.partition_point(|held| held.0 <= until);
         for (time, held) in self.held.drain(..ready) {
-            // One that comes too late after all is not before those that were told.
+            // A late event must not come before those already passed on.
             self.told = self.told.max(time);
             match held {
                 Held::Event(event) => self.watch.take(&Event { time: self.told, ..event }),
@@ -252,12 +252,12 @@ impl Ring {
         }
     }
 
-    /// How often events were missing, so that requests under way were forgotten.
+    /// How often events were missing, so that tracking started again.
     pub fn gaps(&self) -> u64 {
         self.gaps
     }
 
-    /// What was followed.
+    /// The watch with its results.
     pub fn into_watch(self) -> Watch {
         self.watch
     }

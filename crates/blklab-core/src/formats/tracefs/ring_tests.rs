@@ -31,7 +31,7 @@ fn ring() -> Ring {
     Ring::new(format, vec![DISK.into()], watch)
 }
 
-/// An event as the kernel writes it, so long after the one before.
+/// An event as the kernel writes it, `delta` after the previous one.
 fn event(delta: u32, letter: char, rwbs: &[u8], sector: u64, sectors: u32) -> Vec<u8> {
     of_device(DISK, delta, letter, rwbs, sector, sectors)
 }
@@ -53,7 +53,7 @@ fn page(time: u64, marks: u64, entries: &[Vec<u8>]) -> Vec<u8> {
     [&time.to_ne_bytes()[..], &commit.to_ne_bytes(), &data].concat()
 }
 
-/// Queued, issued, completed, of each request in order of issue; times since the epoch.
+/// Queued, issued and completed times of each request, in order of issue; since the epoch.
 fn times(ring: Ring) -> Vec<(i64, i64, i64)> {
     let (trace, ..) = ring.into_watch().finish().commands;
     let rows = trace.queued_ns.iter().zip(&trace.issued_ns).zip(&trace.completed_ns);
@@ -65,7 +65,8 @@ fn requests_are_followed_over_cpus_and_kinds_of_entries() {
     let mut ring = ring();
     let padding = [&(5_u32 << 5 | kind::PADDING).to_ne_bytes()[..], &8_u32.to_ne_bytes(), &[0; 4]].concat();
     let extend = [&(7_u32 << 5 | kind::TIME_EXTEND).to_ne_bytes()[..], &1_u32.to_ne_bytes()].concat();
-    // Of one CPU: inserted at 1100, issued at 1200, another kind of event and another disk's between.
+    // From one CPU: inserted at 1100, issued at 1200; between them an event of another kind and one
+    // of another disk.
     ring.take(&page(
         1000,
         0,
@@ -78,7 +79,7 @@ fn requests_are_followed_over_cpus_and_kinds_of_entries() {
             event(3, 'D', b"WS", 0, 8),
         ],
     ));
-    // Of the other: completed at 1500, and long after.
+    // From the other CPU: completed at 1500, and long after.
     let stamp = |time: u64| {
         let low = (time & COMMIT) as u32;
         [(low << 5 | kind::TIME_STAMP).to_ne_bytes(), ((time >> 27) as u32).to_ne_bytes()].concat()
@@ -109,7 +110,7 @@ fn what_may_still_come_from_another_cpu_is_waited_for() {
 fn what_was_under_way_when_events_were_lost_is_left_out() {
     let mut ring = ring();
     ring.take(&page(2000, 0, &[event(0, 'D', b"R", 64, 8), event(10, 'D', b"R", 800, 8)]));
-    // The end of the first and the next one's begin are lost.
+    // The end of the first request and the start of the next are lost.
     ring.take(&page(3000, MISSED, &[event(0, 'C', b"R", 64, 8), event(10, 'D', b"R", 64, 8)]));
     ring.take(&page(4000, 0, &[event(0, 'C', b"R", 64, 8)]));
     ring.advance(u64::MAX);
@@ -173,7 +174,7 @@ proptest! {
         }
         let mut ring = ring();
         ring.take(&bytes);
-        // The clock of who reads: nothing comes from the future.
+        // The reader's clock: no event is later than it.
         ring.advance(1 << 40);
         let found = times(ring);
         prop_assert!(found.len() as u64 <= requests);

@@ -1,10 +1,10 @@
-//! What an event says is asked of the disk, in the letters of its field `rwbs`.
+//! The operation of an event, from the letters of its field `rwbs`.
 
 use crate::request::Op;
 
-/// The operation of `RWBS` letters, which end at a zero; None if it moves no data of a disk.
+/// The operation of `RWBS` letters, which end at a zero; None if it transfers no data of a disk.
 ///
-/// `F` in front of another operation asks for a flush before it and is no operation itself.
+/// `F` before another operation requires a flush first and is not an operation itself.
 pub fn op(letters: &[u8]) -> Option<Op> {
     let first = match letters {
         [b'F', second @ (b'R' | b'W' | b'D' | b'E' | b'Z' | b'N'), ..] => *second,

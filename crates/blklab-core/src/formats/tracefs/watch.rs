@@ -1,4 +1,4 @@
-//! One run, followed from event to event.
+//! One run, tracked event by event.
 
 use super::bios::{Bios, Done};
 use super::requests::Requests;
@@ -7,14 +7,14 @@ use crate::recorder::{SeriesRecorder, TraceRecorder};
 use crate::result::{DiskTrace, Series};
 use crate::units::Nanos;
 
-/// Follows the events of one job.
+/// Tracks the events of one job.
 pub struct Watch {
     epoch: Nanos,
     owners: Owners,
     requests: Requests,
-    /// None where a process's I/O is not the disk's.
+    /// None where a process's I/O does not go directly to the disk.
     bios: Option<Bios>,
-    /// Until when the queue has been laid over time.
+    /// The time up to which the queue was integrated.
     changed: Nanos,
     series: SeriesRecorder,
     trace: TraceRecorder,
@@ -24,31 +24,31 @@ pub struct Watch {
 /// The queue over the whole run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Depth {
-    /// Integral over time of the commands that the disk had, ns.
+    /// Integral over time of the commands in flight, ns.
     pub in_flight_ns: u64,
     /// Sum over commands of the time from issue to completion, ns.
     pub service_ns: u64,
-    /// Most requests waiting or with the disk at once.
+    /// The maximum of requests waiting or in flight.
     pub max: u64,
 }
 
-/// What was seen.
+/// The results of a watch.
 pub struct Watched {
-    /// Over time: the queue, and the processes' I/O if it was followed.
+    /// Over time: the queue, and the processes' I/O if it was tracked.
     pub series: Series,
     /// Width of its intervals.
     pub interval: Nanos,
-    /// What the disk did, thinned out; every how many-th; every command of one stretch.
+    /// The disk's commands: a sample of the run; its stride; every command of one window.
     pub commands: (DiskTrace, u64, DiskTrace),
-    /// Commands that were to be kept and did not fit.
+    /// Commands of the window that did not fit.
     pub left_out: u64,
     /// The queue over the whole run.
     pub depth: Depth,
 }
 
 impl Watch {
-    /// Times count from `epoch` of the clock; `trace` keeps what the disk did. With `direct`
-    /// every bio is a process's I/O.
+    /// Times count from `epoch` of the clock; `trace` keeps the disk's commands. With `direct`
+    /// every bio is an I/O of a process.
     pub fn new(epoch: Nanos, owners: Owners, trace: TraceRecorder, direct: bool) -> Watch {
         Watch {
             epoch,
@@ -62,7 +62,7 @@ impl Watch {
         }
     }
 
-    /// The next event; they come in order of time.
+    /// Takes the next event; events come in order of time.
     pub fn take(&mut self, event: &Event) {
         if event.time < self.epoch.0 {
             return;
@@ -82,7 +82,7 @@ impl Watch {
         }
     }
 
-    /// Events are missing up to `time`: what is under way is not followed any further.
+    /// Events are missing up to `time`: stops tracking current requests.
     pub fn forget(&mut self, time: Nanos) {
         if time >= self.epoch {
             self.lay_over_time(time - self.epoch);
@@ -93,12 +93,12 @@ impl Watch {
         }
     }
 
-    /// How many requests are under way.
+    /// The number of requests that wait or are in flight.
     pub fn under_way(&self) -> u32 {
         self.requests.waiting() + self.requests.at_disk()
     }
 
-    /// The queue was as it is up to `now`.
+    /// The queue was unchanged up to `now`.
     fn lay_over_time(&mut self, now: Nanos) {
         let (waiting, in_flight) = (self.requests.waiting(), self.requests.at_disk());
         let depth = u64::from(waiting + in_flight);
@@ -110,7 +110,7 @@ impl Watch {
         self.changed = now;
     }
 
-    /// Everything seen.
+    /// The results.
     pub fn finish(self) -> Watched {
         let (series, interval) = self.series.finish();
         let left_out = self.trace.left_out();

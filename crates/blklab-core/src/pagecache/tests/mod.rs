@@ -11,7 +11,7 @@ use crate::units::Bytes;
 const KIB: u64 = 1024;
 const MIB: u64 = 1024 * KIB;
 
-/// Defaults, in front of a disk with that `max_sectors_kb`.
+/// The defaults, for a disk with that `max_sectors_kb`.
 fn config(max_sectors_kb: u64) -> MemoryConfig {
     MemoryConfig::new(&MemoryConfig::settings(), Bytes::from_kib(128), Bytes::from_kib(max_sectors_kb))
 }

@@ -14,9 +14,9 @@ const MEMORY_PAGES: u64 = 400;
 struct Page {
     reading: bool,
     dirty: bool,
-    /// The version that is on its way to the disk.
+    /// The version that is being written to the disk.
     writing: Option<u64>,
-    /// How often it has been written to, and which of these is on the medium.
+    /// The number of writes to it, and the version on the medium.
     version: u64,
     medium: u64,
 }
@@ -29,7 +29,7 @@ enum Action {
         offset: u64,
         bytes: u64,
     },
-    /// On from where that process stopped, so that something is read ahead.
+    /// Continues where that process stopped, so that read-ahead works.
     ReadOn {
         process: usize,
         file: usize,
@@ -91,7 +91,7 @@ fn action() -> impl Strategy<Value = Action> {
     ]
 }
 
-/// The cache, the model, and what is on its way between cache and disk.
+/// The cache, the model, and the I/O between cache and disk.
 struct Bench {
     cache: PageCache,
     model: Vec<HashMap<u64, Page>>,
@@ -188,7 +188,7 @@ impl Bench {
         }
     }
 
-    /// Do what a process does that has to wait.
+    /// Performs a process's wait.
     fn wait(&mut self, file: usize, wait: Wait) {
         match wait {
             Wait::Page(page) => self.complete_page(file, page, false),

@@ -1,8 +1,8 @@
-//! What read-ahead asks of the disk, derived from `mm/readahead.c` by hand.
+//! The reads of read-ahead, derived from `mm/readahead.c` by hand.
 
 use super::*;
 
-/// A reader whose disk takes no time: every range asked for, as (first page, pages).
+/// A reader with a disk that takes no time: every range read, as (first page, pages).
 struct Reader {
     cache: PageCache,
     file: FileId,
@@ -35,7 +35,7 @@ impl Reader {
         }
     }
 
-    /// Reads of `step` bytes from `from` to `to`, one after the other: what was asked of the disk.
+    /// Reads of `step` bytes from `from` to `to`, one after the other: the reads of the disk.
     fn sequence(&mut self, from: u64, to: u64, step: u64) -> Vec<(u64, u32)> {
         (from..to).step_by(step as usize).flat_map(|offset| self.read(offset, step)).collect()
     }
@@ -98,7 +98,7 @@ fn lone_random_reads_ask_for_what_they_want_and_keep_the_window() {
     let mut reader = Reader::new(64 * MIB, 1280, Advice::Normal);
     assert_eq!(reader.read(40 * MIB, 4 * KIB), [(10240, 1)]);
     assert_eq!(reader.read(8 * MIB, 16 * KIB), [(2048, 4)]);
-    // One page behind a cached page is the next in order: prev_pos is in page 2051.
+    // The page after a cached page is the next in order: prev_pos is in page 2051.
     // get_init_ra_size(1, 32) = 4.
     assert_eq!(reader.read(8 * MIB + 16 * KIB, 4 * KIB), [(2052, 4)]);
 }
@@ -114,9 +114,9 @@ fn an_unaligned_read_of_the_same_page_counts_as_sequential() {
 
 #[test]
 fn cached_pages_in_front_of_a_miss_are_taken_for_a_stream() {
-    // Context read-ahead: another open file has read pages 1000..1006 (in any order). This one,
-    // which was last elsewhere, misses page 1006: 6 pages of history > 1 asked, so
-    // ra.size = 6 + 1, async_size = 1.
+    // Context read-ahead: another open file has read pages 1000..1006 (in any order). This open
+    // file, which was last elsewhere, misses page 1006: 6 pages of history > 1 asked, so ra.size =
+    // 6 + 1, async_size = 1.
     let mut reader = Reader::new(64 * MIB, 1280, Advice::Normal);
     let other = Advice::Random;
     let mut ra = std::mem::replace(&mut reader.ra, reader.cache.open(other));
@@ -141,21 +141,21 @@ fn a_file_cached_from_its_beginning_doubles_the_history() {
 
 #[test]
 fn interleaved_streams_on_one_open_file_keep_their_windows() {
-    // Both streams disturb each other's `start`; their markers are found all the same, and
-    // what is cached behind a marker says how large the window was.
+    // Both streams change each other's `start`; their markers are found all the same, and the pages
+    // cached after a marker show the size of the window.
     let mut reader = Reader::new(64 * MIB, 1280, Advice::Normal);
     let (a, b) = (0, 32 * MIB);
     assert_eq!(reader.read(a, 4 * KIB), [(0, 4)]);
     assert_eq!(reader.read(b, 4 * KIB), [(8192, 1)]);
-    // Marker on 1, expected (start 0, size 4, async 3): the lone read kept the state.
+    // Marker on 1, expected (start 0, size 4, async 3): the single read kept the state.
     assert_eq!(reader.read(a + 4 * KIB, 4 * KIB), [(4, 8)]);
-    // b again: index 8193 - prev_index 1 is large; history 1 <= 1: a lone read.
+    // b again: index 8193 - prev_index 1 is large; history 1 <= 1: a single read.
     assert_eq!(reader.read(b + 4 * KIB, 4 * KIB), [(8193, 1)]);
     assert_eq!(reader.read(a + 8 * KIB, 4 * KIB), []);
     // History 2 > 1: size 2 + 1, async_size 1, marker on 8196.
     assert_eq!(reader.read(b + 8 * KIB, 4 * KIB), [(8194, 3)]);
-    // a's marker on 4 is not where b's window expects one: 7 pages behind it are cached, so
-    // start = 12, size = next(1 + 7 + 1) = 18.
+    // a's marker on 4 is not where b's window expects one: 7 pages after it are cached, so start =
+    // 12, size = next(1 + 7 + 1) = 18.
     assert_eq!(reader.sequence(a + 12 * KIB, a + 20 * KIB, 4 * KIB), [(12, 18)]);
 }
 
@@ -201,7 +201,7 @@ fn a_read_ends_at_the_end_of_the_file() {
 
 #[test]
 fn a_marked_page_under_write_back_starts_nothing() {
-    // PG_readahead and PG_reclaim are one bit: page_cache_async_ra does nothing during write-back.
+    // PG_readahead and PG_reclaim are one bit: page_cache_async_ra does nothing during writeback.
     let mut reader = Reader::new(MIB, 1280, Advice::Normal);
     assert_eq!(reader.read(0, 4 * KIB), [(0, 4)]);
     let (mut dirtier, mut out) = (reader.cache.dirtier(), Vec::new());

@@ -1,4 +1,4 @@
-//! Full memory, sparse files, and direct I/O beside the cache.
+//! Full memory, sparse files, and direct I/O next to the cache.
 
 use super::*;
 
@@ -29,7 +29,7 @@ fn pages_read_twice_outlive_a_stream_read_once() {
         read(&mut cache, file, page);
         assert!(read(&mut cache, file, page));
     }
-    // One round of the hand over the other 768 pages, and most of a second.
+    // One round of the hand over the other 768 pages, and most of a second one.
     for page in 10_000..11_500 {
         assert!(!read(&mut cache, file, page));
     }
@@ -58,7 +58,7 @@ fn a_sparse_terabyte_takes_room_for_what_is_cached_only() {
         read(&mut cache, file, page);
     }
     assert_eq!(cache.counts().cached, 512);
-    // A chunk per page at most, emptied ones used again.
+    // At most one chunk per page, and emptied ones are reused.
     assert!(cache.pages.chunks.len() <= 513, "{} chunks", cache.pages.chunks.len());
     cache.drop_caches();
     assert_eq!(cache.counts().cached, 0);
@@ -98,7 +98,7 @@ fn a_reader_without_memory_waits_and_the_flusher_is_woken() {
     let now = Nanos::from_secs(1);
     let mut offset = 0;
     while cache.counts().dirty < 64 {
-        // No pause is honoured: the limit is soft, memory is not.
+        // Ignores all pauses: the limit is soft, memory is not.
         offset += cache.write(now, file, offset, 64 * PAGE_BYTES - offset, &mut dirtier, &mut out).bytes;
     }
     let step = cache.read(file, 100 * PAGE_BYTES, PAGE_BYTES, &mut ra, &mut out);

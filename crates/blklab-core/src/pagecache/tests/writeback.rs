@@ -1,4 +1,4 @@
-//! Flusher and throttle with a clock and a disk that takes so many pages a second.
+//! Flusher and throttle with a clock and a disk that writes a fixed number of pages per second.
 
 use std::collections::VecDeque;
 
@@ -22,7 +22,7 @@ fn a_file_is_written_back_thirty_seconds_after_it_became_dirty() {
     let file = cache.add_file(MIB);
     assert_eq!(cache.flusher_due(), Nanos::NEVER);
     write_all(&mut cache, Nanos::from_secs(100), file, 0, 8 * KIB);
-    // Every five seconds the flusher looks; a later write does not make the file younger.
+    // The flusher checks every five seconds; a later write does not make the file younger.
     let mut due = Nanos::from_secs(105);
     while due < Nanos::from_secs(130) {
         assert_eq!(cache.flusher_due(), due);
@@ -57,10 +57,10 @@ fn background_writeback_starts_above_its_threshold_and_ends_below_it() {
     assert_eq!(cache.flusher_due(), Nanos::from_secs(6));
     write_all(&mut cache, now, files[1], 0, 64 * KIB);
     write_all(&mut cache, now, files[0], 16 * MIB, 20 * MIB);
-    // A writer has looked at the limits again and seen more than 4096 dirty pages.
+    // A writer has checked the limits and seen more than 4096 dirty pages.
     assert_eq!(cache.flusher_due(), now);
-    // A slice: half a second at the 25,600 pages/s assumed of an unknown disk, rounded up
-    // to 4 MiB: (12,800 + 1024) / 1024 * 1024 = 13,312 pages, more than either file has.
+    // A slice: half a second at the 25,600 pages/s assumed for an unknown disk, rounded up to 4
+    // MiB: (12,800 + 1024) / 1024 * 1024 = 13,312 pages, more than either file has.
     let mut left = 9216 + 16;
     while let Some(range) = cache.next_writeback(now, 256) {
         left -= range.pages;
@@ -82,7 +82,8 @@ fn a_slice_ends_a_visit_and_the_next_goes_on_behind_it() {
     let mut visits: Vec<(FileId, u64, u32)> = Vec::new();
     while let Some(range) = cache.next_writeback(now, 256) {
         if visits.len() == 1 && range.file == files[1] {
-            // Dirty again behind the first visit: not before the file has come to its end.
+            // Dirty again behind the first visit: not written before the end of the file is
+            // reached.
             write_all(&mut cache, now, files[0], 0, 4 * KIB);
         }
         cache.write_done(range, now);
@@ -99,12 +100,12 @@ fn a_slice_ends_a_visit_and_the_next_goes_on_behind_it() {
     assert_eq!(cache.counts().dirty, 1);
 }
 
-/// Writers that dirty memory at memory speed, a flusher and a disk, in virtual time.
+/// Writers that dirty pages at memory speed, a flusher and a disk, in virtual time.
 struct Machine {
     cache: PageCache,
     file: FileId,
     writers: Vec<(Dirtier, Nanos, u64)>,
-    /// Ranges the disk has, each with the time at which it is done.
+    /// Ranges at the disk, each with its completion time.
     disk: VecDeque<(PageRange, Nanos)>,
     pages_per_second: u64,
     now: Nanos,
@@ -131,7 +132,8 @@ impl Machine {
         }
     }
 
-    /// As soft as the kernel's limit: exceeded by what all dirty between two looks.
+    /// As soft as the kernel's limit: exceeded by the pages that all writers dirty between two
+    /// checks.
     fn assert_limit(&self, limit: u64) {
         let most = limit + limit / 32 + 32 * self.writers.len() as u64;
         assert!(self.most_dirty <= most, "{} dirty, {limit} allowed", self.most_dirty);
@@ -205,8 +207,8 @@ fn a_disk_that_hardly_moves_blocks_its_writers_at_the_limit() {
 
 #[test]
 fn time_without_writes_does_not_make_the_disk_look_slow() {
-    // wb_bandwidth_estimate_start: after a second's rest the measurement starts afresh, so
-    // that an fsync a minute tells nothing of the disk.
+    // wb_bandwidth_estimate_start: after a second's rest the measurement starts again, so that an
+    // fsync a minute does not measure the disk.
     let mut cache = PageCache::new(&config(1280));
     let file = cache.add_file(MIB);
     let before = cache.throttle.chunk_pages(u64::MAX);
@@ -226,8 +228,8 @@ fn nobody_waits_below_the_free_run_ceiling() {
     let mut cache = PageCache::new(&config(1280));
     let file = cache.add_file(4 << 30);
     let (mut dirtier, mut out) = (cache.dirtier(), Vec::new());
-    // 8 GiB: the ceiling is (209,408 + 419,328) / 2 = 314,368 pages. What is dirtied up to
-    // there is not paused for; behind it, soon.
+    // 8 GiB: the ceiling is (209,408 + 419,328) / 2 = 314,368 pages. Below it there are no pauses;
+    // above it they start soon.
     let bytes = 314_368 * PAGE_BYTES;
     let step = cache.write(Nanos::ZERO, file, 0, bytes, &mut dirtier, &mut out);
     assert_eq!(step, Step { bytes, wait: None });

@@ -7,13 +7,13 @@ use super::slots::Stage;
 use crate::request::RequestId;
 use crate::scheduler::journal::{Decision, EndReason, IdleEnd};
 
-/// A request smaller than that may be waited with, for the next to be merged with it.
+/// For a request smaller than this, idling goes on: the next request may merge with it.
 const SMALL_SECTORS: u32 = 32;
-/// After so long without I/O a queue does not belong to its burst any more.
+/// After this long without I/O a queue leaves its burst.
 const LEAVE_BURST_MS: u64 = 10_000;
 
 impl Bfq {
-    /// `__bfq_insert_request`; the request has been assigned to its queue.
+    /// `__bfq_insert_request`; the request already belongs to a queue.
     pub(super) fn insert_sorted(&mut self, id: RequestId) {
         let from = self.slots[id].queue;
         let q = self.follow_merge(id, from);
@@ -32,14 +32,14 @@ impl Bfq {
         }
     }
 
-    /// Is it worth waiting for the queue (`bfq_update_has_short_ttime`)?
+    /// Decides whether idling for the queue is worth it (`bfq_update_has_short_ttime`).
     fn update_short_ttime(&mut self, q: QueueId) {
         let queue = &mut self.queues[q.index()];
         let slice_idle = self.tuning.slice_idle_ns;
         if !queue.sync || queue.is_idle_class() || slice_idle == 0 {
             return;
         }
-        // Too soon after a split to know.
+        // Too soon after a split to decide.
         if !self.clock.is_past(queue.split_time + self.spans.min_idle()) {
             return;
         }
@@ -104,7 +104,7 @@ impl Bfq {
         }
     }
 
-    /// The process has no other request under way: its pace can be measured.
+    /// The process has no other request in flight: its pace can be measured.
     fn first_of_process(&mut self, q: QueueId) {
         let learnt = &self.queues[q.index()].learnt;
         if !learnt.has_short_ttime {
@@ -124,7 +124,7 @@ impl Bfq {
         }
     }
 
-    /// Does the queue always have something to do (`bfq_update_io_intensity`)?
+    /// Decides whether the queue always has requests (`bfq_update_io_intensity`).
     fn update_io_bound(&mut self, q: QueueId) {
         let queue = &mut self.queues[q.index()];
         let no_requests = queue.is_empty() && queue.dispatched == 0;
@@ -133,7 +133,7 @@ impl Bfq {
         learnt.intensity.request(self.clock.now, idle_since, queue.just_created);
     }
 
-    /// The queue had nothing and gets its first request; true if it looks interactive
+    /// The empty queue gets its first request; true if the queue looks interactive
     /// (`bfq_bfqq_handle_idle_busy_switch`).
     fn becomes_busy(&mut self, q: QueueId, task: super::queue::TaskIndex) -> bool {
         let queue = &self.queues[q.index()];
@@ -165,7 +165,7 @@ impl Bfq {
         signs.interactive
     }
 
-    /// The queue in service gives way if `q` is to be served next and deserves that.
+    /// Expires the queue in service if `q` is next and may preempt it.
     fn consider_preemption(&mut self, q: QueueId, goes_on: bool) {
         let Some(current) = self.in_service else { return };
         let coeff = |q: QueueId| self.queues[q.index()].raising.coefficient();
@@ -179,7 +179,7 @@ impl Bfq {
         }
     }
 
-    /// Of a higher class or weight (`bfq_bfqq_higher_class_or_weight`).
+    /// `q` has a higher class or a larger weight (`bfq_bfqq_higher_class_or_weight`).
     fn is_higher(&self, q: QueueId, current: QueueId) -> bool {
         if self.queues[q.index()].class < self.queues[current.index()].class {
             return true;
@@ -189,7 +189,7 @@ impl Bfq {
         weight(q) > weight(current)
     }
 
-    /// `bfq_rq_enqueued`: the disk may have waited for this request.
+    /// `bfq_rq_enqueued`: the disk may be idling for this request.
     fn enqueued(&mut self, q: QueueId, id: RequestId) {
         let slot = self.slots[id];
         let queue = &mut self.queues[q.index()];
@@ -199,7 +199,7 @@ impl Bfq {
         }
         let alone_and_small = queue.queued[usize::from(slot.sync)] == 1 && slot.sectors < SMALL_SECTORS;
         let timeout = self.budget_time_is_over(q);
-        // More may come that it can be merged with.
+        // More requests may come and merge with it.
         if alone_and_small && self.idling_boosts_throughput(q) && !timeout {
             return;
         }

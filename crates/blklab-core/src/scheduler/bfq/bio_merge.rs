@@ -1,5 +1,5 @@
-//! Bios that could grow a waiting request: only one of the same queue, and looking for one may
-//! show that two queues should be one.
+//! Merges of bios into waiting requests. A bio merges only into a request of its own queue; the
+//! search may also find that two queues should merge.
 
 use super::Bfq;
 use super::parts::QueueId;
@@ -9,15 +9,15 @@ use crate::request::{Bio, RequestId};
 use crate::scheduler::shared::merge_conditions::{mergeable, same_kind};
 use crate::scheduler::{Merge, Queue};
 
-/// Who brings the bio.
+/// The process and the queue of the bio.
 struct Bringer {
     task: TaskIndex,
     queue: QueueId,
 }
 
 impl Bfq {
-    /// The request last merged into, at either end; one that ends where the bio begins; one of
-    /// the same queue that begins where it ends (`elv_merge`).
+    /// Checks, as `elv_merge`: the request last merged into, at both ends; a request that ends
+    /// where the bio begins; a request of the same queue that begins where the bio ends.
     pub(super) fn find_bio_merge(&mut self, queue: &Queue<'_>, bio: &Bio) -> Option<Merge> {
         if !mergeable(bio.op, bio.fua) {
             return None;
@@ -55,7 +55,7 @@ impl Bfq {
         None
     }
 
-    /// The kernel asks twice; and the request must not grow too large.
+    /// The kernel checks the rules twice, then the size limit of a request.
     fn take_merge(
         &mut self,
         queue: &Queue<'_>,

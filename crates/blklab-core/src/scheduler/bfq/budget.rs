@@ -1,4 +1,4 @@
-//! The budgets of queues in B-WF2Q+: set and charged by the rules of
+//! The budgets of queues in B-WF2Q+, set and charged by the rules of
 //! [`budgets`](super::parts::budgets).
 
 use super::Bfq;
@@ -7,7 +7,7 @@ use super::parts::budgets::Slice;
 use crate::request::RequestId;
 use crate::scheduler::journal::EndReason;
 
-/// An asynchronous sector counts as so many.
+/// An asynchronous sector counts this many times.
 const ASYNC_CHARGE_FACTOR: i32 = 3;
 
 impl Bfq {
@@ -16,7 +16,7 @@ impl Bfq {
         self.budget(q) - self.service(q)
     }
 
-    /// What a request counts against its queue's budget (`bfq_serv_to_charge`).
+    /// The sectors that a request charges to its queue's budget (`bfq_serv_to_charge`).
     #[inline]
     pub(super) fn charge_for(&self, id: RequestId, q: QueueId) -> i32 {
         let sectors = self.slots[id].sectors as i32;
@@ -28,7 +28,7 @@ impl Bfq {
         if plain { sectors } else { sectors * ASYNC_CHARGE_FACTOR }
     }
 
-    /// Another request goes next: the budget must suffice for it (`bfq_updated_next_req`).
+    /// The queue's next request changes: the budget must suffice for it (`bfq_updated_next_req`).
     pub(super) fn budget_for_next(&mut self, q: QueueId) {
         let Some(next) = self.queues[q.index()].next else { return };
         if self.in_service == Some(q) {
@@ -41,14 +41,14 @@ impl Bfq {
         }
     }
 
-    /// The budget of a queue that becomes busy. True if it goes on with what it had left, since
-    /// its request came within `in_time` of its last one's end.
+    /// The budget of a queue that becomes busy. True if the queue continues with its unused budget,
+    /// because the request came within `in_time` of the last completion.
     pub(super) fn budget_for_activation(&mut self, q: QueueId, in_time: bool) -> bool {
         let left = self.budget_left(q);
         let queue = &mut self.queues[q.index()];
         let max = queue.max_budget;
         if queue.non_blocking_wait && in_time && left > 0 {
-            // It keeps the flag: activation moves its timestamps back.
+            // The queue keeps the flag: activation moves its timestamps back.
             self.set_budget(q, left.min(max));
             self.reset_service(q);
             return true;
@@ -61,7 +61,7 @@ impl Bfq {
         false
     }
 
-    /// The next budget, from how this one ended (`__bfq_bfqq_recalc_budget`).
+    /// The next budget, from the way the last slice ended (`__bfq_bfqq_recalc_budget`).
     pub(super) fn recalculate_budget(&mut self, q: QueueId, reason: EndReason) {
         let queue = &self.queues[q.index()];
         let slice = Slice {
@@ -81,8 +81,8 @@ impl Bfq {
         }
     }
 
-    /// The queue was slow: let it pay for the time that it had the disk, at the price of the
-    /// largest budget per `timeout_sync`'s default (`bfq_bfqq_charge_time`).
+    /// Charges a slow queue for time: the largest budget per default `timeout_sync`
+    /// (`bfq_bfqq_charge_time`).
     pub(super) fn charge_time(&mut self, q: QueueId, time_ms: u64) {
         let for_time = self.budgets.sectors_for_time(time_ms, self.tuning.ticks.hz());
         let total = for_time.max(self.service(q));
@@ -92,8 +92,8 @@ impl Bfq {
         self.serve(q, total - self.service(q));
     }
 
-    /// How long the queue has been in service, in ms, and whether it was slow: it seeks, or
-    /// after 20 ms and more it has got less than half of the largest budget (`bfq_bfqq_is_slow`).
+    /// The queue's time in service, in ms, and whether it was slow: it seeks, or it has got less
+    /// than half of the largest budget after 20 ms or more (`bfq_bfqq_is_slow`).
     pub(super) fn slowness(&self, q: QueueId, without_idling: bool) -> (bool, u64) {
         let queue = &self.queues[q.index()];
         if !queue.sync {
@@ -103,7 +103,7 @@ impl Bfq {
         self.budgets.slowness(until, self.service(q), queue.seeks.seeky(), self.tuning.rotational)
     }
 
-    /// A queue comes into service: its time runs (`bfq_set_budget_timeout`).
+    /// A queue comes into service: its timeout starts (`bfq_set_budget_timeout`).
     pub(super) fn start_budget_timeout(&mut self, q: QueueId) {
         let soft_rt = self.queues[q.index()].raising.is_soft_rt(&self.spans);
         let coeff = if soft_rt { 1 } else { self.wf2q.weight(q) / self.wf2q.orig_weight(q) };
@@ -116,8 +116,8 @@ impl Bfq {
         self.clock.is_reached(self.queues[q.index()].budget_timeout)
     }
 
-    /// The time is over, and no more than two thirds of the budget are used up if the disk waits
-    /// for the queue (`bfq_may_expire_for_budg_timeout`).
+    /// The timeout has passed; and, if the disk idles for the queue, at most two thirds of the
+    /// budget are used (`bfq_may_expire_for_budg_timeout`).
     pub(super) fn may_expire_for_timeout(&self, q: QueueId) -> bool {
         (!self.queues[q.index()].wait_request || self.has_a_third_left(q)) && self.budget_time_is_over(q)
     }

@@ -1,4 +1,4 @@
-//! Which of a queue's requests goes next: the nearest to the head, upwards rather than down.
+//! The queue's next request: the nearest to the head; requests above the head come first.
 
 use super::Bfq;
 use super::parts::QueueId;
@@ -7,7 +7,7 @@ use crate::scheduler::shared::nearest::Candidate;
 use crate::units::Sector;
 
 impl Bfq {
-    /// The better of two requests, one of which may be none.
+    /// The better of two requests; either may be missing.
     pub(super) fn choose(
         &self,
         a: Option<RequestId>,
@@ -24,8 +24,8 @@ impl Bfq {
         Some(if better { first } else { second })
     }
 
-    /// The request after `last`, which still waits: the oldest if it has waited for too long,
-    /// else the nearest to where `last` begins.
+    /// The request after `last`, which still waits: the head of the FIFO if it has expired, else
+    /// the request nearest to the start of `last`.
     pub(super) fn find_next(&mut self, q: QueueId, last: RequestId) -> Option<RequestId> {
         if let Some(expired) = self.check_fifo(q, last) {
             return Some(expired);
@@ -36,7 +36,7 @@ impl Bfq {
         self.choose(above, below, from)
     }
 
-    /// The head of the FIFO if its time has come; asked once per slice.
+    /// The head of the FIFO if it has expired; checked once per slice.
     fn check_fifo(&mut self, q: QueueId, last: RequestId) -> Option<RequestId> {
         let queue = &mut self.queues[q.index()];
         if std::mem::replace(&mut queue.fifo_checked, true) {

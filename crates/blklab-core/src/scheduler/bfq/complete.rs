@@ -1,4 +1,4 @@
-//! A request has ended.
+//! A request completes.
 
 use super::Bfq;
 use super::parts::QueueId;
@@ -7,8 +7,7 @@ use crate::request::RequestId;
 use crate::scheduler::journal::EndReason;
 
 impl Bfq {
-    /// The request, with the disk or not, belongs to no queue any more
-    /// (`bfq_finish_requeue_request`).
+    /// Detaches the request from its queue, dispatched or not (`bfq_finish_requeue_request`).
     pub(super) fn finish(&mut self, id: RequestId) {
         let slot = self.slots[id];
         let q = slot.queue;
@@ -64,8 +63,8 @@ impl Bfq {
         }
     }
 
-    /// The last request of an idle queue has ended: from now on it is known when the next may
-    /// come for it to count as soft real-time.
+    /// The last request of an idle queue completes: sets the earliest time at which its next
+    /// request makes it soft real-time.
     fn start_soft_rt(&mut self, q: QueueId) {
         let queue = &self.queues[q.index()];
         if queue.softrt_update && queue.dispatched == 0 && queue.is_empty() && !queue.raising.is_interactive()

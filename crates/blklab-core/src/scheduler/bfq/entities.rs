@@ -34,7 +34,7 @@ impl Bfq {
         self.wf2q.group(q).0.into()
     }
 
-    /// The weight that counts against a queue of another group.
+    /// The weight that is compared with a queue of another group.
     pub(super) fn group_weight_or_own(&self, q: QueueId) -> u32 {
         self.wf2q.group_weight(self.wf2q.group(q)).unwrap_or_else(|| self.wf2q.weight(q))
     }
@@ -52,14 +52,14 @@ impl Bfq {
         self.wakers.became_busy(q);
     }
 
-    /// The queue has no request more.
+    /// The queue has no requests left.
     pub(super) fn remove_busy(&mut self, q: QueueId, expiration: bool) {
         let queue = &mut self.queues[q.index()];
         queue.busy = false;
         self.wf2q.remove_busy(q, queue.dispatched > 0, expiration, self.clock.run);
     }
 
-    /// So many sectors are charged to the queue (`bfq_bfqq_served`).
+    /// Charges the sectors to the queue (`bfq_bfqq_served`).
     pub(super) fn serve(&mut self, q: QueueId, sectors: i32) {
         let sectors = sectors.max(0) as u32;
         let queue = &mut self.queues[q.index()];
@@ -74,7 +74,7 @@ impl Bfq {
     /// Release the queue if no process, no request and no planned merge needs it.
     #[inline]
     pub(super) fn free_if_unused(&mut self, q: QueueId) {
-        // It may have been forgotten just now, and is not to be released twice.
+        // The queue may be free already, and must not be released twice.
         self.reap();
         if self.queues[q.index()].process_refs == 0 {
             self.free_without_processes(q);
@@ -89,7 +89,7 @@ impl Bfq {
         self.reap();
     }
 
-    /// Forget the queues that B-WF2Q+ has forgotten (`bfq_put_queue`).
+    /// Frees the queues that B-WF2Q+ has freed (`bfq_put_queue`).
     #[inline]
     pub(super) fn reap(&mut self) {
         if self.wf2q.has_freed() {
@@ -106,7 +106,7 @@ impl Bfq {
         }
     }
 
-    /// Note a decision, if the journal is kept.
+    /// Notes a decision if the journal is kept.
     #[inline]
     pub(super) fn note(&mut self, q: QueueId, decision: Decision) {
         if self.journal.is_kept() {

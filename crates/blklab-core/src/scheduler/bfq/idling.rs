@@ -1,22 +1,22 @@
-//! Whether the disk should wait for the next request of the queue in service.
+//! Decides whether the disk idles for the queue in service.
 //!
-//! It should where that brings throughput (a sequential reader on a hard disk would lose its
-//! place), or where otherwise the queue would not get its share: while weights differ, the
-//! disk's own queue would serve the others.
+//! Idling pays where it keeps throughput (a sequential reader on a hard disk would lose its place),
+//! and where it keeps shares: while weights differ, the disk's own queue would serve the other
+//! queues.
 
 use super::Bfq;
 use super::parts::QueueId;
 use super::parts::queueing::QUEUEING_REQUESTS;
 use crate::scheduler::journal::{Decision, IdleEnd};
 
-/// The disk waits no longer for a queue that seeks (`BFQ_MIN_TT`).
+/// The longest idling for a queue that seeks (`BFQ_MIN_TT`).
 const SEEKY_IDLE_NS: u32 = 2_000_000;
-/// It waits at least so long for a raised one.
+/// The shortest idling for a weight-raised queue.
 const RAISED_IDLE_NS: u32 = 20_000_000;
 
 impl Bfq {
-    /// Shares are in danger without idling: weights or classes differ among the queues that have
-    /// work, or more than one group has some. Not for the queue of the least weight.
+    /// Without idling, shares may be lost: weights or classes differ among the busy queues, or more
+    /// than one group is busy. False for the queue with the smallest weight.
     #[inline]
     pub(super) fn is_asymmetric(&self, q: QueueId) -> bool {
         self.wf2q.is_asymmetric(Some(q))
@@ -64,13 +64,13 @@ impl Bfq {
         self.idling_boosts_throughput(q) || self.idling_guarantees_service(q)
     }
 
-    /// Nothing waits in the queue, and the disk should wait for it.
+    /// The queue is empty and the disk should idle for it.
     #[inline]
     pub(super) fn must_idle(&self, q: QueueId) -> bool {
         self.queues[q.index()].is_empty() && self.better_to_idle(q)
     }
 
-    /// The disk begins to wait for the queue in service (`bfq_arm_slice_timer`).
+    /// Starts idling for the queue in service (`bfq_arm_slice_timer`).
     pub(super) fn start_idling(&mut self, q: QueueId) {
         let queue = &mut self.queues[q.index()];
         queue.wait_request = true;
@@ -85,7 +85,7 @@ impl Bfq {
         self.note(q, Decision::IdleStart { until: self.idle_timer.until() });
     }
 
-    /// The disk waits for the queue no more.
+    /// Stops idling for the queue.
     pub(super) fn stop_idling(&mut self, q: QueueId, why: IdleEnd) {
         if std::mem::take(&mut self.queues[q.index()].wait_request) {
             self.idle_timer.stop();
@@ -93,7 +93,7 @@ impl Bfq {
         }
     }
 
-    /// A request has ended: does the disk queue commands (`bfq_update_hw_tag`)?
+    /// A request completes: does the disk queue commands (`bfq_update_hw_tag`)?
     pub(super) fn watch_queueing(&mut self) {
         let (in_driver, waiting) = (self.counts.in_driver(), self.counts.waiting());
         let in_service = self.in_service.map(|q| &self.queues[q.index()]);

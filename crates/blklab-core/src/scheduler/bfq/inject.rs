@@ -1,6 +1,6 @@
-//! Which other queue's request is served while the disk idles for the queue in service: one that
-//! brings that queue's next request nearer, else any, as far as
-//! [`injection`](super::parts::injection) allows.
+//! Chooses the queue whose request is injected while the disk idles: a queue that makes the next
+//! request of the queue in service come sooner, else any queue, within the limits of
+//! [`injection`](super::parts::injection).
 
 use super::Bfq;
 use super::parts::QueueId;
@@ -8,14 +8,14 @@ use super::parts::seek::LARGE_SECTORS;
 use crate::scheduler::journal::Decision;
 
 impl Bfq {
-    /// Learn the queue's limit anew.
+    /// Resets the queue's limit, which is then learned again.
     pub(super) fn reset_inject_limit(&mut self, q: QueueId) {
         self.injection.stop_watching();
         let learnt = &mut self.queues[q.index()].learnt;
         learnt.inject_limit.reset(learnt.has_short_ttime, &self.clock);
     }
 
-    /// A queue of those that wait, for while the one in service is empty
+    /// A busy queue to inject from while the queue in service is empty
     /// (`bfq_choose_bfqq_for_injection`).
     pub(super) fn choose_for_injection(&mut self, in_service: QueueId) -> Option<QueueId> {
         let queue = &self.queues[in_service.index()];
@@ -42,12 +42,12 @@ impl Bfq {
         if !always && !queue.is_raised() || self.charge_for(next, q) > self.budget_left(q) {
             return false;
         }
-        // On flash a large request holds up those of the queue in service.
+        // On flash a large request delays those of the queue in service.
         let large = !self.tuning.rotational && self.slots[next].sectors >= LARGE_SECTORS;
         !(large && self.counts.in_driver() >= 1)
     }
 
-    /// While the queue in service is empty: the queue whose request the disk gets instead, if any.
+    /// While the queue in service is empty: the queue to inject from, if any.
     pub(super) fn choose_instead(&mut self, q: QueueId) -> Option<QueueId> {
         let chosen = self.related_queue(q).or_else(|| {
             let queue = &self.queues[q.index()];
@@ -60,8 +60,8 @@ impl Bfq {
         Some(chosen)
     }
 
-    /// Asynchronous requests of the same process, or a queue that wakes this one or is woken by
-    /// it: these bring the queue's next request nearer.
+    /// The asynchronous queue of the same process, this queue's waker, or a queue that it wakes:
+    /// their requests make the queue's next request come sooner.
     fn related_queue(&self, q: QueueId) -> Option<QueueId> {
         let queue = &self.queues[q.index()];
         let own = queue.owner;

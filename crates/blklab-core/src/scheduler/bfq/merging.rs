@@ -1,7 +1,7 @@
-//! Queues that are one: of processes that read one file side by side (cooperators, as the
-//! workers of a virtual machine), or that were made together and do the same (stable merge).
-//! Served apart, each would move the head away from the other. A merged queue that turns out to
-//! seek is split again (`tasks.rs`).
+//! Merging of queues: of processes that read one file side by side (cooperators, such as the
+//! workers of a virtual machine), or of processes that start together and do the same work (stable
+//! merge). Served apart, each queue would move the head away from the other. A merged queue that
+//! turns out to seek is split again (`tasks.rs`).
 
 use super::Bfq;
 use super::parts::QueueId;
@@ -12,18 +12,18 @@ use crate::request::RequestId;
 use crate::scheduler::journal::Decision;
 use crate::units::Sector;
 
-/// Queues made within that time of each other may be merged for good.
+/// Queues created within this time of each other may get a stable merge.
 const STABLE_MS: u64 = 600;
-/// Where idling may help, that is decided only so long after a queue was made or split.
+/// Where idling may help, the stable merge is decided only this long after a queue was created or
+/// split.
 const LATE_STABLE_MS: u64 = 600;
 
-/// A queue's reads are not compared with others' any more when it has done I/O for so long:
-/// `HZ / 10` ticks.
+/// A queue that has done I/O for this long no longer looks for cooperators: `HZ / 10` ticks.
 const TOO_LATE_PER_SECOND: i64 = 10;
 
 impl Bfq {
-    /// The queue that `q` is to be merged into now that its process does I/O at `sector`, by the
-    /// looks of it (`bfq_setup_cooperator`).
+    /// The queue that `q` should be merged into, now that its process does I/O at `sector`
+    /// (`bfq_setup_cooperator`).
     pub(super) fn cooperator(&mut self, q: QueueId, sector: Sector, task: TaskIndex) -> Option<QueueId> {
         if self.queues[q.index()].merge_into.is_some() {
             return Some(self.end_of_chain(q));
@@ -68,8 +68,7 @@ impl Bfq {
             && b.sync
     }
 
-    /// `q` will be merged into `other`, or into what that is to be merged into
-    /// (`bfq_setup_merge`).
+    /// Plans a merge of `q` into `other`, or into the end of its chain (`bfq_setup_merge`).
     fn set_up_merge(&mut self, q: QueueId, other: QueueId) -> Option<QueueId> {
         if self.queues[other.index()].process_refs == 0 {
             return None;
@@ -88,7 +87,7 @@ impl Bfq {
         }
         self.settled = None;
         self.queues[q.index()].merge_into = Some(into);
-        // Those who come along hold the new queue from now on.
+        // The processes that will join hold the new queue from now on.
         self.queues[into.index()].process_refs += refs;
         Some(into)
     }
@@ -129,7 +128,7 @@ impl Bfq {
         self.free_if_unused(q);
     }
 
-    /// A new queue of a process: shortly after another was made it is merged with that one, at
+    /// A process's new queue, created shortly after another one, gets a stable merge with it: at
     /// once on flash that queues commands, else perhaps later (`bfq_do_or_sched_stable_merge`).
     pub(super) fn consider_stable_merge(&mut self, q: QueueId, task: TaskIndex) -> QueueId {
         let group = self.group(q) as usize;
@@ -158,8 +157,8 @@ impl Bfq {
         self.merge_queues(task, q)
     }
 
-    /// A request has come whose queue is to be merged: the request, and its process, move
-    /// on to the other queue.
+    /// A request has come to a queue with a planned merge: the request and its process move to the
+    /// other queue.
     pub(super) fn follow_merge(&mut self, id: RequestId, q: QueueId) -> QueueId {
         let (sector, task) = (self.slots[id].sector, self.slots[id].task);
         let Some(into) = self.cooperator(q, sector, task) else { return q };
@@ -173,15 +172,14 @@ impl Bfq {
         into
     }
 
-    /// Merge along the chain from `q` to `into`.
+    /// Merges along the chain from `q` to `into`.
     pub(super) fn merge_up_to(&mut self, task: TaskIndex, mut q: QueueId, into: QueueId) {
         while q != into {
             q = self.merge_queues(task, q);
         }
     }
 
-    /// The process of `q` issues into the queue that it is to be merged into from now on
-    /// (`bfq_merge_bfqqs`).
+    /// The process of `q` now issues into the queue of the planned merge (`bfq_merge_bfqqs`).
     fn merge_queues(&mut self, task: TaskIndex, q: QueueId) -> QueueId {
         let into = self.queues[q.index()].merge_into.expect("a merge was set up");
         self.settled = None;
@@ -220,13 +218,13 @@ impl Bfq {
         self.wf2q.mark_changed(q);
     }
 
-    /// What the owner of `q` will get back after a split (`bfq_bfqq_save_state`).
+    /// Saves what the owner of `q` gets back after a split (`bfq_bfqq_save_state`).
     fn save_state(&mut self, q: QueueId) {
         let queue = &self.queues[q.index()];
         let Some(owner) = queue.owner else { return };
         let mut raising = queue.raising;
         if queue.just_created && !self.burst.marks(q) && self.tuning.low_latency {
-            // It would have been raised if it had not been merged at once.
+            // Without the immediate merge, the queue would have been raised.
             let before = self.tasks[owner.index()].saved.raising;
             raising = before.as_new_interactive(self.spans.interactive(&self.peak_rate), &self.clock);
         }
@@ -238,14 +236,14 @@ impl Bfq {
         };
     }
 
-    /// The queue has been served for longer than cooperators need to show themselves.
+    /// The queue has been served for longer than cooperators need to be found.
     pub(super) fn is_too_late_to_merge(&self, q: QueueId) -> bool {
         let queue = &self.queues[q.index()];
         let limit = self.tuning.ticks.hz() as i64 / TOO_LATE_PER_SECOND;
         queue.service_from_backlogged > 0 && self.clock.is_past(queue.first_io_time + limit)
     }
 
-    /// The queue's next request has changed (`bfq_pos_tree_add_move`).
+    /// The queue's next request changes (`bfq_pos_tree_add_move`).
     pub(super) fn move_in_positions(&mut self, q: QueueId) {
         let queue = &self.queues[q.index()];
         let keeps_out = self.is_too_late_to_merge(q) || queue.is_idle_class();
@@ -253,7 +251,7 @@ impl Bfq {
         self.positions.set(q, self.group(q), next);
     }
 
-    /// A queue of the same group whose next request is near to `sector`.
+    /// A queue of the same group whose next request is near `sector`.
     fn near_queue(&self, q: QueueId, sector: Sector) -> Option<QueueId> {
         let next_of = |other: QueueId| self.queues[other.index()].next.map(|next| self.slots[next].sector);
         self.positions.find_close(self.group(q), sector, next_of)

@@ -2,48 +2,46 @@
 //!
 //! Follows Linux 7.3 (`block/bfq-iosched.c`, `bfq-wf2q.c`, `bfq-cgroup.c`).
 //!
-//! Each process has a queue, and one queue at a time has the disk: until it has used up its
+//! Each process has a queue, and one queue at a time is in service: until it has used up its
 //! *budget*, a number of sectors, or its time, or has no more requests. B-WF2Q+
-//! ([`wf2q`](super::shared::wf2q)) decides which queue comes next, and with what share of the
-//! sectors, from the weights of processes (by I/O priority) and cgroups. Shares are of sectors and
-//! not of time, so that a process gets its share whatever the others do to the disk's throughput;
-//! but a queue that seeks, or leaves the disk waiting, is charged for the time that it holds the
-//! disk.
+//! ([`wf2q`](super::shared::wf2q)) decides which queue comes next, and its share of the sectors,
+//! from the weights of processes (by I/O priority) and cgroups. Shares are of sectors and not of
+//! time, so that a process gets its share whatever the others do to the disk's throughput. But a
+//! queue that seeks, or leaves the disk idle, is charged for its time in service.
 //!
 //! This folder coordinates: a request arrives (`arrive.rs`), is dispatched (`serve.rs`), completes
-//! (`complete.rs`). What BFQ knows and the rules that it goes by are in `parts/`, one struct each,
-//! with its own state:
+//! (`complete.rs`). BFQ's state and rules are in `parts/`, one struct each:
 //!
-//! * **Next request** of a queue: the nearest to the head, upwards (`choose.rs`).
-//! * **Budgets** grow for a queue that uses them up and shrink for one that does not
-//!   (`parts/budgets.rs`), bounded by what the disk moves at its peak rate in `timeout_sync`
+//! * **Next request** of a queue: the nearest to the head, upwards first (`choose.rs`).
+//! * **Budgets** grow for a queue that uses them up and shrink for a queue that does not
+//!   (`parts/budgets.rs`). The largest is what the disk moves at its peak rate in `timeout_sync`
 //!   (`parts/peak_rate.rs`).
-//! * **Idling**: an empty queue keeps the disk for `slice_idle`, where that brings throughput or
-//!   keeps shares (`idling.rs`, `parts/idle_timer.rs`, `parts/pace.rs`, `parts/queueing.rs`); meanwhile
-//!   requests of other queues may be *injected* (`inject.rs`, `parts/injection.rs`,
+//! * **Idling**: the disk idles for an empty queue for `slice_idle`, where that keeps throughput or
+//!   shares (`idling.rs`, `parts/idle_timer.rs`, `parts/pace.rs`, `parts/queueing.rs`). Meanwhile
+//!   BFQ may *inject* requests of other queues (`inject.rs`, `parts/injection.rs`,
 //!   `parts/wakers.rs`).
-//! * **Low latency**: weight-raising for queues that look interactive or soft real-time (`raise.rs`,
-//!   `parts/raising.rs`), unless they came in a burst (`parts/burst.rs`).
-//! * **Merging of queues** that read side by side or were made together, and splits
+//! * **Low latency**: weight-raising for queues that look interactive or soft real-time
+//!   (`raise.rs`, `parts/raising.rs`), unless they came in a burst (`parts/burst.rs`).
+//! * **Merging of queues** that read side by side or were created together, and splits
 //!   (`parts/positions.rs`, `merging.rs`, `tasks.rs`).
-//! * **Depth**: asynchronous requests, writes, and processes beyond their share get fewer of the
-//!   queue's requests (`parts/depth.rs`).
+//! * **Depth**: asynchronous requests, writes, and processes beyond their share may use fewer of
+//!   the disk queue's requests (`parts/depth.rs`).
 //!
-//! With several hardware queues there is still one state and one order for all.
+//! With several hardware queues there is still one state and one order for all of them.
 //!
 //! Left out, and why that does not matter, or where it would:
 //! * disks with several actuators: no disk here has them;
-//! * `REQ_META`: requests here do not say that they are a file system's metadata, which the kernel
-//!   serves before data of the same queue. Files here are extents of the disk, without any;
+//! * `REQ_META`: the kernel serves a file system's metadata before data of the same queue. Requests
+//!   here have no such mark: files are extents of the disk and have no metadata;
 //! * processes that change priority or cgroup during a run, and cgroups that come and go: job files
 //!   have none;
-//! * the fallback queue for when memory is out;
+//! * the fallback queue for a machine without free memory;
 //! * nice values: a process without an I/O priority counts as best effort, level 4, as with nice 0;
-//! * of two queues near to each other, one on either side of a place, the kernel finds the one that
-//!   the shape of its tree shows first, and here it is the lower (`parts/positions.rs`).
+//! * of two queues near a sector, one on either side, the kernel takes the one that the shape of
+//!   its tree shows first; the model takes the lower one (`parts/positions.rs`).
 //!
-//! `blklab verify` compares it with the kernel's, command by command: it is the same but where
-//! chance has a part (which tag a request has), or a guest's nanoseconds.
+//! `blklab verify` compares the model with the kernel's BFQ, command by command. They are the same,
+//! except where chance (the tag of a request) or a guest's nanoseconds decide.
 
 mod arrive;
 mod bio_merge;
@@ -97,12 +95,12 @@ pub struct Bfq {
     journal: Journal,
 
     wf2q: Wf2q,
-    /// By the number of their entity.
+    /// By entity number.
     queues: Vec<BfqQueue>,
     tasks: Vec<Task>,
-    /// Of each group, [`ASYNC_QUEUES`].
+    /// By group, [`ASYNC_QUEUES`] each.
     async_queues: Vec<Option<QueueId>>,
-    /// By group: the queue made last, and where next requests are.
+    /// By group: the queue created last, and the sectors of next requests.
     last_created: Vec<Option<QueueId>>,
     positions: Positions,
 
@@ -112,7 +110,7 @@ pub struct Bfq {
     counts: Counts,
 
     in_service: Option<QueueId>,
-    /// Where the last request of the queue in service ended; 0: it had none.
+    /// Where the last request of the queue in service ended; 0: it had none yet.
     in_service_end: Sector,
     last_position: Sector,
 
@@ -123,8 +121,7 @@ pub struct Bfq {
     burst: Burst,
     wakers: Wakers,
     injection: Injection,
-    /// In this tick there was nothing to dispatch, and nothing has happened since: there is
-    /// still nothing.
+    /// There was nothing to dispatch in this tick, and nothing has changed since.
     settled: Option<Jiffies>,
 }
 
@@ -133,14 +130,14 @@ impl Bfq {
         DiskKind { rotational: self.tuning.rotational }
     }
 
-    /// Something happens, at this time.
+    /// Sets the time of an event.
     #[inline]
     fn happens(&mut self, now: Nanos) {
         self.clock.set(now);
         self.settled = None;
     }
 
-    /// A queue has the disk and has nothing to ask for: others' requests may have to wait.
+    /// The queue in service is empty: the requests of other queues may have to wait.
     pub fn keeps_the_disk_idle(&self) -> bool {
         self.in_service.is_some_and(|q| self.queues[q.index()].is_empty())
     }
@@ -213,7 +210,7 @@ impl Scheduler for Bfq {
                 let request = &queue.requests[id];
                 let old = std::mem::replace(&mut self.slots[id].sector, request.sector);
                 self.slots[id].sectors = request.sectors;
-                // The kernel leaves its tree as it is, in which the order has not changed.
+                // The kernel leaves its tree unchanged: the order is the same.
                 let sorted = &mut self.queues[self.slots[id].queue.index()].sorted;
                 sorted.remove(old, id);
                 sorted.insert(request.sector, id);

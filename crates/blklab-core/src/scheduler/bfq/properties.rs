@@ -1,4 +1,4 @@
-//! What BFQ promises, under random arrivals, ends and times.
+//! BFQ's guarantees, under random arrivals, completions and times.
 
 use proptest::prelude::*;
 
@@ -10,7 +10,7 @@ use crate::scheduler::journal::Decision;
 use crate::units::Nanos;
 
 const CLASSES: [PrioClass; 3] = [PrioClass::RealTime, PrioClass::BestEffort, PrioClass::Idle];
-/// The idle class gets a turn after so long without one.
+/// The idle class gets a turn after this long without one.
 const IDLE_CLASS_NS: u64 = 200_000_000;
 
 fn machine(rotational: bool) -> QueueLimits {
@@ -51,7 +51,7 @@ fn any_step(processes: usize) -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Class of who has the disk, and whether others of each class wait; as indices of [`CLASSES`].
+/// The class in service, and whether processes of each class wait; as indices of [`CLASSES`].
 fn in_service(rig: &Rig) -> Option<u8> {
     let bfq = bfq(rig);
     bfq.in_service.map(|q| bfq.queues[q.index()].class)
@@ -59,7 +59,7 @@ fn in_service(rig: &Rig) -> Option<u8> {
 
 fn take(rig: &mut Rig, step: &Step) {
     match step {
-        // Far from each other, so that nothing merges.
+        // Far from each other, so that no requests merge.
         &Step::Read { process, place } => {
             rig.submit(read(process, (process as u64 * 2000 + place) * 100_000));
         }
@@ -106,7 +106,7 @@ proptest! {
                 if begins && is_idle(note.process) && others_wait {
                     first = first.min(rig.now);
                     turns += 1;
-                    // Whose turn comes next may have been found some time before.
+                    // The next queue may have been chosen some time before.
                     let most = 2 + (rig.now - first).0 / IDLE_CLASS_NS;
                     prop_assert!(turns <= most, "{} turns from {} to {}", turns, first, rig.now);
                 }
@@ -114,7 +114,7 @@ proptest! {
         }
     }
 
-    /// Also after it has been sequential for long, and with any think times before.
+    /// Also after the process was sequential for long, and after any think times.
     #[test]
     fn a_process_that_stops_asking_holds_the_disk_no_longer_than_slice_idle(
         steps in prop::collection::vec(any_step(4), 1..300), slice_idle_ms in 0i64..15, rotational: bool
@@ -135,9 +135,9 @@ proptest! {
         }
     }
 
-    /// With equal weights each has its turn when all others have had the sectors of a budget, and
-    /// one of them perhaps twice. That holds for queues: of processes that begin together and
-    /// so share one, whoever reads ahead starves the others.
+    /// With equal weights each queue gets a turn after all others have used a budget's sectors, one
+    /// of them perhaps twice. This holds for queues: processes that start together may share one
+    /// queue, and there a process with read-ahead starves the others.
     #[test]
     fn nobody_starves(
         service_ms in prop::collection::vec(1u64..5, 2..6), sequential in prop::collection::vec(any::<bool>(), 7),

@@ -1,4 +1,4 @@
-//! What BFQ knows of one queue: of a process, of several whose queues were merged, or of a
+//! BFQ's state of one queue: of one process, of several processes with merged queues, or of a
 //! group's asynchronous requests of one priority.
 
 use super::parts::QueueId;
@@ -12,7 +12,7 @@ use crate::containers::sorted::Sorted;
 use crate::request::RequestId;
 use crate::units::Sector;
 
-/// A process's place in the table of those that BFQ knows (`bfq_io_cq`).
+/// A process's index in BFQ's table (`bfq_io_cq`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TaskIndex(pub u32);
 
@@ -26,8 +26,8 @@ impl TaskIndex {
 /// I/O class of a queue: 0 real-time, 1 best effort, 2 idle.
 pub(super) const CLASS_IDLE: u8 = 2;
 
-/// The part of a queue that its process takes along when its queue is merged into another,
-/// and gets back when they are split.
+/// The part of a queue's state that its process saves when the queues merge, and restores after a
+/// split.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Learnt {
     pub has_short_ttime: bool,
@@ -39,44 +39,44 @@ pub(super) struct Learnt {
 /// One queue.
 #[derive(Debug)]
 pub(super) struct BfqQueue {
-    /// Not a free place of the table.
+    /// Not a free place in the table.
     pub used: bool,
     pub sync: bool,
     pub class: u8,
     pub ioprio: u8,
-    /// The one process that it belongs to, while it is not shared.
+    /// The one process of the queue; none while it is shared.
     pub owner: Option<TaskIndex>,
-    /// For the journal: the process that it was made for.
+    /// For the journal: the process that the queue was created for.
     pub made_for: TaskIndex,
 
-    /// Processes that issue here, and for an asynchronous queue its group (`bfqq_process_refs`).
+    /// Processes that issue here; plus, for an asynchronous queue, its group (`bfqq_process_refs`).
     pub process_refs: u32,
-    /// Processes that may be merged into it later.
+    /// Processes with a planned stable merge into it.
     pub stable_refs: u32,
     pub sorted: Sorted,
     pub fifo: List,
     pub next: Option<RequestId>,
-    /// Waiting, async and sync.
+    /// Waiting requests: async, sync.
     pub queued: [u32; 2],
-    /// With the disk.
+    /// Requests in flight.
     pub dispatched: u32,
 
     pub just_created: bool,
     pub busy: bool,
-    /// The disk waits for its next request.
+    /// The disk idles for its next request.
     pub wait_request: bool,
-    /// It expired while its next request was awaited without the disk waiting.
+    /// It expired while its next request was expected, without idling.
     pub non_blocking_wait: bool,
-    /// The FIFO has been looked at in this slice.
+    /// The FIFO was checked in this slice.
     pub fifo_checked: bool,
     pub softrt_update: bool,
     /// Shared by several processes.
     pub coop: bool,
-    /// Shared, and to be split.
+    /// Shared, and about to be split.
     pub split_coop: bool,
 
     pub max_budget: i32,
-    /// When the budget's time is over; of an idle queue, when it became idle.
+    /// When the budget's timeout passes; for an idle queue, when it became idle.
     pub budget_timeout: Jiffies,
     pub learnt: Learnt,
     pub seeks: SeekHistory,
@@ -89,12 +89,12 @@ pub(super) struct BfqQueue {
     pub first_io_time: Jiffies,
     pub creation_time: Jiffies,
 
-    /// The queue that it is to be merged into.
+    /// The target of the planned merge.
     pub merge_into: Option<QueueId>,
 }
 
 impl BfqQueue {
-    /// Nobody's.
+    /// A free place.
     pub fn vacant() -> BfqQueue {
         BfqQueue {
             used: false,
@@ -139,7 +139,7 @@ impl BfqQueue {
         }
     }
 
-    /// Make a free place a new queue; its tables keep their room.
+    /// Turns a free place into a new queue; its tables keep their capacity.
     pub fn begin(&mut self, made_for: TaskIndex, sync: bool, clock: &Clock) {
         let sorted = std::mem::take(&mut self.sorted);
         *self = BfqQueue {
@@ -174,7 +174,7 @@ impl BfqQueue {
         self.class == CLASS_IDLE
     }
 
-    /// Sequential, always with something to do, and quick with the next request.
+    /// Sequential, I/O bound and with a short think time.
     #[inline]
     pub fn is_sequential_and_io_bound(&self) -> bool {
         !self.seeks.seeky() && self.learnt.intensity.is_io_bound() && self.learnt.has_short_ttime

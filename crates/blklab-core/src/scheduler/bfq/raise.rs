@@ -1,28 +1,28 @@
-//! Weight-raising at work: what a request that finds its queue idle says about the queue, and what
-//! beginning and ending of [`raising`](super::parts::raising) mean for weights and budgets.
+//! Weight-raising: what the first request of an idle queue shows about the queue, and what the
+//! start and end of [`raising`](super::parts::raising) change in weights and budgets.
 
 use super::Bfq;
 use super::parts::QueueId;
 use super::parts::clock::Jiffies;
 use crate::scheduler::journal::{Decision, Raising as For};
 
-/// Sectors per second of a soft real-time queue at most (`bfq_wr_max_softrt_rate`).
+/// The highest rate of a soft real-time queue, in sectors per second (`bfq_wr_max_softrt_rate`).
 const MAX_SOFT_RT_RATE: u64 = 7000;
 /// Only queues of the default weight are raised.
 const DEFAULT_WEIGHT: u32 = 40;
 
-/// What a request that finds its queue idle says about it.
+/// What the first request of an idle queue shows about it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Signs {
     pub interactive: bool,
     soft_rt: bool,
     in_burst: bool,
-    /// Is raised already, or should be.
+    /// The queue is raised already, or should be.
     raised_or_deserves: bool,
 }
 
 impl Bfq {
-    /// The queue's factor has changed: so has it in the hierarchy.
+    /// The queue's factor has changed: passes it to the hierarchy.
     pub(super) fn apply_coefficient(&mut self, q: QueueId) {
         self.wf2q.set_coefficient(q, self.queues[q.index()].raising.coefficient());
     }
@@ -32,7 +32,7 @@ impl Bfq {
         self.spans.interactive(&self.peak_rate)
     }
 
-    /// What the arrival of a request at an idle queue says.
+    /// What the arrival of a request at an idle queue shows.
     pub(super) fn signs(&self, q: QueueId, idle_for_long: bool, own_or_stable: bool) -> Signs {
         let queue = &self.queues[q.index()];
         let in_burst = self.burst.marks(q);
@@ -48,7 +48,7 @@ impl Bfq {
         Signs { interactive, soft_rt, in_burst, raised_or_deserves }
     }
 
-    /// Begin, go on with or end raising, as the signs say (`bfq_update_bfqq_wr_on_rq_arrival`).
+    /// Starts, continues or ends raising, by the signs (`bfq_update_bfqq_wr_on_rq_arrival`).
     pub(super) fn raise_on_arrival(&mut self, q: QueueId, signs: Signs) {
         let duration = self.interactive_span();
         let raising = &mut self.queues[q.index()].raising;
@@ -80,7 +80,7 @@ impl Bfq {
             raising.begin_soft_rt(&self.spans);
         }
         self.apply_coefficient(q);
-        // A short first slice, so that queues raised together all get going.
+        // A short first slice, so that queues raised together all start soon.
         let budget = self.budget(q).min(2 * self.budgets.least());
         self.set_budget(q, budget);
         self.note_raised(q);
@@ -93,7 +93,7 @@ impl Bfq {
         self.note(q, Decision::WeightRaised { kind, factor });
     }
 
-    /// An asynchronous request has come to a busy queue after a long pause.
+    /// An asynchronous request comes to a busy queue after a long pause.
     pub(super) fn raise_async(&mut self, q: QueueId) {
         let duration = self.interactive_span();
         self.queues[q.index()].raising.raise_to_interactive(duration);
@@ -121,8 +121,8 @@ impl Bfq {
         self.note_raised(q);
     }
 
-    /// The span of a soft real-time queue is over, or the queue is none: it goes back to the
-    /// interactive span that it took over from, if that is not over too.
+    /// The soft real-time span is over, or the queue is not soft real-time: it returns to the
+    /// interactive span that came before, if that span is not over too.
     fn end_soft_rt(&mut self, q: QueueId) {
         let raising = &self.queues[q.index()].raising;
         if raising.is_interactive_over(self.interactive_span(), &self.clock) {
@@ -133,8 +133,8 @@ impl Bfq {
         }
     }
 
-    /// Raising whose time is over, or whose queue belongs to a large burst, ends; what has been
-    /// decided since takes effect on the weight (`bfq_update_wr_data`). After each dispatch.
+    /// Ends raising if its span is over or the queue belongs to a large burst; applies changed
+    /// factors to the weight (`bfq_update_wr_data`). Called after each dispatch.
     pub(super) fn update_raising(&mut self, q: QueueId) {
         let raising = &self.queues[q.index()].raising;
         if raising.is_raised() {
@@ -156,7 +156,7 @@ impl Bfq {
         }
     }
 
-    /// A queue that only seeks is no soft real-time load (in `bfq_update_io_seektime`).
+    /// A queue that only seeks is not soft real-time (in `bfq_update_io_seektime`).
     pub(super) fn end_soft_rt_of_seeker(&mut self, q: QueueId) {
         let queue = &self.queues[q.index()];
         if queue.is_raised() && queue.raising.is_soft_rt(&self.spans) && queue.seeks.totally_seeky() {
@@ -164,7 +164,7 @@ impl Bfq {
         }
     }
 
-    /// Raising restored from before a merge, if it is still due (in `bfq_bfqq_resume_state`).
+    /// Checks raising restored from before a merge (in `bfq_bfqq_resume_state`).
     pub(super) fn check_resumed_raising(&mut self, q: QueueId) {
         let raising = &self.queues[q.index()].raising;
         let in_burst = self.burst.marks(q);
@@ -181,9 +181,9 @@ impl Bfq {
         }
     }
 
-    /// The earliest time at which the queue, now idle, may count as soft real-time: when it
-    /// could have got what it got at no more than the highest rate of such a load, and not
-    /// before it has thought for longer than the disk idles (`bfq_bfqq_softrt_next_start`).
+    /// The earliest time at which the idle queue may count as soft real-time: when the sectors
+    /// served so far keep to the highest soft real-time rate, and after a longer pause than the
+    /// disk idles (`bfq_bfqq_softrt_next_start`).
     pub(super) fn soft_rt_next_start(&self, q: QueueId) -> Jiffies {
         let queue = &self.queues[q.index()];
         let at_rate = self.tuning.ticks.hz() * queue.service_from_backlogged / MAX_SOFT_RT_RATE;

@@ -1,4 +1,4 @@
-//! Which queue is served, and until when.
+//! Which queue is in service, and how long.
 
 use super::Bfq;
 use super::parts::QueueId;
@@ -9,7 +9,7 @@ use crate::scheduler::journal::{Decision, EndReason, IdleEnd};
 use crate::units::{Nanos, Sector};
 
 impl Bfq {
-    /// The next request for the disk (`__bfq_dispatch_request`).
+    /// The next request to dispatch (`__bfq_dispatch_request`).
     pub(super) fn next_request(&mut self) -> Option<RequestId> {
         if self.total_busy() == 0 || self.tuning.strict_guarantees && self.counts.in_driver() > 0 {
             return None;
@@ -25,8 +25,8 @@ impl Bfq {
         self.slots[id].stage = Stage::Started;
     }
 
-    /// The queue in service, one whose requests are injected into its slice, or the next
-    /// (`bfq_select_queue`); none if the disk waits.
+    /// The queue in service, a queue to inject from, or the next queue (`bfq_select_queue`); none
+    /// if the disk idles.
     fn select_queue(&mut self) -> Option<QueueId> {
         let mut current = self.in_service;
         if let Some(q) = current
@@ -58,7 +58,7 @@ impl Bfq {
         }
     }
 
-    /// The next queue by B-WF2Q+ comes into service (`bfq_set_in_service_queue`).
+    /// Puts the next queue by B-WF2Q+ into service (`bfq_set_in_service_queue`).
     fn begin_service(&mut self) -> Option<QueueId> {
         let next = self.wf2q.next(self.clock.run);
         self.in_service = next;
@@ -77,7 +77,7 @@ impl Bfq {
         Some(q)
     }
 
-    /// The queue's next request leaves (`bfq_dispatch_rq_from_bfqq`).
+    /// Dispatches the queue's next request (`bfq_dispatch_rq_from_bfqq`).
     fn dispatch_from(&mut self, q: QueueId) -> RequestId {
         let id = self.queues[q.index()].next.expect("a selected queue has a request");
         let charge = self.charge_for(id, q);
@@ -116,7 +116,7 @@ impl Bfq {
         }
     }
 
-    /// A waiting request leaves its queue (`bfq_remove_request`).
+    /// Removes a waiting request from its queue (`bfq_remove_request`).
     pub(super) fn remove_request(&mut self, id: RequestId) {
         let slot = self.slots[id];
         let q = slot.queue;
@@ -146,7 +146,7 @@ impl Bfq {
         self.positions.leave(q, self.group(q));
     }
 
-    /// The slice of the queue in service ends (`bfq_bfqq_expire`).
+    /// Ends the slice of the queue in service (`bfq_bfqq_expire`).
     pub(super) fn expire(&mut self, q: QueueId, without_idling: bool, reason: EndReason) {
         let (slow, time_ms) = self.slowness(q, without_idling);
         let raised = self.queues[q.index()].is_raised();
@@ -182,13 +182,13 @@ impl Bfq {
                 let start = self.soft_rt_next_start(q);
                 self.queues[q.index()].soft_rt_next_start = start;
             } else {
-                // To be told when its last request has ended.
+                // The completion of its last request sets the time.
                 queue.softrt_update = true;
             }
         }
     }
 
-    /// `__bfq_bfqq_expire`; true if the queue is gone.
+    /// `__bfq_bfqq_expire`; true if the queue was freed.
     pub(super) fn leave_service(&mut self, q: QueueId, reason: EndReason) -> bool {
         let queue = &mut self.queues[q.index()];
         if queue.coop && queue.seeks.seeky() {
@@ -217,7 +217,7 @@ impl Bfq {
         !self.queues[q.index()].used
     }
 
-    /// The time of waiting for the queue in service is over (`bfq_idle_slice_timer`).
+    /// The idle timer of the queue in service expires (`bfq_idle_slice_timer`).
     pub(super) fn idle_timer(&mut self) {
         self.idle_timer.stop();
         let Some(q) = self.in_service else { return };

@@ -1,20 +1,20 @@
-//! What BFQ keeps of each request, by id.
+//! BFQ's state of each request, by id.
 
 use super::parts::QueueId;
 use super::queue::TaskIndex;
 use crate::request::{Request, RequestId};
 use crate::units::Sector;
 
-/// Where a request stands.
+/// The stage of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
-    /// Not here.
+    /// Unknown to BFQ.
     Gone,
-    /// Belongs to a queue, is in no list yet.
+    /// Belongs to a queue, but is in no list yet.
     Assigned,
     /// Sorted into its queue.
     Waits,
-    /// With the disk.
+    /// Dispatched.
     Started,
 }
 
@@ -27,7 +27,7 @@ pub(super) struct Slot {
     pub sector: Sector,
     pub queue: QueueId,
     pub task: TaskIndex,
-    /// When it has waited for too long, in ns.
+    /// When it expires in the FIFO, in ns.
     pub fifo_time: u64,
 }
 
@@ -37,7 +37,7 @@ impl Slot {
     }
 }
 
-/// All of them.
+/// All requests.
 #[derive(Debug)]
 pub(super) struct Slots(Vec<Slot>);
 
@@ -46,13 +46,13 @@ impl Slots {
         Slots(Vec::with_capacity(requests))
     }
 
-    /// What is known of any request, also of one that has never been here.
+    /// The stage of any request, also of one that never came here.
     #[inline]
     pub fn stage(&self, id: RequestId) -> Stage {
         self.0.get(id.index()).map_or(Stage::Gone, |slot| slot.stage)
     }
 
-    /// The request belongs to a queue now.
+    /// The request now belongs to a queue.
     #[inline]
     pub fn assign(&mut self, id: RequestId, request: &Request, task: TaskIndex, queue: QueueId) {
         let slot = Slot {

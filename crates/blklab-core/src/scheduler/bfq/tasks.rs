@@ -1,4 +1,4 @@
-//! Processes and their queues: which queue a request belongs to, splits, ends of processes.
+//! Processes and their queues: the queue of each request, splits, exits of processes.
 
 use super::Bfq;
 use super::parts::QueueId;
@@ -11,14 +11,14 @@ use crate::scheduler::journal::{Decision, EndReason};
 use crate::scheduler::shared::wf2q::{Class, weight_of_level};
 use crate::scheduler::{CgroupId, Queue};
 
-/// A process without a priority has the one that goes with nice 0.
+/// The level of a process without a priority, as with nice 0.
 const DEFAULT_LEVEL: u8 = 4;
 const LEVELS: u8 = 8;
 const CLASSES: [Class; 3] = [Class::RealTime, Class::BestEffort, Class::Idle];
 /// Asynchronous queues of a group: eight levels of two classes, and one for the idle class.
 pub(super) const ASYNC_QUEUES: usize = 2 * LEVELS as usize + 1;
 
-/// What a process's queue had learnt before it was merged.
+/// What a process's queue had learned before the merge.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Saved {
     pub learnt: Learnt,
@@ -30,16 +30,16 @@ pub(super) struct Saved {
 /// A process as BFQ knows it (`bfq_io_cq`).
 #[derive(Debug)]
 pub(super) struct Task {
-    /// Async and sync.
+    /// Async, sync.
     pub queues: [Option<QueueId>; 2],
-    /// Requests under way.
+    /// Requests that have not completed.
     pub requests: u32,
     pub prio: IoPrio,
     pub cgroup: CgroupId,
     pub saved: Saved,
-    /// The queue that its own may be merged into for good, later.
+    /// The queue of the planned stable merge.
     pub stable_merge: Option<QueueId>,
-    /// Has been.
+    /// A stable merge was done.
     pub stably_merged: bool,
 }
 
@@ -57,7 +57,7 @@ impl Task {
     }
 }
 
-/// Class as an index, and level: no class is best effort, the idle class has one level.
+/// The class as an index, and the level: no class is best effort; the idle class has one level.
 fn class_and_level(prio: IoPrio) -> (u8, u8) {
     match prio.class {
         PrioClass::RealTime => (0, prio.level.min(LEVELS - 1)),
@@ -72,7 +72,7 @@ pub(super) fn task_index(process: ProcessId) -> TaskIndex {
     TaskIndex(process.0.wrapping_add(1))
 }
 
-/// The process that the queue was made for.
+/// The process that the queue was created for.
 fn process_of(queue: &BfqQueue) -> ProcessId {
     ProcessId(queue.made_for.0.wrapping_sub(1))
 }
@@ -92,7 +92,7 @@ impl Bfq {
         task
     }
 
-    /// A request has been made: which queue it belongs to (`bfq_init_rq`).
+    /// Assigns a new request to its queue (`bfq_init_rq`).
     pub(super) fn assign(&mut self, queue: &Queue<'_>, id: RequestId) {
         if self.slots.stage(id) != Stage::Gone {
             return;
@@ -111,7 +111,7 @@ impl Bfq {
         self.consider_burst(q);
     }
 
-    /// A request of a queue that has just been made begins a burst or joins one.
+    /// The first request of a new queue starts a burst or joins one.
     fn consider_burst(&mut self, q: QueueId) {
         if !self.queues[q.index()].just_created {
             return;
@@ -130,8 +130,8 @@ impl Bfq {
         });
     }
 
-    /// The process's queue; a new one if it has none, or if it shares one that is to be split
-    /// (`bfq_get_bfqq_handle_split`).
+    /// The process's queue; a new one if the process has none, or if it shares one that is to be
+    /// split (`bfq_get_bfqq_handle_split`).
     fn queue_for(&mut self, task: TaskIndex, sync: bool) -> QueueId {
         let Some(q) = self.tasks[task.index()].queues[usize::from(sync)] else {
             return self.new_queue_of(task, sync, false);
@@ -147,7 +147,7 @@ impl Bfq {
         self.note(q, Decision::QueueSplit);
         let queue = &mut self.queues[q.index()];
         if queue.process_refs == 1 && queue.merge_into.is_none() {
-            // The others have gone: it is this process's alone.
+            // The other processes are gone: the queue belongs to this process alone.
             queue.coop = false;
             queue.split_coop = false;
             self.resume_state(q, task);
@@ -164,7 +164,7 @@ impl Bfq {
         q
     }
 
-    /// The waker that a process keeps when it leaves a shared queue (`bfq_waker_bfqq`).
+    /// The waker that a process keeps when its queue is split off (`bfq_waker_bfqq`).
     fn waker_after_split(&self, q: QueueId) -> Option<QueueId> {
         let waker = self.wakers.waker_of(q)?;
         let mut at = self.queues[q.index()].merge_into;
@@ -206,7 +206,7 @@ impl Bfq {
             Some(q) => q,
             None => {
                 let q = self.make_queue(task, false, class, level, cgroup);
-                // The group holds it too.
+                // The group holds a reference too.
                 self.queues[q.index()].process_refs = 1;
                 self.async_queues[at] = Some(q);
                 q
@@ -255,7 +255,7 @@ impl Bfq {
         let saved = self.tasks[task.index()].saved;
         let queue = &mut self.queues[q.index()];
         queue.learnt = saved.learnt;
-        // Without low latency nothing was raised, and nothing is.
+        // Without low latency, weights are never raised.
         let low_latency = self.tuning.low_latency;
         queue.raising = if low_latency { saved.raising } else { queue.raising.resumed(&saved.raising) };
         self.apply_coefficient(q);
@@ -263,7 +263,7 @@ impl Bfq {
         self.check_resumed_raising(q);
     }
 
-    /// The queue that was made last in its group is another one.
+    /// Replaces the queue created last in its group.
     pub(super) fn replace_last_created(&mut self, q: QueueId, by: Option<QueueId>) {
         let group = self.group(q) as usize;
         if self.last_created[group] == Some(q) {
@@ -271,7 +271,7 @@ impl Bfq {
         }
     }
 
-    /// A process uses the queue no more (`bfq_release_process_ref`).
+    /// A process drops its queue (`bfq_release_process_ref`).
     pub(super) fn release_process_ref(&mut self, q: QueueId) {
         let queue = &self.queues[q.index()];
         if queue.busy && queue.is_empty() && self.in_service != Some(q) {
@@ -282,7 +282,7 @@ impl Bfq {
         self.free_if_unused(q);
     }
 
-    /// Nor those that it was to be merged into (`bfq_put_cooperator`).
+    /// It also drops the targets of planned merges (`bfq_put_cooperator`).
     fn put_cooperators(&mut self, q: QueueId) {
         let mut at = self.queues[q.index()].merge_into;
         while let Some(next) = at {
@@ -292,7 +292,7 @@ impl Bfq {
         }
     }
 
-    /// A process has ended (`bfq_exit_icq`).
+    /// A process exits (`bfq_exit_icq`).
     pub(super) fn exit(&mut self, process: ProcessId) {
         let task = task_index(process);
         if task.index() >= self.tasks.len() {

@@ -1,5 +1,5 @@
-//! What each tunable does when it is moved, as `Documentation/block/bfq-iosched.rst` of Linux
-//! 7.3 has it. Weights are not raised in most of these, so that one thing shows at a time.
+//! The effect of each tunable, as in `Documentation/block/bfq-iosched.rst` of Linux 7.3. Most tests
+//! switch weight-raising off, to show one effect at a time.
 
 use super::super::QueueLimits;
 use super::super::testing::{Rig, bio, limits};
@@ -36,7 +36,7 @@ fn submit(rig: &mut Rig, bio: Bio) {
     rig.submit(bio);
 }
 
-/// The process of the next request, which the disk serves in `ms`.
+/// The process of the next request; the disk serves it in `ms`.
 fn serve(rig: &mut Rig, ms: u64) -> Option<u32> {
     let id = rig.dispatch(0)?;
     let process = rig.requests[id].process.0;
@@ -45,13 +45,13 @@ fn serve(rig: &mut Rig, ms: u64) -> Option<u32> {
     Some(process)
 }
 
-/// The processes of all requests that wait, as they are served.
+/// The processes of all waiting requests, in the order of service.
 fn serve_all(rig: &mut Rig, ms: u64) -> Vec<u32> {
     let mut served = Vec::new();
     while !rig.waiting.is_empty() {
         match serve(rig, ms) {
             Some(process) => served.push(process),
-            // The disk waits for whoever was served last.
+            // The disk idles for the process served last.
             None => {
                 rig.advance(Nanos::from_millis(1));
             }
@@ -60,11 +60,11 @@ fn serve_all(rig: &mut Rig, ms: u64) -> Vec<u32> {
     served
 }
 
-/// How long the disk waits for A, which has read one block, while B waits.
+/// How long the disk idles for A, which has read one block, while B waits.
 fn idle_us(limits: QueueLimits, tunables: &[(&str, i64)]) -> u64 {
     let mut rig = rig_on(limits, tunables);
     rig.submit(of(A, Read, 1000));
-    // Queues made together would be one on flash.
+    // On flash, queues created together would be merged.
     rig.advance(Nanos::from_millis(1000));
     rig.submit(of(B, Read, FAR));
     assert_eq!(serve(&mut rig, 1), Some(A));
@@ -105,8 +105,8 @@ fn strict_guarantees_waits_also_on_flash_and_gives_the_disk_one_request_at_a_tim
     }
 }
 
-/// In which order the requests of one process go, all of which wait when the head is at the end of
-/// a request at sector 1,000,000.
+/// The order of one process's requests, all waiting while the head is at the end of a request at
+/// sector 1,000,000.
 fn order(tunables: &[(&str, i64)], sectors: &[u64]) -> Vec<u64> {
     let mut rig = rig(tunables);
     rig.submit(of(A, Read, 1_000_000));
@@ -131,7 +131,7 @@ fn back_seek_penalty_makes_a_way_down_as_long_as_so_many_up() {
     assert_eq!(order(&[("back_seek_penalty", 1)], &[below, above]), [below, above]);
 }
 
-/// The order of one that has waited for 200 ms far away and three that have come since.
+/// The order of four requests: one has waited far away for 200 ms, three came later.
 fn order_beside_an_old_one(sync: bool, tunables: &[(&str, i64)]) -> Vec<u64> {
     let mut rig = rig(tunables);
     submit(&mut rig, Bio { sync, ..of(A, Write, FAR) });
@@ -153,8 +153,8 @@ fn fifo_expire_is_how_long_a_request_waits_before_it_goes_whatever_the_way() {
     }
 }
 
-/// How many requests in a row A and B get in turn, each of whom has 600 of 64 sectors, which
-/// take `ms` to serve.
+/// How many requests in a row A and B get in turn. Each has 600 requests of 64 sectors; each
+/// request takes `ms` to serve.
 fn turns(tunables: &[(&str, i64)], ms: u64) -> Vec<usize> {
     let mut rig = rig(tunables);
     for (process, base) in [(A, 0), (B, FAR)] {
@@ -169,7 +169,7 @@ fn turns(tunables: &[(&str, i64)], ms: u64) -> Vec<usize> {
 
 #[test]
 fn timeout_sync_ends_a_turn_however_little_was_served() {
-    // Whoever is beyond it when a request ends has had his turn.
+    // A process whose time is over when a request completes has had its turn.
     assert_eq!(turns(&[], 10)[..4], [13, 13, 13, 13]);
     assert_eq!(turns(&[("timeout_sync", 40)], 10)[..4], [4, 4, 4, 4]);
 }
@@ -182,8 +182,8 @@ fn max_budget_is_how_many_sectors_a_turn_has_once_one_was_used_up() {
     assert_eq!(turns(&[("max_budget", 20_480)], 0)[..4], [170, 170, 320, 320]);
 }
 
-/// A has read more than what a raised weight is good for and has still much to read; then B
-/// begins. After how many of A's requests it is B's turn.
+/// A has read more than a raised weight lasts for and has still much to read; then B begins. The
+/// number of A's requests before B's turn.
 fn served_before_a_newcomer(low_latency: i64) -> usize {
     let mut rig = Rig::with_limits("bfq", &[("low_latency", low_latency)], hard_disk());
     let mut place = 0;

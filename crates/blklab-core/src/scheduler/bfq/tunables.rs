@@ -1,4 +1,4 @@
-//! The files of `queue/iosched`, and what BFQ keeps of them.
+//! The files of `queue/iosched`, and their values in BFQ's units.
 
 use crate::scheduler::shared::nearest::BackSeek;
 use crate::scheduler::{QueueLimits, Settings, Tunable, Unit};
@@ -7,10 +7,10 @@ use crate::units::Nanos;
 
 const INT_MAX: i64 = i32::MAX as i64;
 
-/// The defaults of two tunables that are one number in the kernel.
+/// The default of two tunables that are one number in the kernel.
 const SLICE_IDLE_MS: i64 = 8;
 const SLICE_IDLE_US: i64 = 8000;
-/// `HZ / 8`: with ticks of 10 ms that is 120 ms, of 4 ms 124 ms.
+/// `HZ / 8`: 120 ms with ticks of 10 ms, 124 ms with ticks of 4 ms.
 const TIMEOUT_MS: i64 = 125;
 
 pub(super) const TUNABLES: &[Tunable] = &[
@@ -96,7 +96,7 @@ pub(super) const TUNABLES: &[Tunable] = &[
     },
 ];
 
-/// The settings in the units that BFQ reckons in: ns, sectors, ticks.
+/// The settings in BFQ's units: ns, sectors, ticks.
 #[derive(Clone, Debug)]
 pub(super) struct Tuning {
     pub ticks: Ticks,
@@ -105,11 +105,11 @@ pub(super) struct Tuning {
     pub back_seek: BackSeek,
     /// 32 bits, as the kernel keeps it: 4.3 s is the longest.
     pub slice_idle_ns: u32,
-    /// 0: by the peak rate.
+    /// 0: from the peak rate.
     pub max_budget: i32,
     /// Ticks.
     pub timeout: i64,
-    /// `timeout_sync` was set, so that the first budgets come from the peak rate.
+    /// `timeout_sync` was set: the first budgets come from the peak rate.
     pub timeout_is_set: bool,
     pub strict_guarantees: bool,
     pub low_latency: bool,

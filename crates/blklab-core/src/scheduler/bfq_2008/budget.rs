@@ -1,4 +1,4 @@
-//! Budgets: how many sectors a turn is worth, and how that follows from the last ones.
+//! Budgets: how many sectors a turn may use, and how the next budget follows from past turns.
 
 use super::Bfq2008;
 use crate::request::{RequestId, RequestSlab};
@@ -7,21 +7,21 @@ use crate::scheduler::shared::wf2q::LeafId;
 
 /// The largest budget before the disk's rate is known, in sectors.
 pub(super) const DEFAULT_MAX_BUDGET: i32 = 16 * 1024;
-/// A queue that has had so many turns (in 256ths, weighted: ten or so) has a budget that its
-/// own behaviour made.
+/// After this many turns (in 256ths, weighted: about ten) a queue's own behaviour has set its
+/// budget.
 const ENOUGH_TURNS: u32 = 194;
-/// What budgets grow and shrink by: eight steps up, one down.
+/// The step by which budgets change: eight steps up, one down.
 const STEP: i32 = 128;
-/// Turns after which the peak rate is believed.
+/// Turns after which the peak rate is used.
 const ENOUGH_SAMPLES: u32 = 32;
-/// Rates are in sectors per microsecond with so many bits behind the point.
+/// Rates are in sectors per microsecond, with this many fractional bits.
 const RATE_SHIFT: u32 = 16;
-/// A rate is measured over more than that only: short turns are full of hits in the disk's cache.
+/// Only longer turns than this measure a rate: short turns are full of hits in the disk's cache.
 const LEAST_MEASURED_US: u64 = 20_000;
-/// Less than that is no measurement at all.
+/// A shorter turn is not measured at all.
 const LEAST_BELIEVED_US: u64 = 100;
 
-/// The fastest turn so far.
+/// The rate of the fastest turn so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct PeakRate {
     rate: u64,
@@ -29,8 +29,7 @@ pub(super) struct PeakRate {
 }
 
 impl PeakRate {
-    /// A turn moved so many sectors in that time. True if the largest budget should be
-    /// reckoned anew.
+    /// Counts the rate of a turn. True if the largest budget should be computed again.
     fn measured(&mut self, rate: u64) -> bool {
         let faster = rate > self.rate;
         self.rate = self.rate.max(rate);
@@ -39,7 +38,7 @@ impl PeakRate {
         self.samples == ENOUGH_SAMPLES && (faster || last_missing)
     }
 
-    /// What moves in three quarters of the time (`bfq_calc_max_budget`).
+    /// The sectors that the disk moves in three quarters of the time (`bfq_calc_max_budget`).
     fn max_budget(&self, timeout_ms: u64) -> i32 {
         let sectors = sectors_at(self.rate, timeout_ms);
         i32::try_from(sectors - sectors / 4).unwrap_or(i32::MAX)
@@ -51,8 +50,8 @@ fn sectors_at(rate: u64, ms: u64) -> u64 {
 }
 
 impl Bfq2008 {
-    /// What a queue begins with, and falls back to: three quarters of the most, so that it can
-    /// be learnt from there which way to go (`bfq_default_budget`).
+    /// A queue's first and fallback budget: three quarters of the largest, so that later turns can
+    /// move it up or down (`bfq_default_budget`).
     pub(super) fn default_budget(&self, budgets_assigned: u32) -> i32 {
         let most = if budgets_assigned < ENOUGH_TURNS && self.tuned.max_budget == 0 {
             DEFAULT_MAX_BUDGET
@@ -67,7 +66,7 @@ impl Bfq2008 {
         self.wf2q.budget(q) - self.wf2q.service(q)
     }
 
-    /// The queue's budget, and at least what its next request takes.
+    /// The queue's budget, and at least the sectors of its next request.
     pub(super) fn set_budget_for_next(&mut self, q: LeafId, requests: &RequestSlab) {
         let queue = &self.queues[q.index()];
         let Some(next) = queue.next else { return };
@@ -75,8 +74,8 @@ impl Bfq2008 {
         self.wf2q.set_budget(q, budget);
     }
 
-    /// Another request goes next. Nothing changes during the queue's own turn: who was chosen
-    /// for a budget is served for that budget (`bfq_updated_next_req`).
+    /// The queue's next request changes. During the queue's own turn nothing changes: a queue is
+    /// served for the budget with which it was chosen (`bfq_updated_next_req`).
     pub(super) fn next_has_changed(&mut self, q: LeafId, requests: &RequestSlab) {
         if self.queues[q.index()].next.is_some() && self.in_service != Some(q) {
             self.set_budget_for_next(q, requests);
@@ -84,14 +83,14 @@ impl Bfq2008 {
         }
     }
 
-    /// Let the queue pay for all of its budget: where shares in sectors cannot be kept, they
-    /// are kept in time (`bfq_bfqq_charge_full_budget`).
+    /// Charges the queue for its whole budget: where shares in sectors cannot be kept, time is
+    /// shared (`bfq_bfqq_charge_full_budget`).
     pub(super) fn charge_full_budget(&mut self, q: LeafId) {
         let rest = self.budget_left(q).max(0);
         self.wf2q.served(q, rest as u32);
     }
 
-    /// The budget of the next turn, from how this one ended (`__bfq_bfqq_recalc_budget`).
+    /// The budget of the next turn, from the way this one ended (`__bfq_bfqq_recalc_budget`).
     pub(super) fn recalculate_budget(&mut self, q: LeafId, reason: EndReason, requests: &RequestSlab) {
         let queue = &self.queues[q.index()];
         let (old, least, most) = (queue.max_budget, self.max_budget / 2, self.max_budget);
@@ -107,9 +106,8 @@ impl Bfq2008 {
         self.set_budget_for_next(q, requests);
     }
 
-    /// Learn the disk's rate from a turn that ends. True if the queue got sectors so fast that
-    /// it would have been through with its budget before its time was over
-    /// (`bfq_update_peak_rate`).
+    /// Measures the disk's rate when a turn ends. True if the queue was fast enough to use up its
+    /// budget before the timeout (`bfq_update_peak_rate`).
     pub(super) fn measure(&mut self, q: LeafId, without_idling: bool) -> bool {
         let queue = &self.queues[q.index()];
         if !queue.sync || queue.budget_new {
@@ -127,7 +125,7 @@ impl Bfq2008 {
         sectors_at(rate, self.tuned.timeout_sync_ms) > self.wf2q.budget(q).max(0) as u64
     }
 
-    /// The time of a turn begins to run: when its first request has ended.
+    /// Starts the timeout of a turn: its first request has completed.
     pub(super) fn start_timeout(&mut self, q: LeafId) {
         self.budget_start = self.now;
         let queue = &mut self.queues[q.index()];
@@ -140,7 +138,7 @@ impl Bfq2008 {
         !queue.budget_new && self.tick >= queue.budget_timeout
     }
 
-    /// What `id` counts against a budget.
+    /// True if the rest of the budget suffices for `id`.
     #[inline]
     pub(super) fn fits_budget(&self, q: LeafId, id: RequestId, requests: &RequestSlab) -> bool {
         i64::from(requests[id].sectors) <= i64::from(self.budget_left(q))
@@ -159,7 +157,7 @@ mod tests {
         assert!(measured(8000, 60_000), "the 32nd makes it known");
         assert!(!measured(8000, 60_000) && !measured(4000, 60_000));
         assert!(measured(9000, 60_000), "faster than ever");
-        // 9000 sectors in 60 ms are 18750 in 125.
+        // 9000 sectors in 60 ms are 18750 in 125 ms.
         assert!((18_750 - 18_750 / 4 - peak.max_budget(125)).abs() < 10, "{}", peak.max_budget(125));
     }
 }

@@ -1,4 +1,4 @@
-//! What the end of a request says: the turn's time, idling, whether the disk queues commands.
+//! Completion of a request: the turn's timeout, idling, and whether the disk queues commands.
 
 use super::Bfq2008;
 use super::state::{Slot, State};
@@ -6,11 +6,11 @@ use crate::request::{RequestId, RequestSlab};
 use crate::scheduler::journal::{Decision, EndReason, IdleEnd};
 use crate::units::Nanos;
 
-/// For a process that seeks the disk is kept idle no longer than that: it may ask at once, its
-/// next request is elsewhere anyway (`BFQ_MIN_TT`).
+/// The longest idling for a process that seeks: its next request is elsewhere anyway
+/// (`BFQ_MIN_TT`).
 const SEEKY_IDLE: Nanos = Nanos::from_millis(2);
 
-/// Whether the disk takes several commands at once, by what it has had at most.
+/// Whether the disk queues commands, from the maximum of requests in flight.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct HwTag {
     queueing: bool,
@@ -19,12 +19,11 @@ pub(super) struct HwTag {
 }
 
 impl HwTag {
-    /// So many requests at once, with the disk or waiting, and there would be something to
-    /// queue.
+    /// With this many requests, in flight or waiting, the disk could queue commands.
     const THRESHOLD: u32 = 4;
     const SAMPLES: u32 = 32;
 
-    /// Taken for one that does until seen.
+    /// The disk counts as one that queues commands until it is measured.
     pub const NEW: HwTag = HwTag { queueing: true, in_driver_max: 0, samples: 0 };
 
     pub fn is_queueing(&self) -> bool {
@@ -45,7 +44,7 @@ impl HwTag {
 }
 
 impl Bfq2008 {
-    /// The disk has ended a request (`bfq_completed_request`).
+    /// A request completes (`bfq_completed_request`).
     pub(super) fn ended(&mut self, id: RequestId, requests: &RequestSlab) {
         let Slot { queue: q, task, sync, .. } = self.slots[id.index()];
         self.slots[id.index()].state = State::Absent;
@@ -74,8 +73,7 @@ impl Bfq2008 {
         self.idle_until != Nanos::NEVER
     }
 
-    /// Keep the disk idle for the next request of the queue in service
-    /// (`bfq_arm_slice_timer`).
+    /// Starts idling for the queue in service (`bfq_arm_slice_timer`).
     fn begin_idling(&mut self) {
         let Some(queue) = self.in_service.map(|q| &self.queues[q.index()]) else { return };
         let Some(task) = self.in_service_task.map(|task| &self.tasks[task]) else { return };
@@ -90,7 +88,7 @@ impl Bfq2008 {
         self.note(process, Decision::IdleStart { until: self.idle_until });
     }
 
-    /// Not any more.
+    /// Stops idling.
     pub(super) fn stop_idling(&mut self, why: IdleEnd) {
         if std::mem::replace(&mut self.idle_until, Nanos::NEVER) == Nanos::NEVER {
             return;
@@ -100,7 +98,7 @@ impl Bfq2008 {
         }
     }
 
-    /// No request has come while the disk was kept idle (`bfq_idle_slice_timer`).
+    /// The idle timer expires, and no request has come (`bfq_idle_slice_timer`).
     pub(super) fn idled_long_enough(&mut self, requests: &RequestSlab) {
         self.stop_idling(IdleEnd::TimeOut);
         let Some(q) = self.in_service else { return };
@@ -116,7 +114,7 @@ mod tests {
     #[test]
     fn a_disk_that_never_has_more_than_one_command_does_not_queue() {
         let mut hw_tag = HwTag::NEW;
-        // Too few requests to tell.
+        // Too few requests for a sample.
         (0..100).for_each(|_| hw_tag.sample(1, 2));
         assert!(hw_tag.is_queueing());
         (0..33).for_each(|_| hw_tag.sample(1, 3));

@@ -1,17 +1,17 @@
-//! What is learnt of a process: how long it thinks, how far it seeks. As CFQ had it then:
-//! means in which each new sample counts an eighth, in 256ths.
+//! A process's think time and seek distance, as in CFQ of that time: means, in 256ths, in which
+//! each new sample counts an eighth.
 
 use crate::units::Sector;
 
-/// A mean of more samples than that (in 256ths, weighted) is believed.
+/// A mean of more samples than this (in 256ths, weighted) is valid.
 const ENOUGH: u32 = 80;
-/// Who goes further than that from one request to the next, on average, is seeky.
+/// A longer mean distance between requests than this is seeky.
 const SEEKY_SECTORS: u64 = 8 * 1024;
 
-/// Time from the end of a request to the next one, in ticks.
+/// Think time: from a completion to the next request, in ticks.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Thinking {
-    /// The tick in which the last request ended.
+    /// The tick of the last completion.
     pub last_end: u64,
     samples: u32,
     total: u64,
@@ -19,12 +19,12 @@ pub(super) struct Thinking {
 }
 
 impl Thinking {
-    /// A process that begins in this tick.
+    /// Of a process that starts in this tick.
     pub fn since(tick: u64) -> Thinking {
         Thinking { last_end: tick, samples: 0, total: 0, mean: 0 }
     }
 
-    /// A request comes; more than twice `slice_idle` says no more.
+    /// A request comes; a pause longer than twice `slice_idle` counts as that.
     pub fn request(&mut self, tick: u64, slice_idle: u64) {
         let time = (tick - self.last_end).min(2 * slice_idle);
         self.samples = (7 * self.samples + 256) / 8;
@@ -32,7 +32,7 @@ impl Thinking {
         self.mean = (self.total + 128) / u64::from(self.samples);
     }
 
-    /// Whether it is longer than that; `None` if that is not known yet.
+    /// True if the mean is longer; `None` while it is not valid.
     pub fn is_longer(&self, ticks: u64) -> Option<bool> {
         (self.samples > ENOUGH).then_some(self.mean > ticks)
     }
@@ -48,7 +48,7 @@ pub(super) struct Seeks {
 }
 
 impl Seeks {
-    /// A request comes. One that is very far away counts less than it is.
+    /// A request comes. A very long distance counts less than its length.
     pub fn request(&mut self, sector: Sector, end: Sector) {
         let far = sector.0.abs_diff(self.last_end.0);
         let distance = match self.samples {
@@ -66,7 +66,7 @@ impl Seeks {
         self.mean > SEEKY_SECTORS
     }
 
-    /// The same once it is believed.
+    /// The same, once the mean is valid.
     pub fn is_surely_seeky(&self) -> bool {
         self.samples > ENOUGH && self.is_seeky()
     }

@@ -4,56 +4,55 @@
 //! presented in 2008 ("High throughput disk scheduling with fair bandwidth distribution", IEEE
 //! Transactions on Computers 2010), in the single-queue block layer of Linux 4.12.
 //!
-//! CFQ of that time gave each process slices of the disk's *time*. On a hard disk that is not
-//! what the processes get out of it: the outer tracks are twice as fast as the inner ones, and
-//! who has to seek more in its slice reads less. BFQ gives each process a *budget* of
-//! sectors instead, and B-WF2Q+ ([`wf2q`](super::shared::wf2q)) decides who is served for its budget
-//! next, so that each gets its weight's share of the sectors, wherever they lie, and is never
-//! late by more than about one budget of the others. A process has the disk to itself
-//! until:
+//! CFQ of that time gave each process slices of the disk's *time*. On a hard disk equal time does
+//! not mean equal data: the outer tracks are twice as fast as the inner ones, and a process that
+//! seeks more in its slice reads less. BFQ gives each process a *budget* of sectors instead.
+//! B-WF2Q+ ([`wf2q`](super::shared::wf2q)) decides which process is served next for its budget.
+//! Each process gets its weight's share of the sectors, wherever they lie, and is never late by
+//! more than about one budget of the others. The turn of a process ends when:
 //!
-//! * its budget is used up: the next one will be larger, up to the largest. Or
-//! * it has nothing more to ask for. After a request the disk is kept *idle* for `slice_idle`,
-//!   since a process that reads on asks at once; who keeps it waiting gets a smaller budget. Or
-//! * its time is over (`timeout_sync`): it seeks. To keep it from taking most of the
-//!   disk's time for few sectors it pays for its whole budget, so that processes which seek
-//!   share the disk by time, as under CFQ.
+//! * its budget is used up: the next one is larger, up to the largest;
+//! * it has no more requests. After a request the disk *idles* for `slice_idle`, because a
+//!   sequential process sends its next request at once; a process that lets this time pass gets a
+//!   smaller budget;
+//! * its time is over (`timeout_sync`): the process seeks. It is charged for its whole budget, so
+//!   that it does not take most of the disk's time for few sectors. So processes that seek share
+//!   the disk by time, as under CFQ.
 //!
-//! What is shared is sectors, so that a process which has had a large budget waits until others of
-//! its weight have had as many. If those seek, and pause before their time is over, that takes
-//! seconds: two random readers that think for 2 ms keep a sequential one waiting for 7 s.
+//! Shares are in sectors, so a process that has used a large budget waits until other processes of
+//! its weight have got as many sectors. If those seek, and pause before their timeout, this takes
+//! seconds: two random readers with a think time of 2 ms keep a sequential one waiting for 7 s.
 //!
-//! The largest budget is what the disk moves in three quarters of `timeout_sync` at the fastest
-//! rate that a turn has had: with 125 ms, about the 100 ms of a slice of CFQ.
+//! The largest budget is what the disk moves in three quarters of `timeout_sync` at the rate of the
+//! fastest turn: with 125 ms, about the 100 ms of a slice of CFQ.
 //!
-//! Weights come from I/O priorities: 8 less the level, so that level 0 has eight times the share
-//! of level 7. Real time goes before best effort, the idle class comes when nobody else wants
-//! the disk, however long that takes. Within a turn requests are sorted as CFQ did: the
-//! nearest to the head, upwards rather than down, but the oldest first if it has waited for
-//! too long.
+//! Weights come from I/O priorities: 8 minus the level, so that level 0 has eight times the share
+//! of level 7. Real time goes before best effort; the idle class is served only when no other class
+//! has requests, however long that takes. Within a turn requests are sorted as in CFQ: the nearest
+//! to the head, upwards first; but the oldest request goes first when it has expired.
 //!
-//! Later versions added low latency, preemption, merging of queues that read side by side and
-//! injection, judged slowness by the disk's rate and gave timed-out queues a charge for their
-//! time: that is `bfq`. Nothing of that is here.
+//! Later versions added low latency, preemption, merging of queues that read side by side, and
+//! injection; they judge slowness by the disk's rate and charge timed-out queues for time. That is
+//! `bfq`; this scheduler has none of it.
 //!
-//! Three traits of the patch are kept though they look like slips, since published results were
-//! made with them:
+//! Three traits of the patch look like mistakes. They are kept, because published results were
+//! measured with them:
 //!
-//! * "Slow" is said of a turn that was *fast*: the comparison in `bfq_update_peak_rate` is the
-//!   other way round than its comment. So it is a fast reader which pauses that pays for its
-//!   whole budget, and a seeky one which pauses that does not.
-//! * A turn found to be over before a dispatch is charged before its rate is measured, and so
-//!   counts as faster than it was.
-//! * The turn's first request, and those that are chosen when it ends and not out yet, count in
-//!   that rate; their time does not.
+//! * The patch calls a turn "slow" that was *fast*: the comparison in `bfq_update_peak_rate`
+//!   contradicts its comment. So a fast reader that pauses is charged for its whole budget, and a
+//!   seeky reader that pauses is not.
+//! * A turn whose end is found before a dispatch is charged before its rate is measured, and so
+//!   looks faster than it was.
+//! * The turn's first request, and requests that are chosen but not dispatched when it ends, count
+//!   in that rate; their time does not.
 //!
-//! Left out: metadata requests (`REQ_META`), which went first and of which the model has none;
-//! raised priority of who holds a file system's locks; nice values (a process without priority is
-//! best effort, level 4); changes of priority or group while a process runs; extra requests beyond
-//! `nr_requests` for a process that the disk idles for, which would show only where the queue's
-//! requests run out. Groups have weights of 1 to 1000 as today's cgroups do, in the patch they
-//! had levels. Two requests of a process at the same sector both wait; the patch sent the first
-//! at once.
+//! Left out: metadata requests (`REQ_META`), which went first; the model has none; raised priority
+//! of processes that hold a file system's locks; nice values (a process without priority is best
+//! effort, level 4); changes of priority or group while a process runs; extra requests beyond
+//! `nr_requests` for a process that the disk idles for, which would matter only where all of the
+//! queue's requests are in use. Groups have weights of 1 to 1000, as today's cgroups have; in the
+//! patch they had levels. Two requests of a process at the same sector both wait; the patch
+//! dispatched the first at once.
 
 mod budget;
 mod complete;
@@ -88,36 +87,36 @@ pub struct Bfq2008 {
     journal: Journal,
 
     wf2q: Wf2q,
-    /// By the number of their leaf.
+    /// By leaf number.
     queues: Vec<ProcessQueue>,
     tasks: Vec<Task>,
-    /// Of each group, [`ASYNC_QUEUES`].
+    /// By group, [`ASYNC_QUEUES`] each.
     async_queues: Vec<Option<LeafId>>,
 
     slots: Vec<Slot>,
     links: Links,
     merges: MergeIndex,
-    /// Chosen, in the order in which they go to the disk (the legacy `queue_head`).
+    /// Chosen requests, in the order of dispatch (the legacy `queue_head`).
     outgoing: List,
     outgoing_count: usize,
-    /// Requests in queues, and with the disk.
+    /// Requests that wait in queues, and requests in flight.
     queued: u32,
     in_driver: u32,
-    /// Synchronous ones that are chosen and not ended.
+    /// Synchronous requests that are chosen and have not completed.
     sync_flight: u32,
-    /// Where the last request that went to the disk ended.
+    /// Where the last dispatched request ended.
     last_position: Sector,
 
     in_service: Option<LeafId>,
-    /// Whose request went out first in this turn.
+    /// The process of the first request of this turn.
     in_service_task: Option<usize>,
-    /// Sectors that went out in this turn.
+    /// Sectors chosen in this turn.
     served: u32,
-    /// When the turn's time began to run.
+    /// When the turn's timeout started.
     budget_start: Nanos,
     idling_start: Nanos,
     idle_until: Nanos,
-    /// A process has ended in its turn: others may go on.
+    /// The process in service has exited: other queues may be served.
     kick: Nanos,
 
     max_budget: i32,
@@ -186,7 +185,7 @@ impl Scheduler for Bfq2008 {
         }
     }
 
-    /// Only with requests of the queue that the bio would go to (`bfq_allow_merge`).
+    /// Merges only with requests of the bio's own queue (`bfq_allow_merge`).
     #[inline]
     fn find_merge(&mut self, queue: &Queue<'_>, bio: &Bio) -> Option<Merge> {
         let q = self.queue_of(bio.process, requests::is_sync(bio.op, bio.sync))?;

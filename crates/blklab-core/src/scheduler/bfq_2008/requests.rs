@@ -1,4 +1,4 @@
-//! Requests in their queues: which queue, in what order, merged with what.
+//! Requests in their queues: assignment, order, merges.
 
 use super::Bfq2008;
 use super::state::{ASYNC_QUEUES, Priority, ProcessQueue, Slot, State, Task};
@@ -9,18 +9,18 @@ use crate::scheduler::shared::nearest::Candidate;
 use crate::scheduler::shared::wf2q::LeafId;
 use crate::units::Sector;
 
-/// Somebody waits for it.
+/// The request is synchronous, as the kernel sees it.
 pub(super) fn is_sync(op: Op, sync: bool) -> bool {
     sync || !op.is_write()
 }
 
 impl Bfq2008 {
-    /// The queue that the process's requests of that kind go to, if it has one yet.
+    /// The queue of the process's requests of that kind, if it has one yet.
     pub(super) fn queue_of(&self, process: ProcessId, sync: bool) -> Option<LeafId> {
         self.tasks.get(Task::index_of(process))?.queues[usize::from(sync)]
     }
 
-    /// The request gets a queue (`bfq_set_request`), if it has none yet.
+    /// Assigns the request to a queue (`bfq_set_request`), if it has none yet.
     pub(super) fn attach(&mut self, queue: &Queue<'_>, id: RequestId) {
         if self.slots.get(id.index()).is_some_and(|slot| slot.state != State::Absent) {
             return;
@@ -40,8 +40,8 @@ impl Bfq2008 {
         self.slots[id.index()] = slot;
     }
 
-    /// The process's queue, made if need be; asynchronous ones are shared by all of a priority
-    /// in a group (`bfq_get_queue`).
+    /// The process's queue, created if needed; all processes of one priority in a group share one
+    /// asynchronous queue (`bfq_get_queue`).
     fn queue_for(&mut self, queue: &Queue<'_>, task: usize, sync: bool) -> LeafId {
         if let Some(q) = self.tasks[task].queues[usize::from(sync)] {
             return q;
@@ -71,7 +71,7 @@ impl Bfq2008 {
         q
     }
 
-    /// The better of two waiting requests, from where the last one ended (`bfq_choose_req`).
+    /// The better of two waiting requests, from the end of the last one (`bfq_choose_req`).
     fn choose(&self, a: Option<RequestId>, b: Option<RequestId>) -> Option<RequestId> {
         let (Some(first), Some(second)) = (a, b) else { return a.or(b) };
         let candidate = |id: RequestId| {
@@ -83,7 +83,7 @@ impl Bfq2008 {
         Some(if better && first != second { first } else { second })
     }
 
-    /// What goes after `id`, which still waits (`bfq_find_next_rq`).
+    /// The request after `id`, which still waits (`bfq_find_next_rq`).
     fn next_after(&self, q: LeafId, id: RequestId) -> Option<RequestId> {
         let sorted = &self.queues[q.index()].sorted;
         let at = self.slots[id.index()].sector;
@@ -91,7 +91,7 @@ impl Bfq2008 {
         self.choose(above, below)
     }
 
-    /// The request, which lies at `sector`, waits in its queue (`bfq_add_rq_rb`).
+    /// Sorts the request, at `sector`, into its queue (`bfq_add_rq_rb`).
     pub(super) fn sort_in(&mut self, id: RequestId, sector: Sector, requests: &RequestSlab) {
         let slot = &mut self.slots[id.index()];
         slot.sector = sector;
@@ -108,15 +108,15 @@ impl Bfq2008 {
         }
     }
 
-    /// The request has grown downwards and waits at another place (`bfq_reposition_rq_rb`).
+    /// The request has grown downwards: sorts it in again (`bfq_reposition_rq_rb`).
     pub(super) fn reposition(&mut self, id: RequestId, requests: &RequestSlab) {
         let Slot { queue: q, sector: old, .. } = self.slots[id.index()];
         self.queues[q.index()].sorted.remove(old, id);
         self.sort_in(id, requests[id].sector, requests);
     }
 
-    /// A new request waits: what it says about its process, and whether the disk is kept idle
-    /// for it (`bfq_rq_enqueued`).
+    /// A new request waits: updates its process's means, and ends idling for it
+    /// (`bfq_rq_enqueued`).
     pub(super) fn enqueued(&mut self, id: RequestId, requests: &RequestSlab) {
         let Slot { queue: q, task, .. } = self.slots[id.index()];
         let (tick, slice_idle) = (self.tick, self.tuned.slice_idle);
@@ -129,8 +129,8 @@ impl Bfq2008 {
         }
     }
 
-    /// Nobody is idled for who thinks too long, nor who seeks on a disk that sorts by itself
-    /// (`bfq_update_idle_window`).
+    /// No idling for a process with a long think time, nor for one that seeks on a disk that queues
+    /// commands (`bfq_update_idle_window`).
     fn decide_idling(&mut self, q: LeafId, task: usize) {
         let seen = &self.tasks[task];
         let never = self.tuned.slice_idle == 0 || self.hw_tag.is_queueing() && seen.seeks.is_seeky();
@@ -141,7 +141,7 @@ impl Bfq2008 {
         }
     }
 
-    /// The request, which waits, leaves its queue (`bfq_remove_request`).
+    /// Removes the waiting request from its queue (`bfq_remove_request`).
     pub(super) fn remove(&mut self, id: RequestId, requests: &RequestSlab) {
         let Slot { queue: q, sector, .. } = self.slots[id.index()];
         if self.queues[q.index()].next == Some(id) {
@@ -158,8 +158,8 @@ impl Bfq2008 {
         }
     }
 
-    /// Into the list of those that go out, upwards from where the disk is, one direction beside
-    /// the other (`elv_dispatch_sort`).
+    /// Inserts the request into the dispatch list, upwards from the head's position
+    /// (`elv_dispatch_sort`).
     pub(super) fn send(&mut self, id: RequestId, requests: &RequestSlab) {
         let slot = &mut self.slots[id.index()];
         slot.state = State::Outgoing;
@@ -171,7 +171,7 @@ impl Bfq2008 {
             if kind(op) != kind(other.op) {
                 return true;
             }
-            // First what lies above the boundary, then what lies below.
+            // First the requests above the boundary, then those below.
             let below = |sector: Sector| sector < boundary;
             (below(sector), sector) >= (below(other.sector), other.sector)
         };

@@ -1,4 +1,4 @@
-//! Whose turn it is, what goes out in it, and how it ends.
+//! Turns: which queue is in service, what is dispatched, and how the turn ends.
 
 use super::Bfq2008;
 use super::state::Task;
@@ -8,8 +8,8 @@ use crate::scheduler::shared::wf2q::{Class, LeafId};
 use crate::units::Nanos;
 
 impl Bfq2008 {
-    /// Fill the list of those that go out, as far as the queue in service and the ones after it
-    /// may (`bfq_dispatch_requests`).
+    /// Fills the dispatch list, as far as the queue in service and the queues after it may dispatch
+    /// (`bfq_dispatch_requests`).
     pub(super) fn fill(&mut self, requests: &RequestSlab) {
         if self.wf2q.busy_total() == 0 {
             return;
@@ -31,12 +31,12 @@ impl Bfq2008 {
         }
     }
 
-    /// The queue in service if it may go on, else the next; `None` while the disk waits for
-    /// one (`bfq_select_queue`).
+    /// The queue in service if it may continue, else the next one; `None` while the disk idles
+    /// (`bfq_select_queue`).
     fn select(&mut self, requests: &RequestSlab) -> Option<LeafId> {
         let Some(q) = self.in_service else { return self.begin_turn() };
         let reason = if self.is_timed_out(q) {
-            // Charged before it is measured: such a turn looks faster than it was.
+            // The charge comes before the measurement: such a turn looks faster than it was.
             self.charge_full_budget(q);
             EndReason::TimeOut
         } else if let Some(next) = self.queues[q.index()].next {
@@ -55,7 +55,7 @@ impl Bfq2008 {
         self.begin_turn()
     }
 
-    /// B-WF2Q+ says who (`bfq_set_active_queue`).
+    /// Starts the turn of the next queue by B-WF2Q+ (`bfq_set_active_queue`).
     fn begin_turn(&mut self) -> Option<LeafId> {
         let q = self.wf2q.next(self.now)?;
         self.wf2q.reset_service(q);
@@ -76,8 +76,7 @@ impl Bfq2008 {
         Some(q)
     }
 
-    /// The oldest request if it has expired and nobody has looked in this turn
-    /// (`bfq_check_fifo`).
+    /// The oldest request if it has expired; checked once per turn (`bfq_check_fifo`).
     fn expired(&mut self, q: LeafId) -> Option<RequestId> {
         let queue = &mut self.queues[q.index()];
         if std::mem::replace(&mut queue.fifo_checked, true) {
@@ -88,7 +87,7 @@ impl Bfq2008 {
         (self.tick >= self.slots[oldest.index()].since.saturating_add(limit)).then_some(oldest)
     }
 
-    /// Some requests of the queue in service go out (`__bfq_dispatch_requests`).
+    /// Dispatches some requests of the queue in service (`__bfq_dispatch_requests`).
     fn dispatch_some(&mut self, q: LeafId, most: u32, requests: &RequestSlab) {
         let mut dispatched = 0;
         while dispatched < most {
@@ -98,7 +97,7 @@ impl Bfq2008 {
                 self.note(self.queues[q.index()].process, Decision::Expired);
             }
             if !self.fits_budget(q, id, requests) {
-                // The next budget must do for this one, whichever way it was chosen.
+                // The next budget must suffice for this request, even if the FIFO chose it.
                 self.queues[q.index()].next = Some(id);
                 return self.expire(q, false, EndReason::BudgetExhausted, requests);
             }
@@ -119,10 +118,10 @@ impl Bfq2008 {
         }
     }
 
-    /// The turn of the queue in service ends (`bfq_bfqq_expire`).
+    /// Ends the turn of the queue in service (`bfq_bfqq_expire`).
     ///
-    /// Who timed out pays for the whole budget; so does an asynchronous queue, and one that
-    /// was idle for too long after it had been fast.
+    /// A queue that timed out is charged for its whole budget; so is an asynchronous queue, and a
+    /// fast queue whose idle timer expired.
     pub(super) fn expire(
         &mut self,
         q: LeafId,
@@ -154,7 +153,7 @@ impl Bfq2008 {
         self.wf2q.end_service();
     }
 
-    /// The process has ended: its turn, if it is that, ends as well (`bfq_exit_bfqq`).
+    /// The process exits: if it is in service, its turn ends (`bfq_exit_bfqq`).
     pub(super) fn exit(&mut self, process: ProcessId) {
         let Some(task) = self.tasks.get_mut(Task::index_of(process)) else { return };
         task.exited = true;

@@ -1,4 +1,4 @@
-//! Requests, queues and processes as this scheduler knows them.
+//! The scheduler's state of requests, queues and processes.
 
 use super::habits::{Seeks, Thinking};
 use crate::containers::lists::List;
@@ -7,42 +7,42 @@ use crate::request::{IoPrio, PrioClass, ProcessId, RequestId};
 use crate::scheduler::shared::wf2q::{Class, LeafId, weight_of_level};
 use crate::units::Sector;
 
-/// Level of a process that has set none: that of nice 0.
+/// Level of a process without a priority, as with nice 0.
 const DEFAULT_LEVEL: u8 = 4;
 const LEVELS: u8 = 8;
 /// Asynchronous queues of a group: one for each level of two classes, and one for the idle class.
 pub(super) const ASYNC_QUEUES: usize = 2 * LEVELS as usize + 1;
 
-/// Where a request is.
+/// The state of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
-    /// Not here.
+    /// Unknown here.
     Absent,
-    /// It has a queue, and is in no list yet.
+    /// It has a queue, but is in no list yet.
     Attached,
     /// Sorted into its queue.
     Waiting,
-    /// In the list of those that go out next.
+    /// In the dispatch list.
     Outgoing,
-    /// With the disk.
+    /// Dispatched.
     Driver,
 }
 
-/// What is kept of a request, by id.
+/// What the scheduler keeps of a request, by id.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Slot {
     pub state: State,
     pub sync: bool,
     pub queue: LeafId,
     pub task: usize,
-    /// As sorted in.
+    /// The sector by which it was sorted in.
     pub sector: Sector,
-    /// The tick in which it was made.
+    /// The tick in which it was created.
     pub since: u64,
 }
 
-/// The requests of one process that somebody waits for, or of all processes of one priority
-/// for which nobody does.
+/// The synchronous requests of one process, or the asynchronous requests of all processes of one
+/// priority.
 #[derive(Debug)]
 pub(super) struct ProcessQueue {
     pub process: ProcessId,
@@ -51,19 +51,19 @@ pub(super) struct ProcessQueue {
     pub sorted: Sorted,
     pub fifo: List,
     pub next: Option<RequestId>,
-    /// Requests on their way to the disk or with it.
+    /// Requests chosen or in flight.
     pub dispatched: u32,
-    /// Sectors that its next turn is worth, by what it did with the last ones.
+    /// The budget of its next turn, from its past turns.
     pub max_budget: i32,
     /// Turns, in 256ths, weighted by age.
     pub budgets_assigned: u32,
-    /// The disk may be kept idle for it.
+    /// The disk may idle for it.
     pub idles: bool,
-    /// No request of this turn has ended: its time does not run yet.
+    /// No request of this turn has completed: the timeout has not started.
     pub budget_new: bool,
-    /// The oldest request has been looked at in this turn.
+    /// The FIFO was checked in this turn.
     pub fifo_checked: bool,
-    /// The tick in which its time is over.
+    /// The tick of the timeout.
     pub budget_timeout: u64,
 }
 
@@ -94,7 +94,7 @@ impl ProcessQueue {
 /// A process.
 #[derive(Clone, Debug)]
 pub(super) struct Task {
-    /// Asynchronous, synchronous; made with the first request.
+    /// Asynchronous, synchronous; created with the first request.
     pub queues: [Option<LeafId>; 2],
     pub exited: bool,
     pub thinking: Thinking,
@@ -106,7 +106,7 @@ impl Task {
         Task { queues: [None; 2], exited: false, thinking: Thinking::since(tick), seeks: Seeks::default() }
     }
 
-    /// The process's place among the tasks; the kernel's own comes first.
+    /// The process's index among the tasks; the kernel's own is first.
     pub const fn index_of(process: ProcessId) -> usize {
         process.0.wrapping_add(1) as usize
     }
@@ -116,7 +116,7 @@ impl Task {
     }
 }
 
-/// A priority in force: who has set none is best effort, the idle class has one level.
+/// The effective priority: without one, best effort; the idle class has one level.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Priority {
     pub class: Class,
@@ -133,12 +133,12 @@ impl Priority {
         Priority { class: Class::from(prio.class), level }
     }
 
-    /// Twice the level below 8 is twice the weight.
+    /// Proportional to 8 minus the level.
     pub fn weight(self) -> u32 {
         weight_of_level(self.level)
     }
 
-    /// The place of its asynchronous queue among a group's.
+    /// The index of its asynchronous queue in its group.
     pub fn async_index(self) -> usize {
         match self.class {
             Class::RealTime => usize::from(self.level),

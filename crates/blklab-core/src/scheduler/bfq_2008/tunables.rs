@@ -1,4 +1,4 @@
-//! The table of tunables, and what they come to.
+//! The table of tunables, and their values in the scheduler's units.
 
 use crate::scheduler::shared::nearest::BackSeek;
 use crate::scheduler::{QueueLimits, Settings, Tunable, Unit};
@@ -70,7 +70,7 @@ pub(super) const TUNABLES: &[Tunable] = &[
     tunable("timeout_async", Unit::Milliseconds, 40, 0, "the same for asynchronous requests"),
 ];
 
-/// The settings in the units that are reckoned in.
+/// The settings in the scheduler's units.
 #[derive(Clone, Debug)]
 pub(super) struct Tuned {
     pub quantum: u32,
@@ -79,11 +79,11 @@ pub(super) struct Tuned {
     pub back_seek: BackSeek,
     /// Ticks.
     pub slice_idle: u64,
-    /// 0: by the peak rate.
+    /// 0: from the peak rate.
     pub max_budget: i32,
     pub max_budget_async_rq: u32,
     pub timeout: [u64; 2],
-    /// `timeout_sync`, in ms, as its ticks say it.
+    /// `timeout_sync` in ms, rounded to ticks.
     pub timeout_sync_ms: u64,
 }
 
@@ -91,8 +91,8 @@ impl Tuned {
     pub fn new(settings: &Settings, limits: &QueueLimits) -> Tuned {
         let ticks = limits.ticks;
         let get = |name| settings.get(name);
-        // The defaults are parts of a second in ticks, so that 8 ms are one tick of 10 ms, and
-        // 125 ms twelve; what is set is rounded up.
+        // The defaults are fractions of a second in ticks: 8 ms are one tick of 10 ms, 125 ms are
+        // twelve. Values that were set are rounded up.
         let span = |name, default_ms: u64| {
             let ms = get(name) as u64;
             if ms == default_ms {

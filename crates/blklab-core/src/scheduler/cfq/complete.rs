@@ -1,4 +1,4 @@
-//! A request ends.
+//! A request completes.
 
 use super::Cfq;
 use super::parts::queueing::QUEUE_MIN;
@@ -8,7 +8,7 @@ use crate::scheduler::journal::EndReason;
 use crate::units::Nanos;
 
 impl Cfq {
-    /// The request is no more (`cfq_put_request`).
+    /// The request is freed (`cfq_put_request`).
     pub(super) fn ended(&mut self, id: RequestId, request: &Request) {
         let slot = self.slots[id.index()];
         if slot.state == State::Driver {
@@ -42,11 +42,11 @@ impl Cfq {
         }
     }
 
-    /// Does the disk take several commands at once (`cfq_update_hw_tag`)?
+    /// Does the disk queue commands (`cfq_update_hw_tag`)?
     fn look_at_depth(&mut self) {
         let in_driver = self.counts.in_driver();
         let active = self.active.map(|q| &self.queues[q]);
-        // A queue that the disk idles for keeps it from being filled.
+        // A queue that the disk idles for keeps the disk from being filled.
         let is_starved = || {
             active.is_some_and(|queue| {
                 let own = queue.dispatched + queue.sorted.len() as u32;
@@ -56,14 +56,14 @@ impl Cfq {
         self.queueing.completed(in_driver, self.counts.queued(), is_starved);
     }
 
-    /// It took longer than it should have waited; counted in ticks.
+    /// The request took longer than its FIFO time; counted in ticks.
     fn was_late(&self, request: &Request) -> bool {
         let ticks = self.limits.ticks;
         let allowed = self.tuned.fifo_expire[1] / self.tick;
         ticks.at(request.inserted) + allowed <= ticks.at(Nanos(self.now as u64))
     }
 
-    /// The turn goes on with idling, or ends.
+    /// Continues the turn with idling, or ends it.
     fn active_queue_served(&mut self, q: QueueId, sync: bool) {
         if self.queues[q].flags.slice_new {
             self.begin_slice(q);

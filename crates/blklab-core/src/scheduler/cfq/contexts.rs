@@ -1,17 +1,17 @@
-//! Processes, and which queue their requests go to.
+//! Processes, and the queues of their requests.
 
 use super::Cfq;
 use super::state::{Class, Context, ProcessQueue, QueueId, Slot, State, priority};
 use crate::request::{Op, ProcessId, RequestId};
 use crate::scheduler::Queue;
 
-/// Somebody waits for it, as the kernel sees it (`op_is_sync`).
+/// The request is synchronous, as the kernel sees it (`op_is_sync`).
 pub(super) fn is_sync(op: Op, sync: bool, fua: bool) -> bool {
     sync || fua || op == Op::Read
 }
 
 impl Cfq {
-    /// The process's place among the contexts; the kernel's own comes first.
+    /// The process's index among the contexts; the kernel's own is first.
     pub(super) const fn context_of(process: ProcessId) -> usize {
         process.0.wrapping_add(1) as usize
     }
@@ -20,12 +20,12 @@ impl Cfq {
         ProcessId((context as u32).wrapping_sub(1))
     }
 
-    /// The queue that the process's requests of that kind go to now, if it has one.
+    /// The current queue of the process's requests of that kind, if it has one.
     pub(super) fn queue_of(&self, process: ProcessId, sync: bool) -> Option<QueueId> {
         self.contexts.get(Cfq::context_of(process))?.queues[usize::from(sync)]
     }
 
-    /// The request gets a queue (`cfq_set_request`), if it has none yet.
+    /// Assigns the request to a queue (`cfq_set_request`), if it has none yet.
     pub(super) fn attach(&mut self, queue: &Queue<'_>, id: RequestId) {
         if id.index() >= self.slots.len() {
             self.slots.resize(id.index() + 1, Slot::VACANT);
@@ -43,7 +43,7 @@ impl Cfq {
             Slot { state: State::Attached, sync, no_idle, queue: q, context, ..Slot::VACANT };
     }
 
-    /// The process's context, made when it first asks for something.
+    /// The process's context, created with its first request.
     fn context(&mut self, process: ProcessId) -> usize {
         let index = Cfq::context_of(process);
         if index >= self.contexts.len() {
@@ -78,8 +78,8 @@ impl Cfq {
         }
     }
 
-    /// A new queue, or the one that all asynchronous requests of the group and the priority
-    /// share (`cfq_get_queue`).
+    /// A new queue, or the queue that all asynchronous requests of the group and the priority share
+    /// (`cfq_get_queue`).
     fn new_queue(&mut self, queue: &Queue<'_>, context: usize, sync: bool) -> QueueId {
         let process = Cfq::process_of(context);
         let task = queue.tasks.get(process);
@@ -104,7 +104,7 @@ impl Cfq {
         self.positions.queue_made(q);
         self.queues[q].holders = 1;
         if !sync {
-            // The group's own hold on it.
+            // The group's own reference.
             self.queues[q].holders += 1;
             *shared = Some(q);
         }

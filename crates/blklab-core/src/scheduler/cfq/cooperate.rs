@@ -1,5 +1,5 @@
-//! Processes that read one area together share a queue, and get their own again when they do
-//! not any more.
+//! Processes that read one area together share a queue, and get their own queues again when they no
+//! longer do.
 
 use super::Cfq;
 use super::parts::positions::is_close;
@@ -13,7 +13,7 @@ impl Cfq {
         is_close(sector.0, self.last_position)
     }
 
-    /// A queue of the same level whose next request is close to where the last one ended
+    /// A queue of the same level whose next request is close to the end of the last one
     /// (`cfqq_close`).
     fn closest(&self, level: u8) -> Option<QueueId> {
         let next_of = |q: QueueId| {
@@ -23,8 +23,7 @@ impl Cfq {
         self.positions.closest(level, self.last_position, next_of)
     }
 
-    /// A queue that goes on where this one, which has run empty, stopped
-    /// (`cfq_close_cooperator`).
+    /// A queue that continues where this queue, now empty, stopped (`cfq_close_cooperator`).
     pub(super) fn close_cooperator(&self, q: QueueId) -> Option<QueueId> {
         let queue = &self.queues[q];
         let alone = self.groups[queue.group].queues == 1;
@@ -37,8 +36,8 @@ impl Cfq {
         })
     }
 
-    /// The processes of one of the two queues shall move to the other, of fewer to more
-    /// (`cfq_setup_merge`). They do with their next requests.
+    /// Plans that the processes of one of the two queues, the one with fewer, move to the other
+    /// (`cfq_setup_merge`). They move with their next requests.
     pub(super) fn plan_merge(&mut self, q: QueueId, mut other: QueueId) {
         if self.queues[other].holders == 0 {
             return;
@@ -58,8 +57,7 @@ impl Cfq {
         self.queues[to].holders += moving;
     }
 
-    /// The process, whose queue is `q`, moves to where that is to be merged
-    /// (`cfq_merge_cfqqs`).
+    /// Moves the process from its queue `q` to the target of the planned merge (`cfq_merge_cfqqs`).
     pub(super) fn move_to_merged(&mut self, context: usize, q: QueueId, to: QueueId) -> QueueId {
         self.note_for(context, Decision::QueuesMerged { with: self.queues[to].process });
         self.contexts[context].queues[1] = Some(to);
@@ -68,7 +66,7 @@ impl Cfq {
         to
     }
 
-    /// The process leaves the shared queue `q`; the last one keeps it (`split_cfqq`).
+    /// The process leaves the shared queue `q`; the last process keeps it (`split_cfqq`).
     pub(super) fn split(&mut self, context: usize, q: QueueId) -> Option<QueueId> {
         self.note_for(context, Decision::QueueSplit);
         if self.queues[q].holders == 1 {
@@ -84,7 +82,7 @@ impl Cfq {
         None
     }
 
-    /// One process less will move along the chain of planned merges (`cfq_put_cooperator`).
+    /// One process fewer will move along the chain of planned merges (`cfq_put_cooperator`).
     fn release_merge_plan(&mut self, q: QueueId) {
         let mut next = self.queues[q].merge_with;
         while let Some(to) = next {
@@ -93,13 +91,13 @@ impl Cfq {
         }
     }
 
-    /// A process uses the queue no more (`cfq_put_queue`).
+    /// A process drops its queue (`cfq_put_queue`).
     pub(super) fn release(&mut self, q: QueueId) {
         self.queues[q].holders -= 1;
         self.free_if_unused(q);
     }
 
-    /// Nobody uses the queue and none of its requests lives: it is no more.
+    /// Frees the queue if no process uses it and no request belongs to it.
     pub(super) fn free_if_unused(&mut self, q: QueueId) {
         if self.queues[q].holders > 0 || self.queues[q].requests > 0 {
             return;
@@ -112,7 +110,7 @@ impl Cfq {
         self.queues.remove(q);
     }
 
-    /// The process has ended (`cfq_exit_icq`).
+    /// The process exits (`cfq_exit_icq`).
     pub(super) fn leave(&mut self, context: usize) {
         self.contexts[context].alive = false;
         for kind in [0, 1] {
@@ -127,8 +125,7 @@ impl Cfq {
         self.contexts[context].known = false;
     }
 
-    /// The block layer is to ask for requests although nothing ends
-    /// (`cfq_schedule_dispatch`).
+    /// Lets the block layer ask for requests, although none completes (`cfq_schedule_dispatch`).
     fn kick(&mut self) {
         if self.counts.busy() > 0 {
             self.kick = Nanos(self.now as u64);

@@ -1,4 +1,4 @@
-//! A request comes, and perhaps takes the disk from somebody.
+//! A request comes, and perhaps preempts the active queue.
 
 use super::Cfq;
 use super::state::{Class, Kind, QueueId};
@@ -6,7 +6,7 @@ use crate::request::{Request, RequestId};
 use crate::scheduler::journal::{Decision, EndReason};
 
 impl Cfq {
-    /// What a request that now waits in its queue changes (`cfq_rq_enqueued`).
+    /// Updates the state for a request that now waits in its queue (`cfq_rq_enqueued`).
     pub(super) fn enqueued(&mut self, id: RequestId, request: &Request) {
         let slot = self.slots[id.index()];
         let q = slot.queue;
@@ -21,8 +21,8 @@ impl Cfq {
         }
     }
 
-    /// What a request that has come says of its process
-    /// (`cfq_update_io_thinktime`, `cfq_update_io_seektime`).
+    /// Updates think time and seek history of the request's process (`cfq_update_io_thinktime`,
+    /// `cfq_update_io_seektime`).
     fn learn_from(&mut self, id: RequestId, request: &Request) {
         let slot = self.slots[id.index()];
         let now = self.now;
@@ -37,8 +37,7 @@ impl Cfq {
         queue.seeks.request(request.sector, request.sectors, self.limits.rotational);
     }
 
-    /// The queue, not the active one, takes the disk from that at once
-    /// (`cfq_should_preempt`).
+    /// Whether the queue preempts the active queue (`cfq_should_preempt`).
     fn should_preempt(&self, q: QueueId, request: &Request, sync: bool) -> bool {
         let Some(active) = self.active else { return false };
         let (new, old) = (&self.queues[q], &self.queues[active]);
@@ -55,19 +54,19 @@ impl Cfq {
         if sync && !old.sync && !old.flags.must_dispatch {
             return true;
         }
-        // Between groups nobody preempts, except for those above.
+        // No preemption between groups, except for the rules above.
         if !self.shares.is_within(old.group, new.group) {
             return false;
         }
         if old.slice_used(self.now) || new_rt && !old_rt {
             return true;
         }
-        // All that do not get idled for are served as one.
+        // The sync-noidle queues are served as one.
         let as_one = self.serving_kind == Kind::SyncNoIdle && new.kind() == Kind::SyncNoIdle;
         if old.is_empty() && (as_one || !self.should_idle(active)) {
             return true;
         }
-        // As good as what is waited for.
+        // As good as the request that the disk idles for.
         self.active_context.is_some() && old.flags.wait_request && self.is_close(request.sector)
     }
 
@@ -78,7 +77,7 @@ impl Cfq {
         self.note(q, Decision::Preempts { process: self.queues[active].process });
         self.expire(true, EndReason::Preempted);
         let queue = &self.queues[q];
-        // Another kind of load: what is left of the old one's turn does not come first.
+        // The workload type changes: the rest of the old type's turn does not come first.
         if old_kind != queue.kind() {
             self.groups[queue.group].saved = None;
         }

@@ -1,14 +1,14 @@
-//! What groups are charged for: the turns of their queues ([`shares`](super::parts::shares)).
+//! Charges to groups for the turns of their queues ([`shares`](super::parts::shares)).
 
 use super::Cfq;
 use super::state::{Class, QueueId};
 
-/// A group that becomes busy goes behind the last (`CFQ_SLICE_MODE_GROUP_DELAY`).
+/// A group that becomes busy is placed this far behind the last one (`CFQ_SLICE_MODE_GROUP_DELAY`).
 const GROUP_DELAY: i64 = 200_000_000;
 
 impl Cfq {
-    /// Time cannot be measured where the disk works on many requests and does not idle: then
-    /// groups share requests instead (`iops_mode`).
+    /// Time cannot be measured where the disk queues commands and does not idle. There, groups
+    /// share requests instead (`iops_mode`).
     fn counts_requests(&self) -> bool {
         self.tuned.slice_idle == 0 && self.queueing.may_queue()
     }
@@ -29,7 +29,7 @@ impl Cfq {
         }
     }
 
-    /// Charge the queue's turn to its group (`cfq_group_served`).
+    /// Charges the queue's turn to its group (`cfq_group_served`).
     pub(super) fn charge(&mut self, q: QueueId) {
         let queue = &self.queues[q];
         let index = queue.group;
@@ -48,8 +48,8 @@ impl Cfq {
         self.groups[index].saved = (left > 0).then_some(serving);
     }
 
-    /// Time that the turn took, at most its slice; if no request has ended yet, from its
-    /// beginning and at least a tick (`cfq_cfqq_slice_usage`).
+    /// The time of the turn, at most its slice; if no request has completed yet, the time since its
+    /// start and at least a tick (`cfq_cfqq_slice_usage`).
     fn used(&self, q: QueueId) -> u64 {
         let queue = &self.queues[q];
         match queue.slice_start.filter(|&start| start != self.now) {

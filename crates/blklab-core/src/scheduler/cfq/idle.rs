@@ -1,4 +1,4 @@
-//! Keeping the disk idle for the process that was just served.
+//! Idling for the process that was just served.
 
 use super::Cfq;
 use super::state::{Class, Kind, QueueId};
@@ -10,8 +10,9 @@ impl Cfq {
         !self.limits.rotational
     }
 
-    /// Worth idling for: one that comes back soon and near, or the last of its service tree,
-    /// after which the whole kind of load would lose its turn (`cfq_should_idle`).
+    /// Idling pays for a queue that comes back soon and close, and for the last queue of its
+    /// service tree, because without it the whole workload type would lose its turn
+    /// (`cfq_should_idle`).
     pub(super) fn should_idle(&self, q: QueueId) -> bool {
         let queue = &self.queues[q];
         if self.tuned.slice_idle == 0 || queue.class == Class::Idle {
@@ -25,7 +26,7 @@ impl Cfq {
         tree.count == 1 && queue.sync && !tree.think.is_longer(self.tuned.slice_idle)
     }
 
-    /// The active queue has run empty: idle for it, or for its group (`cfq_arm_slice_timer`).
+    /// The active queue is empty: idles for it, or for its group (`cfq_arm_slice_timer`).
     pub(super) fn begin_idling(&mut self, q: QueueId) {
         if self.is_flash() && self.queueing.may_queue() {
             return;
@@ -59,8 +60,8 @@ impl Cfq {
         self.note(q, Decision::IdleStart { until });
     }
 
-    /// Only one queue of its group is left and keeps it busy: rather prolong its slice than let
-    /// the group lose its turn (`cfq_should_wait_busy`).
+    /// The queue is the last busy one of its group: its slice is extended, so that the group does
+    /// not lose its turn (`cfq_should_wait_busy`).
     pub(super) fn should_wait_busy(&self, q: QueueId) -> bool {
         let queue = &self.queues[q];
         let group = &self.groups[queue.group];
@@ -75,7 +76,7 @@ impl Cfq {
         think.is_some_and(|think| think.is_longer(left)) || left <= self.tick
     }
 
-    /// The time to idle is over (`cfq_idle_slice_timer`). True if dispatching may give more.
+    /// The idle timer expires (`cfq_idle_slice_timer`). True if dispatching may give more requests.
     pub(super) fn idled_long_enough(&mut self) -> bool {
         self.idle_timer = Nanos::NEVER;
         let Some(q) = self.active else { return self.counts.busy() > 0 };
@@ -92,7 +93,7 @@ impl Cfq {
             if !queue.is_empty() {
                 return true;
             }
-            // Whoever does not come back in time is not so deep after all.
+            // The process does not come back in time: the queue is not deep any more.
             queue.flags.deep = false;
         }
         let reason = if used { EndReason::TimeOut } else { EndReason::NoMoreRequests };
@@ -100,8 +101,8 @@ impl Cfq {
         self.counts.busy() > 0
     }
 
-    /// The active queue asks for something again (a part of `cfq_rq_enqueued`). A small request
-    /// may be about to grow; if nobody else waits, that is waited for.
+    /// The active queue gets a request again (a part of `cfq_rq_enqueued`). A small request may
+    /// still grow by merges; if no other queue is busy, idling goes on.
     pub(super) fn idled_for(&mut self, q: QueueId, sectors: u32) {
         if !self.queues[q].flags.wait_request {
             return;
@@ -114,8 +115,7 @@ impl Cfq {
         }
     }
 
-    /// Whether the queue's process is worth idling for, from what it has done
-    /// (`cfq_update_idle_window`).
+    /// Decides from the process's history whether to idle for its queue (`cfq_update_idle_window`).
     pub(super) fn update_idle_window(&mut self, q: QueueId, context: usize) {
         let queue = &mut self.queues[q];
         if !queue.sync || queue.class == Class::Idle {
@@ -132,8 +132,8 @@ impl Cfq {
         }
     }
 
-    /// A seeky queue that has waited more than once and yet has used less than half of its
-    /// slice: the disk is faster than it can ask. Nobody idles for it any more.
+    /// A seeky queue has been idled for more than once and has used less than half of its slice:
+    /// the disk is faster than the process sends requests. The disk no longer idles for it.
     pub(super) fn doubt_idling(&mut self, q: QueueId) {
         let now = self.now;
         let queue = &mut self.queues[q];

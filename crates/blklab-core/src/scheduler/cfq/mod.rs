@@ -3,51 +3,50 @@
 //! Follows the single-queue scheduler of Linux 4.12 (`block/cfq-iosched.c`, with cgroups on
 //! the default hierarchy and the legacy elevator core around it).
 //!
-//! Synchronous requests of a process go into a queue of its own, asynchronous ones of all
-//! processes into one queue for each priority. One queue at a time is *active*: it has the disk for a
-//! time slice, so that a sequential reader reads on undisturbed, and no process gets more of the
-//! disk's time than its priority says (`slice_sync` or `slice_async`, a fifth more or less
-//! for each level above or below 4). If the active queue runs empty, the disk is kept
-//! *idle* for `slice_idle`: the process has its answer now and will ask again close by. That
-//! one short wait saves the long way to another process's data and back.
+//! Synchronous requests of a process go into a queue of its own, asynchronous requests of all
+//! processes into one queue for each priority. One queue at a time is *active*: it has the disk for
+//! a time slice, so that a sequential reader continues undisturbed, and no process gets more of the
+//! disk's time than its priority allows (`slice_sync` or `slice_async`, a fifth more or less for
+//! each level above or below 4). If the active queue becomes empty, the disk *idles* for
+//! `slice_idle`: the process has its data and will probably send a nearby request. This short wait
+//! saves a long seek to another process's data and back.
 //!
-//! Which queue is next is decided in four steps:
+//! Four steps choose the next queue:
 //!
-//! 1. Cgroup: the one that has had least time for its weight.
-//! 2. Class: real time, then best effort; the idle class when there is nothing else.
-//! 3. Kind of load: *sync* (worth idling for), *sync-noidle* (seeky or slow to come back:
-//!    served one after the other as if they were one, with one wait at the end; so are the
-//!    writes of an fsync), *async*. Each has a share of the round of `target_latency` by its
-//!    number of queues.
-//! 4. Queue: the one that is due first: when it became busy or was last served, later for
-//!    low priorities, sooner for what was left of its slice.
+//! 1. Cgroup: the one that has had the least time for its weight.
+//! 2. Class: real time, then best effort; the idle class when no other class has requests.
+//! 3. Workload type: *sync* (worth idling for); *sync-noidle* (seeky, or with a long think time:
+//!    these queues are served in turn as if they were one, with one idle wait at the end; the
+//!    writes of an fsync belong here too); *async*. Each type has a share of the round of
+//!    `target_latency` by its number of queues.
+//! 4. Queue: the one that is due first. Its key is the time when it became busy or was last served;
+//!    later for low priorities, earlier by the rest of its slice.
 //!
-//! A new request may *preempt*: synchronous before asynchronous, real time before others of
-//! its cgroup, anybody of the class while the disk has all requests of the active queue and
-//! would not be kept idle for it. By that last rule a sequential reader that comes back takes
-//! the disk from random ones; and on a disk that takes one command at a time, a few busy random
-//! readers overtake all others without end.
+//! A new request may *preempt*: a synchronous one before asynchronous ones, real time before the
+//! other classes of its cgroup, and any of the same class while all requests of the active queue
+//! are in flight and the disk would not idle for it. By this last rule a sequential reader that
+//! comes back preempts random readers; and on a disk that takes one command at a time, a few busy
+//! random readers overtake all others without end.
 //!
-//! Processes that read one area in turns share a queue until they part. CFQ learns what idling is
-//! worth: think times, how many of the last 32 requests were far from the one before,
-//! whether the disk takes commands in a queue. On flash that does, the disk idles for no queue, and
-//! groups share requests instead of time.
+//! Processes that read one area in turns share a queue until they part. CFQ measures whether idling
+//! pays: think times, how many of the last 32 requests were seeks, and whether the disk queues
+//! commands. On flash that queues commands, the disk idles for no queue, and groups share requests
+//! instead of time.
 //!
-//! What is learnt and counted, the shares of groups and the search for cooperators are in `parts/`,
-//! one struct each, with its own state. The other files coordinate: a request arrives
+//! The measurements and counts, the shares of groups and the search for cooperators are in
+//! `parts/`, one struct each, with its own state. The other files coordinate: a request arrives
 //! (`enqueue.rs`), the next queue is chosen (`select.rs`), a slice begins and ends (`slice.rs`), a
 //! request completes (`complete.rs`).
 //!
-//! Left out: metadata requests (`REQ_PRIO`), which go first in the kernel and of which the
-//! model has none; and what a process changes while it runs (`ionice`, moving to another
-//! cgroup, tunables), which a run cannot do. The kernel lets a process for which the disk
-//! idles have one request beyond `nr_requests`, here it waits for one like all others: that
-//! shows where readers keep more than 128 requests. In the kernel a request that ends idling or
-//! preempts runs the queue while the rest of its plug is still to come, here the queue runs
-//! behind the plug: that shows where a process submits several requests at once. Of two queues
-//! that are both close enough to cooperate the nearer is taken, in the kernel the one that its
-//! tree happens to show first. 4.12 merged requests of different priority; here they stay
-//! apart.
+//! Left out: metadata requests (`REQ_PRIO`), which go first in the kernel; the model has none; and
+//! changes of a process while it runs (`ionice`, moves to another cgroup, tunables), which a run
+//! does not make. The kernel lets a process that the disk idles for have one request beyond
+//! `nr_requests`; here it waits for a request like all others, which matters where readers keep
+//! more than 128 requests. In the kernel a request that ends idling or preempts runs the queue
+//! before the rest of its plug has come; here the queue runs after the plug, which matters where a
+//! process submits several requests at once. Of two queues that are both close enough to cooperate
+//! the nearer is taken; the kernel takes the one that its tree shows first. 4.12 merged requests of
+//! different priority; here they stay apart.
 
 mod complete;
 mod contexts;
@@ -81,7 +80,7 @@ use slab::Slab;
 use state::{Class, Context, Group, Instant, Kind, ProcessQueue, QueueId, Slot, State};
 use tunables::{TUNABLES, Tuned};
 
-/// A request of one page may be about to grow.
+/// A request of one page may still grow by merges.
 const PAGE_SECTORS: u32 = 4096 / 512;
 
 /// The state of cfq.
@@ -100,10 +99,10 @@ pub struct Cfq {
     queues: Slab<ProcessQueue>,
     contexts: Vec<Context>,
     groups: Vec<Group>,
-    /// Queues by when their turn is due, in the service trees of their groups.
+    /// Queues by due time, in the service trees of their groups.
     service: Members<i64>,
     positions: Positions,
-    /// What the groups have had for their weights.
+    /// The service that groups have had for their weights.
     shares: Shares,
 
     serving_group: Option<usize>,
@@ -111,11 +110,11 @@ pub struct Cfq {
     serving_kind: Kind,
     workload_expires: Instant,
     active: Option<QueueId>,
-    /// Whose request the active queue sent first.
+    /// The process of the active queue's first request.
     active_context: Option<usize>,
 
     counts: Counts,
-    /// Where the last request that was dispatched ended.
+    /// Where the last dispatched request ended.
     last_position: u64,
     last_delayed_sync: Instant,
     queueing: QueueingWatch,
@@ -148,7 +147,7 @@ impl Cfq {
         self.journal.note(Nanos(self.now as u64), Cfq::process_of(context), decision);
     }
 
-    /// Another cgroup, class or kind of load is served now, beginning with this queue.
+    /// Notes that another cgroup, class or workload type is served now, beginning with this queue.
     fn note_workload(&mut self, q: QueueId) {
         if !self.journal.is_kept() {
             return;
@@ -180,7 +179,7 @@ impl Scheduler for Cfq {
         generation: Generation::SingleQueue,
         summary: "time slices for each process by its priority, idling for its next request (single queue)",
         follows: "Linux 4.12, cfq-iosched.c, but for metadata requests",
-        // estimate: as deadline, and trees of queues.
+        // estimate: as deadline, plus trees of queues.
         lock_ns: 1_000,
         tunables: TUNABLES,
     };
@@ -210,7 +209,7 @@ impl Scheduler for Cfq {
             active_context: None,
             counts: Counts::default(),
             last_position: 0,
-            // As if nothing had been late for a second.
+            // As if no request had been late for a second.
             last_delayed_sync: -1_000_000_000,
             queueing: QueueingWatch::default(),
             idle_timer: Nanos::NEVER,
@@ -221,7 +220,7 @@ impl Scheduler for Cfq {
         }
     }
 
-    /// Only with requests of the queue that the bio would go to (`cfq_allow_bio_merge`).
+    /// Merges only with requests of the bio's own queue (`cfq_allow_bio_merge`).
     #[inline]
     fn find_merge(&mut self, queue: &Queue<'_>, bio: &Bio) -> Option<Merge> {
         let q = self.queue_of(bio.process, contexts::is_sync(bio.op, bio.sync, bio.fua))?;

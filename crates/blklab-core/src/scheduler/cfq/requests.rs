@@ -1,4 +1,4 @@
-//! Requests in their queue: sorted, and which of them goes next.
+//! Requests in their queue: their order, and the next one.
 
 use super::Cfq;
 use super::state::{QueueId, Slot, State};
@@ -7,8 +7,7 @@ use crate::scheduler::shared::nearest::Candidate;
 use crate::units::Sector;
 
 impl Cfq {
-    /// The one of two waiting requests that is better served now, the last having been at
-    /// `last` (`cfq_choose_req`).
+    /// The better of two waiting requests, with the last one at `last` (`cfq_choose_req`).
     fn choose(&self, a: Option<RequestId>, b: Option<RequestId>, last: Sector) -> Option<RequestId> {
         let (Some(first), Some(second)) = (a, b) else { return a.or(b) };
         if first == second {
@@ -22,7 +21,7 @@ impl Cfq {
         Some(if better { first } else { second })
     }
 
-    /// The request, which lies at `sector`, waits in its queue (`cfq_add_rq_rb`).
+    /// Sorts the request, at `sector`, into its queue (`cfq_add_rq_rb`).
     pub(super) fn sort_in(&mut self, id: RequestId, sector: Sector) {
         let slot = &mut self.slots[id.index()];
         slot.sector = sector;
@@ -40,7 +39,7 @@ impl Cfq {
         }
     }
 
-    /// The request has grown downwards and waits at another place (`cfq_reposition_rq_rb`).
+    /// The request has grown downwards: sorts it in again (`cfq_reposition_rq_rb`).
     pub(super) fn reposition(&mut self, id: RequestId, sector: Sector) {
         let Slot { queue: q, sector: old, .. } = self.slots[id.index()];
         self.queues[q].sorted.remove(old, id);
@@ -50,7 +49,7 @@ impl Cfq {
         }
     }
 
-    /// The request, which waits, leaves its queue (`cfq_remove_request`).
+    /// Removes the waiting request from its queue (`cfq_remove_request`).
     pub(super) fn remove(&mut self, id: RequestId) {
         let Slot { queue: q, sector, .. } = self.slots[id.index()];
         let queue = &mut self.queues[q];
@@ -60,7 +59,7 @@ impl Cfq {
             // `cfq_find_next_rq`
             self.queues[q].next = self.choose(above, below, sector);
         }
-        // It stays among the busy ones until its turn is over.
+        // The queue stays busy until its turn is over.
         if self.queues[q].is_empty() {
             self.positions.leave(q, self.queues[q].level);
         }
@@ -68,10 +67,10 @@ impl Cfq {
         self.counts.removed();
     }
 
-    /// It goes to the disk (`cfq_dispatch_insert`).
+    /// Dispatches the request (`cfq_dispatch_insert`).
     pub(super) fn send(&mut self, id: RequestId, sectors: u32) {
         let q = self.slots[id.index()].queue;
-        // What follows is chosen by where this one lies, also if it had not been next.
+        // The next request is chosen from this one's sector, even if the FIFO chose this one.
         self.queues[q].next = Some(id);
         self.remove(id);
         let queue = &mut self.queues[q];
@@ -81,8 +80,7 @@ impl Cfq {
         self.counts.sent(queue.sync);
     }
 
-    /// The oldest request if it has expired and nobody has looked in this slice
-    /// (`cfq_check_fifo`).
+    /// The oldest request if it has expired; checked once per slice (`cfq_check_fifo`).
     pub(super) fn expired(&mut self, q: QueueId) -> Option<RequestId> {
         let queue = &mut self.queues[q];
         if std::mem::replace(&mut queue.flags.fifo_checked, true) {

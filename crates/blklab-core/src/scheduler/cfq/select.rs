@@ -1,25 +1,25 @@
-//! Whose turn it is, and whether it may send one more request.
+//! Which queue is active, and whether it may dispatch one more request.
 
 use super::Cfq;
 use super::state::{Class, Kind, ProcessQueue, QueueId, tree_of};
 use crate::request::{RequestId, RequestSlab};
 use crate::scheduler::journal::{Decision, EndReason};
 
-/// What becomes of the active queue.
+/// What happens to the active queue.
 enum Verdict {
-    /// It goes on.
+    /// It continues.
     Keep,
-    /// It is waited for.
+    /// The disk waits for it.
     Wait,
     /// Its turn is over.
     End(EndReason),
-    /// Another goes on close by.
+    /// Another queue continues nearby.
     HandOver(QueueId),
 }
 
 impl Cfq {
-    /// The class that is served: real time before best effort before idle; and the kind of
-    /// load, whose turn lasts for its share of the group's (`choose_wl_class_and_type`).
+    /// Chooses the class to serve: real time before best effort before idle; and the workload type,
+    /// whose turn lasts for its share of the group's (`choose_wl_class_and_type`).
     fn choose_workload(&mut self, group: usize) {
         let before = self.serving_class;
         let busy = |class| self.groups[group].busy(class);
@@ -42,7 +42,7 @@ impl Cfq {
         self.workload_expires = self.now.saturating_add(self.workload_slice(group) as i64);
     }
 
-    /// The kind of load whose first queue is due first (`cfq_choose_wl_type`).
+    /// The workload type whose first queue is due first (`cfq_choose_wl_type`).
     fn choose_kind(&self, group: usize) -> Kind {
         let first = |kind: Kind| {
             let set = &self.groups[group].trees[tree_of(self.serving_class, kind)].set;
@@ -51,7 +51,7 @@ impl Cfq {
         Kind::ALL.into_iter().filter_map(first).min().map_or(Kind::SyncNoIdle, |(_, kind)| kind)
     }
 
-    /// The group's share of a round, divided by queues among the kinds of load.
+    /// The group's share of a round, divided among the workload types by queues.
     fn workload_slice(&self, index: usize) -> u64 {
         let group = &self.groups[index];
         let (class, kind) = (self.serving_class, self.serving_kind);
@@ -59,7 +59,7 @@ impl Cfq {
         let all = group.busy_mean[class as usize].max(group.busy(class));
         let slice = self.group_slice(index).wrapping_mul(count) / u64::from(all);
         let slice = if kind == Kind::Async {
-            // Asynchronous queues are mostly the root's, whose weight is high.
+            // Asynchronous queues mostly belong to the root, whose weight is large.
             let target = self.tuned.target_latency;
             let system = target.wrapping_mul(group.busy_async().into()) / u64::from(self.counts.busy());
             slice.min(system).wrapping_mul(self.tuned.slice[0]) / self.tuned.slice[1]
@@ -84,8 +84,8 @@ impl Cfq {
         self.choose_workload(group);
     }
 
-    /// The active queue's, unless its turn is over and another's begins; `None` while the disk
-    /// is kept waiting (`cfq_select_queue`).
+    /// The active queue, or the next one if its turn is over; `None` while the disk idles
+    /// (`cfq_select_queue`).
     fn select(&mut self) -> Option<QueueId> {
         let mut next = None;
         if let Some(q) = self.active {
@@ -114,7 +114,7 @@ impl Cfq {
         let queue = &self.queues[q];
         let (empty, under_way) = (queue.is_empty(), queue.dispatched > 0);
         if queue.flags.wait_busy && !empty {
-            // Only its group was kept busy with it.
+            // The queue only kept its group busy.
             return Verdict::End(EndReason::TimeOut);
         }
         if queue.slice_used(self.now) && !queue.flags.must_dispatch {
@@ -143,8 +143,8 @@ impl Cfq {
         self.unless_group_waits(q, EndReason::NoMoreRequests)
     }
 
-    /// The last queue of a group that has requests with the disk waits for them, so that the
-    /// group can go on.
+    /// The last queue of a group with requests in flight waits for them, so that the group can
+    /// continue.
     fn unless_group_waits(&self, q: QueueId, reason: EndReason) -> Verdict {
         let group = &self.groups[self.queues[q].group];
         let idle = self.tuned.group_idle;
@@ -152,28 +152,27 @@ impl Cfq {
         if waits { Verdict::Wait } else { Verdict::End(reason) }
     }
 
-    /// Its slice will be over before the requests that the disk has are
-    /// (`cfq_slice_used_soon`).
+    /// The slice will end before the requests in flight complete (`cfq_slice_used_soon`).
     fn slice_used_soon(&self, queue: &ProcessQueue) -> bool {
         let needed = self.tuned.slice_idle.wrapping_mul(queue.dispatched.into());
         queue.flags.slice_new || self.now.saturating_add(needed as i64) > queue.slice_end
     }
 
-    /// One more request of the active queue may go to the disk (`cfq_may_dispatch`).
+    /// Whether the active queue may dispatch one more request (`cfq_may_dispatch`).
     fn may_dispatch(&self, q: QueueId) -> bool {
         let queue = &self.queues[q];
         if queue.flags.must_dispatch {
             return true;
         }
         let [asynchronous, synchronous] = [false, true].map(|sync| self.counts.in_flight(sync));
-        // Nothing of the other kind beside it: neither would be alone with the disk.
+        // No requests of the other kind beside it: neither would have the disk alone.
         if asynchronous > 0 && self.should_idle(q) || synchronous > 0 && !queue.sync {
             return false;
         }
         let idle_class = queue.class == Class::Idle;
         let mut most = if idle_class { 1 } else { (self.tuned.quantum / 2).max(1) };
         if queue.dispatched >= most {
-            // The only synchronous one would preempt the others anyway.
+            // The only synchronous queue would preempt the others anyway.
             let alone = self.counts.busy() == 1 || queue.sync && self.counts.busy_sync() == 1;
             if idle_class || !alone && self.slice_used_soon(queue) {
                 return false;
@@ -186,8 +185,8 @@ impl Cfq {
         queue.dispatched < most
     }
 
-    /// Asynchronous requests that the disk may have: one more for each `slice_sync` since a
-    /// synchronous one was late.
+    /// The limit of asynchronous requests in flight: one more for each `slice_sync` since a
+    /// synchronous request was late.
     fn async_depth(&self, dispatched: u32) -> u32 {
         let since = (self.now - self.last_delayed_sync) as u64;
         let depth = (since / self.tuned.slice[1]) as u32;
@@ -199,7 +198,7 @@ impl Cfq {
         u64::from(self.tuned.slice_async_rq.wrapping_mul(2).wrapping_mul(8 - u32::from(level)))
     }
 
-    /// The next request out of the queues (`cfq_dispatch_requests`).
+    /// Takes the next request out of the queues (`cfq_dispatch_requests`).
     pub(super) fn take_next(&mut self, requests: &RequestSlab) -> Option<RequestId> {
         if self.counts.busy() == 0 {
             return None;

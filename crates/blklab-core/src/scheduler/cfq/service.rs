@@ -1,16 +1,16 @@
-//! Who is busy, in the order of service.
+//! Busy queues in the order of service.
 
 use super::Cfq;
 use super::state::{Class, QueueId, TREES, tree_of};
 
-/// A queue of the idle class is served so much after the last of them (`CFQ_IDLE_DELAY`).
+/// A queue of the idle class is placed this far behind the last queue (`CFQ_IDLE_DELAY`).
 const IDLE_DELAY: i64 = 200_000_000;
-/// Who preempts goes so much before the first.
+/// A preempting queue is placed this far before the first queue.
 const FRONT: i64 = 1_000_000_000;
 
 impl Cfq {
-    /// Put the queue where its turn is due (`cfq_service_tree_add`): from now, later for a low
-    /// priority the more queues there are, sooner by what was left of its last slice.
+    /// Inserts the queue at its due time (`cfq_service_tree_add`): now, later for a low priority
+    /// and more queues, earlier by the rest of its last slice.
     pub(super) fn schedule(&mut self, q: QueueId, front: bool) {
         let queue = &self.queues[q];
         let (class, group) = (queue.class, queue.group);
@@ -48,14 +48,14 @@ impl Cfq {
         }
     }
 
-    /// A low priority's turn is due later than a high one's (`cfq_slice_offset`).
+    /// A low priority is due later than a high one (`cfq_slice_offset`).
     fn slice_offset(&self, q: QueueId) -> i64 {
         let queue = &self.queues[q];
         let others = i64::from(self.groups[queue.group].queues) - 1;
         others.wrapping_mul(self.prio_slice(true, 0) - self.prio_slice(queue.sync, queue.level))
     }
 
-    /// The queue has a request now (`cfq_add_cfqq_rr`).
+    /// The queue has requests now (`cfq_add_cfqq_rr`).
     pub(super) fn add_busy(&mut self, q: QueueId) {
         let queue = &mut self.queues[q];
         queue.on_rr = true;
@@ -63,7 +63,7 @@ impl Cfq {
         self.reschedule(q);
     }
 
-    /// It has none, and its turn is over (`cfq_del_cfqq_rr`).
+    /// The queue is empty, and its turn is over (`cfq_del_cfqq_rr`).
     pub(super) fn remove_busy(&mut self, q: QueueId) {
         self.queues[q].on_rr = false;
         self.unschedule(q);
@@ -80,8 +80,8 @@ impl Cfq {
         }
     }
 
-    /// Those whose next requests lie close together may cooperate: keep the queue by where its
-    /// next one lies, unless another's lies there (`cfq_prio_tree_add`).
+    /// Lists the queue by the sector of its next request, to find cooperators; not if another queue
+    /// is listed at that sector (`cfq_prio_tree_add`).
     pub(super) fn note_position(&mut self, q: QueueId) {
         let queue = &self.queues[q];
         let next = queue.next.filter(|_| queue.class != Class::Idle);
@@ -89,7 +89,7 @@ impl Cfq {
         self.positions.set(q, queue.level, sector);
     }
 
-    /// The queue of the chosen kind of load whose turn is due first (`cfq_get_next_queue`).
+    /// The queue of the chosen workload type that is due first (`cfq_get_next_queue`).
     pub(super) fn first_due(&self) -> Option<QueueId> {
         let group = self.serving_group.filter(|_| self.counts.queued() > 0)?;
         let tree = tree_of(self.serving_class, self.serving_kind);

@@ -1,21 +1,22 @@
-//! Time slices: how long, from when, and what becomes of what is left.
+//! Time slices: their length, their start, and the rest of an unfinished one.
 
 use super::Cfq;
 use super::state::{Class, QueueId};
 use crate::scheduler::journal::{Decision, EndReason, IdleEnd};
 use crate::units::Nanos;
 
-/// A mean over time follows an increase at three quarters (`cfq_hist_divisor`).
+/// A mean over time follows an increase by three quarters (`cfq_hist_divisor`).
 const HISTORY: u32 = 4;
 
 impl Cfq {
-    /// Nominal slice of a level, 0 (longest) to 7 (`cfq_prio_slice`).
+    /// The nominal slice of a level, 0 (longest) to 7 (`cfq_prio_slice`).
     pub(super) fn prio_slice(&self, sync: bool, level: u8) -> i64 {
         let base = self.tuned.slice[usize::from(sync)];
         base as i64 + (base / 5) as i64 * (4 - i64::from(level))
     }
 
-    /// Busy queues of real time, or of all others, over time (`cfq_group_get_avg_queues`).
+    /// The mean number of busy queues over time: of real time, or of all other classes
+    /// (`cfq_group_get_avg_queues`).
     fn mean_busy(&mut self, group: usize, real_time: bool) -> u32 {
         let class = if real_time { Class::RealTime } else { Class::BestEffort };
         let group = &mut self.groups[group];
@@ -31,9 +32,8 @@ impl Cfq {
         self.shares.part_of(self.tuned.target_latency, group)
     }
 
-    /// The nominal slice, shortened under `low_latency` until all busy queues of the group fit
-    /// into its share of `target_latency`, but not below twice the time that one idles
-    /// (`cfq_scaled_cfqq_slice`).
+    /// The nominal slice, shortened under `low_latency` until all busy queues of the group fit into
+    /// its share of `target_latency`, but at least twice the idle time (`cfq_scaled_cfqq_slice`).
     fn scaled_slice(&mut self, q: QueueId) -> u64 {
         let queue = &self.queues[q];
         let (group, real_time) = (queue.group, queue.class == Class::RealTime);
@@ -51,8 +51,7 @@ impl Cfq {
         (slice.wrapping_mul(group_slice) / expected).max(slice.min(low))
     }
 
-    /// The first request of the turn has ended: the slice begins to run
-    /// (`cfq_set_prio_slice`).
+    /// The first request of the turn completes: the slice starts (`cfq_set_prio_slice`).
     pub(super) fn begin_slice(&mut self, q: QueueId) {
         let slice = self.scaled_slice(q);
         let now = self.now;
@@ -64,7 +63,7 @@ impl Cfq {
         self.note(q, Decision::SliceTimed { slice: Nanos(slice) });
     }
 
-    /// It is the queue's turn (`__cfq_set_active_queue`).
+    /// Makes the queue active (`__cfq_set_active_queue`).
     pub(super) fn activate_queue(&mut self, q: Option<QueueId>) {
         self.active = q;
         let Some(q) = q else { return };
@@ -86,8 +85,8 @@ impl Cfq {
         self.note(q, Decision::SliceStart { budget: 0, slice: Nanos::ZERO });
     }
 
-    /// The active queue's turn is over. One that was cut off (`timed_out`) keeps what is left of
-    /// its slice, and owes what it overran (`__cfq_slice_expired`).
+    /// Ends the active queue's turn. A queue that was cut off (`timed_out`) keeps the rest of its
+    /// slice, or owes the time that it overran (`__cfq_slice_expired`).
     pub(super) fn expire(&mut self, timed_out: bool, reason: EndReason) {
         let Some(q) = self.active else { return };
         if self.queues[q].flags.wait_request {
@@ -122,7 +121,7 @@ impl Cfq {
         self.note_idle_end(q, why);
     }
 
-    /// The disk is not kept idle for the queue any more, if it was.
+    /// Notes the end of idling for the queue, if the disk idled.
     pub(super) fn note_idle_end(&mut self, q: QueueId, why: IdleEnd) {
         if std::mem::take(&mut self.idle_noted) {
             self.note(q, Decision::IdleEnd { why });

@@ -1,4 +1,4 @@
-//! What CFQ keeps of requests, processes, their queues and groups.
+//! CFQ's state of requests, processes, their queues and groups.
 
 use super::super::{Cgroup, Task};
 use super::parts::seeks::SeekHistory;
@@ -9,10 +9,10 @@ use crate::containers::sorted::Sorted;
 use crate::request::{PrioClass, ProcessId, RequestId};
 use crate::units::Sector;
 
-/// A time in nanoseconds since the run began; signed, for some lie before that.
+/// Nanoseconds since the run began; signed, because some times lie before that.
 pub(super) type Instant = i64;
 
-/// A queue's place in [`super::Cfq::queues`].
+/// A queue's index in [`super::Cfq::queues`].
 pub(super) type QueueId = usize;
 
 /// Priority classes, in the order of `wl_class_t`.
@@ -23,7 +23,7 @@ pub(super) enum Class {
     Idle,
 }
 
-/// What a queue asks for and how (`wl_type_t`).
+/// The workload type of a queue (`wl_type_t`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Kind {
     Async,
@@ -35,10 +35,10 @@ impl Kind {
     pub const ALL: [Kind; 3] = [Kind::Async, Kind::SyncNoIdle, Kind::Sync];
 }
 
-/// Service trees of a group: three kinds of two classes, and one for the idle class.
+/// Service trees of a group: three types of two classes, and one tree for the idle class.
 pub(super) const TREES: usize = 7;
 
-/// Where the queues of that class and kind are (`st_for`).
+/// The service tree of that class and type (`st_for`).
 pub(super) const fn tree_of(class: Class, kind: Kind) -> usize {
     match class {
         Class::Idle => TREES - 1,
@@ -46,7 +46,7 @@ pub(super) const fn tree_of(class: Class, kind: Kind) -> usize {
     }
 }
 
-/// A process's class and level (`cfq_init_prio_data`); without one, those of nice 0.
+/// A process's class and level (`cfq_init_prio_data`); without a priority, those of nice 0.
 pub(super) fn priority(task: Task) -> (Class, u8) {
     match task.prio.class {
         PrioClass::None => (Class::BestEffort, 4),
@@ -56,41 +56,41 @@ pub(super) fn priority(task: Task) -> (Class, u8) {
     }
 }
 
-/// The queue of a process's synchronous requests, or of all asynchronous ones of a priority
+/// The queue of a process's synchronous requests, or of all asynchronous requests of one priority
 /// (`cfq_queue`).
 #[derive(Debug)]
 pub(super) struct ProcessQueue {
-    /// Who first used it.
+    /// The first process of the queue.
     pub process: ProcessId,
     pub group: usize,
     pub class: Class,
     pub level: u8,
     pub sync: bool,
-    /// Processes that use it, or will after a merge, and the group's hold on asynchronous ones.
+    /// Processes that use it, or will after a merge; for an asynchronous queue, also its group.
     pub holders: u32,
-    /// Requests of it that live.
+    /// Its requests that are not freed.
     pub requests: u32,
 
     pub sorted: Sorted,
     pub fifo: List,
-    /// Goes next, unless the FIFO's head has expired.
+    /// The next request, unless the head of the FIFO has expired.
     pub next: Option<RequestId>,
-    /// Requests that the disk has.
+    /// Requests in flight.
     pub dispatched: u32,
 
-    /// Counts among the busy ones: always with requests, and as long as it is active.
+    /// Busy: it has requests, or it is active.
     pub on_rr: bool,
     /// The service tree that it is in.
     pub tree: Option<usize>,
 
-    /// When its turn began ...
+    /// When its turn began.
     pub dispatch_start: Instant,
-    /// ... and when its first request ended and its slice began to run.
+    /// When its first request completed and its slice started.
     pub slice_start: Option<Instant>,
     pub slice_end: Instant,
     pub allocated_slice: u64,
     pub slice_dispatch: u64,
-    /// What was left of its last slice; less than nothing if it overran.
+    /// The rest of its last slice; negative if it overran.
     pub residual: i64,
     /// Sectors dispatched in this turn.
     pub sectors: u64,
@@ -98,30 +98,30 @@ pub(super) struct ProcessQueue {
     pub seeks: SeekHistory,
 
     pub flags: Flags,
-    /// Its processes are to move there.
+    /// The target of the planned merge.
     pub merge_with: Option<QueueId>,
 }
 
-/// What is the case with a queue (`cfqq_state_flags`).
+/// A queue's flags (`cfqq_state_flags`).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Flags {
     /// The disk idles for it.
     pub wait_request: bool,
-    /// It may dispatch once, whatever else is the case.
+    /// It may dispatch once, even if its slice is used up.
     pub must_dispatch: bool,
-    /// The FIFO has been looked at in this slice.
+    /// The FIFO was checked in this slice.
     pub fifo_checked: bool,
     /// Worth idling for.
     pub idle_window: bool,
-    /// No request of this slice has ended yet.
+    /// No request of this slice has completed yet.
     pub slice_new: bool,
     /// More than one process has used it.
     pub coop: bool,
     /// Its processes should have queues of their own again.
     pub split_coop: bool,
-    /// It has had four requests waiting at once.
+    /// It has had four waiting requests at once.
     pub deep: bool,
-    /// Its slice was prolonged so that its group stays busy.
+    /// Its slice was extended to keep its group busy.
     pub wait_busy: bool,
 }
 
@@ -172,13 +172,13 @@ impl ProcessQueue {
         self.seeks.is_seeky()
     }
 
-    /// Its time is over (`cfq_slice_used`).
+    /// The slice is over (`cfq_slice_used`).
     pub fn slice_used(&self, now: Instant) -> bool {
         !self.flags.slice_new && now >= self.slice_end
     }
 }
 
-/// Queues of one class and kind (`cfq_rb_root`).
+/// Queues of one class and workload type (`cfq_rb_root`).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ServiceTree {
     pub set: Set,
@@ -189,21 +189,21 @@ pub(super) struct ServiceTree {
 /// A cgroup (`cfq_group`).
 #[derive(Clone, Debug)]
 pub(super) struct Group {
-    /// Somebody has used it.
+    /// A process has used it.
     pub known: bool,
     /// Busy queues.
     pub queues: u32,
-    /// Their number over time, best effort and real time.
+    /// The mean number of busy queues: best effort and real time.
     pub busy_mean: [u32; 2],
     pub trees: [ServiceTree; TREES],
-    /// What it was serving when it was left, and for how much longer.
+    /// The workload that was served when the group lost its turn, and for how much longer.
     pub saved: Option<(u64, Class, Kind)>,
-    /// Requests that the disk has.
+    /// Requests in flight.
     pub dispatched: u32,
     pub think: ThinkTime,
-    /// Asynchronous queues of best effort and real time, by level, ...
+    /// Asynchronous queues of best effort and real time, by level.
     pub async_queues: [[Option<QueueId>; 8]; 2],
-    /// ... and of the idle class.
+    /// The asynchronous queue of the idle class.
     pub async_idle: Option<QueueId>,
 }
 
@@ -240,24 +240,24 @@ impl Group {
 /// A process (`cfq_io_cq`).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Context {
-    /// It has asked for something and has not ended.
+    /// It has sent a request and has not exited.
     pub known: bool,
     pub alive: bool,
-    /// For what it does not wait for, and for what it waits for.
+    /// Asynchronous, synchronous.
     pub queues: [Option<QueueId>; 2],
     pub think: ThinkTime,
 }
 
-/// Where a request is.
+/// The state of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
-    /// Not here.
+    /// Unknown to CFQ.
     Absent,
-    /// It has its queue and does not wait yet, or is back from the disk and goes first.
+    /// It has its queue and does not wait yet, or it was requeued and goes first.
     Attached,
-    /// It waits in its queue.
+    /// Waits in its queue.
     Waiting,
-    /// The disk has it.
+    /// Dispatched.
     Driver,
 }
 
@@ -266,11 +266,11 @@ pub(super) enum State {
 pub(super) struct Slot {
     pub state: State,
     pub sync: bool,
-    /// A write that is waited for and that nothing will follow.
+    /// A synchronous write after which no more requests are expected.
     pub no_idle: bool,
     pub queue: QueueId,
     pub context: usize,
-    /// As sorted in.
+    /// The sector by which it was sorted in.
     pub sector: Sector,
     pub expires: Instant,
 }

@@ -1,4 +1,4 @@
-//! The table of CFQ's tunables, and what they come to.
+//! The table of CFQ's tunables, and their values in CFQ's units.
 
 use super::super::shared::nearest::BackSeek;
 use super::super::{QueueLimits, Settings, Tunable, Unit};
@@ -140,7 +140,7 @@ pub(super) const TUNABLES: &[Tunable] = &[
     ),
 ];
 
-/// What is set, in sectors and nanoseconds. Pairs are asynchronous and synchronous.
+/// The settings in sectors and nanoseconds. Pairs are asynchronous, synchronous.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tuned {
     pub quantum: u32,
@@ -158,7 +158,7 @@ impl Tuned {
     pub fn new(settings: &Settings, limits: &QueueLimits) -> Tuned {
         let number = |name: &str| settings.get(name) as u64;
         let millis = |name: &str| number(name) * 1_000_000;
-        // The kernel has one variable behind both names.
+        // The kernel has one variable for both names.
         let either = |ms: &str, us: &str| {
             let chosen_us = settings.chosen(us).map(|value| value as u64 * 1_000);
             chosen_us.unwrap_or_else(|| millis(ms))
@@ -167,7 +167,7 @@ impl Tuned {
         Tuned {
             quantum: number("quantum") as u32,
             fifo_expire: [millis("fifo_expire_async"), millis("fifo_expire_sync")],
-            // As the kernel's 32 bits have it.
+            // Cut to 32 bits, as in the kernel.
             back_seek: BackSeek {
                 max: u64::from((number("back_seek_max") as u32).wrapping_mul(2)),
                 penalty: number("back_seek_penalty"),

@@ -1,35 +1,34 @@
 //! Kyber's feedback: latency histograms, and the depths that follow from them.
 //!
-//! Follows Linux 7.3 (`kyber_timer_fn`, `calculate_percentile`). A latency counts as so many
-//! quarters of its domain's target: four good buckets, four bad ones, the last open.
+//! Follows Linux 7.3 (`kyber_timer_fn`, `calculate_percentile`). A latency counts in quarters of
+//! its domain's target: four good buckets, four bad ones, the last open.
 //!
 //! * Congestion: the 90th percentile of the time *in the disk* is bad in some domain.
-//! * With congestion, every domain of which the 99th percentile of the *total* time is
-//!   known is scaled by that percentile over the target, in quarters, rounded up: a
-//!   domain that is well off shrinks, one that is badly off grows.
-//! * Without, only domains that are badly off grow. Thus a domain that was throttled
-//!   grows back when its requests wait too long for tokens - and only then.
+//! * With congestion, every domain with a known 99th percentile of the *total* time is scaled by
+//!   that percentile over the target, in quarters, rounded up: a domain with low latency shrinks,
+//!   one with high latency grows.
+//! * Without, only domains with high latency grow. So a domain that was throttled grows back when
+//!   its requests wait too long for tokens, and only then.
 //!
-//! A percentile is taken once there are 500 samples, or one second after the first judgement
-//! that saw any. Both histograms of a domain share that second's clock, and taking the one
-//! restarts it for the other, so that with fewer than 500 I/Os per second the time in the
-//! disk is judged every second and the total latency only after 500 I/Os: a domain that
-//! was throttled to one request at a time may take half a minute to get its second
-//! token. So it is in the kernel. What was learned of a
-//! domain without congestion is remembered until the next congestion uses it.
+//! A percentile is computed once there are 500 samples, or one second after the first check that
+//! saw any. Both histograms of a domain share that second, and computing one percentile restarts it
+//! for the other. So with fewer than 500 I/Os per second the time in the disk is checked every
+//! second and the total latency only after 500 I/Os: a domain that was throttled to one request at
+//! a time may take half a minute to get its second token. The kernel does the same. A domain's
+//! percentile from a time without congestion is kept until the next congestion uses it.
 
 use crate::units::Nanos;
 
 /// Domains whose latency is measured: reads, writes, discards.
 pub(super) const MEASURED: usize = 3;
 
-/// Buckets up to the target; as many are above it.
+/// Buckets up to the target; there are as many above it.
 const GOOD: usize = 4;
 const BUCKETS: usize = 2 * GOOD;
 
-/// Samples that are enough for a percentile.
+/// Samples that suffice for a percentile.
 const SAMPLES: u32 = 500;
-/// After so long fewer are enough.
+/// After this long, fewer samples suffice.
 const PATIENCE: Nanos = Nanos::from_secs(1);
 
 /// Latencies in quarters of the target.
@@ -37,8 +36,8 @@ const PATIENCE: Nanos = Nanos::from_secs(1);
 struct Histogram([u32; BUCKETS]);
 
 impl Histogram {
-    /// Count `latency` in the bucket whose upper bound, a multiple of `width`, it does not
-    /// exceed. Seven comparisons cost less than the kernel's division.
+    /// Counts `latency` in the bucket whose upper bound, a multiple of `width`, it does not exceed.
+    /// Seven comparisons cost less than the kernel's division.
     #[inline]
     fn record(&mut self, latency: Nanos, width: u64) {
         let above = |bucket: u64| usize::from(latency.0 > width.saturating_mul(bucket));
@@ -59,21 +58,21 @@ impl Histogram {
     }
 }
 
-/// What is known of one domain's latencies.
+/// Measurements of one domain.
 #[derive(Clone, Copy, Debug)]
 struct Domain {
     /// A quarter of the target, at least 1 ns.
     width: u64,
     total: Histogram,
     in_disk: Histogram,
-    /// When fewer samples than [`SAMPLES`] are enough, once a judgement has seen any.
+    /// When fewer samples than [`SAMPLES`] suffice, once a check has seen any.
     patience_ends: Option<Nanos>,
-    /// Last 99th percentile of the total latency that no congestion has used yet.
+    /// The last 99th percentile of the total latency, not yet used by a congestion.
     remembered: Option<usize>,
 }
 
 impl Domain {
-    /// Take a percentile and empty the histogram, if it has enough samples.
+    /// Computes a percentile and empties the histogram, if it has enough samples.
     fn take(
         &mut self,
         now: Nanos,
@@ -94,14 +93,14 @@ impl Domain {
     }
 }
 
-/// Judges latencies and says which depths they call for.
+/// Checks latencies and computes depths.
 #[derive(Debug)]
 pub(super) struct Judge {
     domains: [Domain; MEASURED],
 }
 
 impl Judge {
-    /// With a target for each domain.
+    /// With one target per domain.
     pub fn new(targets: [Nanos; MEASURED]) -> Judge {
         let domain = |target: Nanos| Domain {
             width: (target.0 / GOOD as u64).max(1),
@@ -113,7 +112,7 @@ impl Judge {
         Judge { domains: targets.map(domain) }
     }
 
-    /// A request took this long from its making, and in the disk.
+    /// A request took `total` from its creation, and `in_disk` of that in the disk.
     #[inline]
     pub fn record(&mut self, domain: usize, total: Nanos, in_disk: Nanos) {
         let domain = &mut self.domains[domain];
@@ -121,7 +120,7 @@ impl Judge {
         domain.in_disk.record(in_disk, domain.width);
     }
 
-    /// Which depth each domain should have, given those that it has; not yet clamped.
+    /// The depths that the domains should have, from their current depths; not yet clamped.
     pub fn depths(&mut self, now: Nanos, mut depths: [u32; MEASURED]) -> [u32; MEASURED] {
         let mut congested = false;
         for domain in &mut self.domains {
@@ -225,11 +224,11 @@ mod tests {
         samples(&mut judge, READ, 1, TARGET / 4, 2 * TARGET);
         let depths = [256, 128, 64];
         assert_eq!(judge.depths(Nanos::from_millis(100), depths), depths);
-        // The time in the disk is judged now, which restarts the clock for the total.
+        // The time in the disk is checked now, which restarts the second for the total.
         assert_eq!(judge.depths(Nanos::from_millis(1100), depths), depths);
         assert_eq!(judge.depths(Nanos::from_millis(2000), depths), depths);
         samples(&mut judge, READ, 499, TARGET / 4, 2 * TARGET);
-        // 500 samples of the total by now, but only 499 of the disk's: a second has passed.
+        // By now 500 samples of the total, but only 499 of the disk's: a second has passed.
         assert_eq!(judge.depths(Nanos::from_millis(2100), depths), [64, 128, 64]);
     }
 }

@@ -1,32 +1,31 @@
-//! `kyber`: keep latencies at a target by letting fewer requests through.
+//! `kyber`: keeps latencies at a target by admitting fewer requests.
 //!
 //! Follows Linux 7.3 (`block/kyber-iosched.c`).
 //!
-//! Fast flash disks need no sorting; what hurts there is a queue inside the disk that is
-//! so full of writes that a read waits behind all of them. Kyber therefore does not order
-//! requests, it *admits* them:
+//! Fast flash disks need no sorting. Their problem is a queue inside the disk so full of writes
+//! that a read waits behind all of them. Kyber therefore does not order requests, it *admits* them:
 //!
-//! * Requests fall into **domains**: reads, writes, discards, others. Each has a pool of
-//!   tokens for the whole disk (256, 128, 64, 16 at first); a request goes to the disk
-//!   with a token of its domain and gives it back when it ends. See `tokens.rs`.
-//! * Each hardware queue goes round the domains in **batches** of at most 16 reads, 8 writes,
-//!   1 discard, 1 other, and moves on when the domain is out of requests or tokens.
-//! * Requests wait in per-CPU lists, where bios may still be merged into the latest eight,
-//!   until a dispatch finds a token and moves all CPUs' requests of that domain to the
-//!   hardware queue, CPU by CPU.
-//! * Every 100 ms in which something completed, **latencies** are judged against
-//!   `read_lat_nsec` and `write_lat_nsec`: if some domain's time in the disk was too long
-//!   (p90), domains that are well off get fewer tokens; a domain whose total time is too
-//!   long (p99) gets more. See `latency.rs`.
-//! * Of a hardware queue's requests, asynchronous ones may use three quarters.
+//! * Requests fall into **domains**: reads, writes, discards, others. Each has a pool of tokens for
+//!   the whole disk (256, 128, 64, 16 at first); a request is dispatched with a token of its domain
+//!   and returns it at completion. See `tokens.rs`.
+//! * Each hardware queue serves the domains in turn, in **batches** of at most 16 reads, 8 writes,
+//!   1 discard, 1 other, and moves on when the domain has no requests or tokens left.
+//! * Requests wait in per-CPU lists, where bios may still merge into the latest eight, until a
+//!   dispatch finds a token and moves all CPUs' requests of that domain to the hardware queue, CPU
+//!   by CPU.
+//! * Every 100 ms in which a request completed, kyber compares **latencies** with `read_lat_nsec`
+//!   and `write_lat_nsec`: if some domain's time in the disk was too long (p90), domains with low
+//!   latency get fewer tokens; a domain whose total time is too long (p99) gets more. See
+//!   `latency.rs`.
+//! * Asynchronous requests may use three quarters of a hardware queue's requests.
 //!
-//! A hardware queue that found no token is run again when tokens come back, some at a time
-//! ([`Scheduler::woken`]); until then requests pile up in the per-CPU lists.
+//! A hardware queue that found no token runs again when tokens come back, several at a time
+//! ([`Scheduler::woken`]); until then requests collect in the per-CPU lists.
 //!
-//! Left out: which token of a pool a request holds. In the kernel, after a pool has shrunk,
-//! requests holding a token with a high number do not count against the new depth, so that
-//! for the time of one I/O more may be out than the depth says; here never. Histograms are
-//! per CPU there and summed before use; the sum is kept here.
+//! Left out: the number of a request's token. In the kernel, after a pool has shrunk, requests with
+//! a token of a high number do not count against the new depth, so that for the time of one I/O
+//! more may be in flight than the depth allows; here never. The kernel keeps histograms per CPU and
+//! sums them before use; the model keeps the sum.
 
 mod latency;
 mod tokens;
@@ -48,19 +47,19 @@ const DOMAINS: usize = 4;
 /// Their operations.
 const OPS: [Op; DOMAINS] = [Op::Read, Op::Write, Op::Discard, Op::Flush];
 
-/// Most tokens of each domain.
+/// The largest number of tokens of each domain.
 const DEPTHS: [u32; DOMAINS] = [256, 128, 64, 16];
 
 /// Requests of each domain that a hardware queue dispatches in a row.
 const BATCHES: [u32; DOMAINS] = [16, 8, 1, 1];
 
-/// Latency target for discards; the others' are tunable.
+/// Latency target for discards; the others are tunable.
 const DISCARD_TARGET: Nanos = Nanos::from_secs(5);
 
-/// How long after a completion latencies are judged (`HZ / 10`).
+/// The time from a completion to the check of latencies (`HZ / 10`).
 const PERIOD: Nanos = Nanos::from_millis(100);
 
-/// Share of a queue's requests that asynchronous ones may use, in percent.
+/// The part of a queue's requests that asynchronous ones may use, in percent.
 const ASYNC_PERCENT: u64 = 75;
 
 const fn domain(op: Op) -> usize {
@@ -72,10 +71,10 @@ const fn domain(op: Op) -> usize {
     }
 }
 
-/// One hardware queue's round through the domains.
+/// One hardware queue's turn through the domains.
 #[derive(Debug)]
 struct HwQueue {
-    /// Taken over from the CPUs' lists, no longer merged.
+    /// Moved here from the CPUs' lists; no longer merged.
     flushed: [List; DOMAINS],
     /// CPUs whose list of a domain holds requests: one bit each.
     busy: Vec<[u64; DOMAINS]>,
@@ -103,26 +102,26 @@ pub struct Kyber {
     cpus: Vec<[List; DOMAINS]>,
     hw_queues: Vec<HwQueue>,
     pools: [Tokens; DOMAINS],
-    /// By id: holds a token of its domain.
+    /// By id: the request holds a token of its domain.
     holds_token: Vec<bool>,
-    /// Hardware queues to be run again, in the order in which they began to wait.
+    /// Hardware queues to run again, in the order in which they began to wait.
     woken: VecDeque<u16>,
     judge: Judge,
     timer: Nanos,
     waiting: usize,
     journal: Journal,
-    /// For the journal: domains that were held back and have not gone on.
+    /// For the journal: domains that are held back.
     held_back: [bool; DOMAINS],
 }
 
 impl Kyber {
-    /// Tokens of the operation's domain, and how many are out (`*_tokens` in debugfs).
+    /// The tokens of the operation's domain, and how many are in use (`*_tokens` in debugfs).
     pub fn tokens(&self, op: Op) -> (u32, u32) {
         let pool = &self.pools[domain(op)];
         (pool.depth(), pool.in_use())
     }
 
-    /// A request of the hardware queue's current domain, if there are one and a token.
+    /// A request of the hardware queue's current domain, if there is a request and a token.
     #[inline]
     fn dispatch_current(&mut self, now: Nanos, hw_queue: u16) -> Option<RequestId> {
         let queue = &mut self.hw_queues[usize::from(hw_queue)];
@@ -248,8 +247,7 @@ impl Scheduler for Kyber {
         {
             return Some(id);
         }
-        // A new batch: of the next domain that has requests and tokens, at last perhaps of
-        // the same one again.
+        // A new batch: of the next domain with requests and tokens; the same domain comes last.
         self.hw_queues[usize::from(hw_queue)].batching = 0;
         (0..DOMAINS).find_map(|_| {
             let round = &mut self.hw_queues[usize::from(hw_queue)];
@@ -287,8 +285,8 @@ impl Scheduler for Kyber {
         self.timer
     }
 
-    /// Resizes the pools. The kernel runs no queue for a pool that has grown, but polls
-    /// those that found nothing to dispatch every few milliseconds; this says so at once.
+    /// Resizes the pools. The kernel runs no queue for a pool that has grown, but polls idle queues
+    /// every few milliseconds; the model reports this at once.
     fn timer(&mut self, queue: &Queue<'_>) -> bool {
         self.timer = Nanos::NEVER;
         let depths = std::array::from_fn(|domain| self.pools[domain].depth());

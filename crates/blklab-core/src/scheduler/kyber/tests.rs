@@ -1,4 +1,4 @@
-//! What kyber does with requests; its judgement is tested where it stands.
+//! Kyber's handling of requests; the tests of latencies are in `latency.rs`.
 
 use super::super::AnyScheduler;
 use super::super::journal::Decision;
@@ -23,7 +23,7 @@ fn fill(rig: &mut Rig, op: Op, count: u64) {
     }
 }
 
-/// `count` requests one after the other, each `in_disk` after its dispatch.
+/// `count` requests one after the other, each completed `in_disk` after its dispatch.
 fn serve_slowly(rig: &mut Rig, op: Op, count: u64, in_disk: Nanos) {
     for place in 0..count {
         rig.submit(bio(op, place * 100));
@@ -88,8 +88,8 @@ fn without_a_token_requests_stay_where_they_can_be_merged() {
         matches!(rig.submit(bio(Write, 600_008)), Submitted::Merged(Merge::Back(_)))
     };
     assert!(merges(128));
-    // With a token left the first went to the disk, and took the second along to the
-    // hardware queue, where nothing is merged.
+    // With a token left, the first request is dispatched and moves the second to the hardware
+    // queue, where no merges happen.
     assert!(!merges(127));
 }
 
@@ -141,13 +141,13 @@ fn write_lat_nsec_decides_whether_slow_writes_throttle_reads() {
 #[test]
 fn a_throttled_domain_gets_its_depth_back_when_its_requests_wait_too_long() {
     let mut rig = Rig::new("kyber", &[]);
-    // Writes that are quick and reads that are not: writes are throttled.
+    // Fast writes and slow reads: writes are throttled.
     serve_slowly(&mut rig, Write, 500, Nanos::from_micros(100));
     serve_slowly(&mut rig, Read, 500, Nanos::from_millis(5));
     rig.advance(Nanos::from_millis(200));
     let throttled = depth(&rig, Write);
     assert!(throttled <= 32, "{throttled}");
-    // Reads are gone, writes wait 30 ms for a token and are then served quickly.
+    // Without reads, writes wait 30 ms for a token and are then served quickly.
     for _ in 0..40 {
         fill(&mut rig, Write, 40);
         rig.advance(Nanos::from_millis(30));
@@ -180,7 +180,7 @@ fn the_timer_says_so_when_a_pool_that_is_waited_for_has_grown() {
     let mut depths = vec![depth(&rig, Write)];
     fill(&mut rig, Write, 2000);
     rig.dispatch_all();
-    // One request at a time: the total latency is judged after 500 of them.
+    // One request at a time: the total latency is checked after 500 of them.
     for _ in 0..600 {
         let more = rig.advance(Nanos::from_millis(50));
         depths.push(depth(&rig, Write));

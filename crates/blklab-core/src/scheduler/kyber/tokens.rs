@@ -1,14 +1,14 @@
 //! A domain's pool of tokens and the hardware queues that wait for one.
 //!
-//! Follows Linux 7.3 (`sbitmap_queue`, `kyber_get_domain_token`): a queue that found no
-//! token waits; waiters are woken not for each token that comes back but for every
-//! eighth of the pool (at most 8), and then all together.
+//! Follows Linux 7.3 (`sbitmap_queue`, `kyber_get_domain_token`): a queue that finds no token
+//! waits. Waiting queues are not woken for each returned token, but all together for every eighth
+//! of the pool (at most 8 tokens).
 
 use std::collections::VecDeque;
 
-/// Wait queues of the kernel's bitmap: a wake-up is worth depth / 8 tokens ...
+/// A wake-up of the kernel's bitmap needs depth / 8 returned tokens.
 const WAKE_SHARE: u32 = 8;
-/// ... but at most so many (`SBQ_WAKE_BATCH`).
+/// The largest number of returned tokens per wake-up (`SBQ_WAKE_BATCH`).
 const WAKE_BATCH_MAX: u32 = 8;
 
 /// Tokens of one domain.
@@ -16,7 +16,7 @@ const WAKE_BATCH_MAX: u32 = 8;
 pub(super) struct Tokens {
     depth: u32,
     in_use: u32,
-    /// Tokens that came back while somebody waited and that no wake-up was made for yet.
+    /// Tokens returned while queues waited, since the last wake-up.
     returned: u32,
     wake_batch: u32,
     waiting: Vec<u16>,
@@ -41,7 +41,7 @@ impl Tokens {
         !self.waiting.is_empty()
     }
 
-    /// Take a token, or wait for one. Whoever gets one waits no longer.
+    /// Takes a token, or starts waiting for one. A queue that gets a token no longer waits.
     #[inline]
     pub fn take(&mut self, hw_queue: u16) -> bool {
         if self.in_use < self.depth {
@@ -57,7 +57,7 @@ impl Tokens {
         false
     }
 
-    /// Give a token back; append to `woken` whoever may now try again.
+    /// Returns a token; appends to `woken` the queues that may try again.
     #[inline]
     pub fn give_back(&mut self, woken: &mut VecDeque<u16>) {
         self.in_use -= 1;
@@ -71,7 +71,7 @@ impl Tokens {
         }
     }
 
-    /// Another depth. Tokens beyond it that are out stay out.
+    /// Sets another depth. Tokens beyond it that are in use stay in use.
     pub fn resize(&mut self, depth: u32) {
         self.depth = depth;
         self.wake_batch = (depth / WAKE_SHARE).clamp(1, WAKE_BATCH_MAX);
@@ -93,7 +93,7 @@ mod tests {
         pool.give_back(&mut woken);
         assert_eq!(woken, [3, 1]);
         assert!(!pool.is_awaited());
-        // The next wake-up takes eight more.
+        // The next wake-up needs eight more.
         assert!((0..8).all(|_| pool.take(0)) && !pool.take(2));
         (0..7).for_each(|_| pool.give_back(&mut woken));
         assert_eq!(woken, [3, 1]);

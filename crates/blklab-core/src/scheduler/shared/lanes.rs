@@ -1,5 +1,5 @@
-//! Requests that wait with a deadline, by sector and by arrival: what deadline and
-//! mq-deadline have in common.
+//! Waiting requests with a deadline, by sector and by arrival: the common part of deadline and
+//! mq-deadline.
 //!
 //! A lane holds the requests of one direction (and one priority level). Each waiting
 //! request is in its lane's sorted list, in its lane's FIFO and in the merge index, and
@@ -21,11 +21,11 @@ struct Lane {
     fifo: List,
 }
 
-/// Where a request waits and until when.
+/// The lane of a waiting request, and its deadline.
 #[derive(Clone, Copy, Debug)]
 struct Slot {
     expires: Nanos,
-    /// As sorted in.
+    /// The sector by which it was sorted in.
     sector: Sector,
     lane: u8,
 }
@@ -41,7 +41,7 @@ pub(in crate::scheduler) struct Lanes<const N: usize> {
 }
 
 impl<const N: usize> Lanes<N> {
-    /// For about so many requests.
+    /// With room for about `requests` requests.
     pub fn with_capacity(requests: usize) -> Lanes<N> {
         let lane = |_| Lane { sorted: Sorted::with_capacity(requests), fifo: List::EMPTY };
         Lanes {
@@ -63,7 +63,7 @@ impl<const N: usize> Lanes<N> {
         self.lanes[lane].fifo.is_empty()
     }
 
-    /// The request begins to wait; it should go before `expires`.
+    /// Inserts the request; it should be dispatched before `expires`.
     #[inline]
     pub fn insert(&mut self, queue: &Queue<'_>, id: RequestId, lane: usize, expires: Nanos) {
         if id.index() >= self.slots.len() {
@@ -79,7 +79,7 @@ impl<const N: usize> Lanes<N> {
         self.waiting += 1;
     }
 
-    /// The request, which waits here, waits no more.
+    /// Removes the waiting request.
     #[inline]
     pub fn remove(&mut self, id: RequestId) {
         let Slot { sector, lane, .. } = self.slots[id.index()];
@@ -120,7 +120,7 @@ impl<const N: usize> Lanes<N> {
         self.lanes[lane].sorted.at_or_above(sector)
     }
 
-    /// The next request in the same lane upwards of one that waits there.
+    /// The next higher request in the lane of the waiting request `id`.
     #[inline]
     pub fn above(&self, id: RequestId) -> Option<RequestId> {
         let Slot { sector, lane, .. } = self.slots[id.index()];
@@ -170,7 +170,8 @@ impl<const N: usize> Lanes<N> {
     }
 
     /// See [`Scheduler::requests_merged`](crate::scheduler::Scheduler::requests_merged). If `gone`
-    /// waited here and would have expired first, `kept` takes its deadline and its place.
+    /// waited here and would have expired first, `kept` takes its deadline and its place in the
+    /// FIFO.
     pub fn requests_merged(&mut self, queue: &Queue<'_>, kept: RequestId, gone: RequestId) {
         if self.contains(gone) {
             if self.expires(gone) < self.expires(kept) {

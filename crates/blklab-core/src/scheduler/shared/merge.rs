@@ -1,14 +1,14 @@
-//! How waiting requests are found that a bio or another request may be merged with.
+//! Finds waiting requests that a bio or another request may merge with.
 //!
-//! Follows Linux 7.3 (`elv_merge`, `elv_attempt_insert_merge`, `blk_bio_list_merge`);
-//! 4.12 did the same. Back merges come from a hash of the sectors at which waiting
-//! requests end, after a cache of one: the request that last grew, or the first to come
-//! when there was none. Front merges are the scheduler's own business. A request that
-//! would have grown too large is marked and never tried again (`req_set_nomerge`).
+//! Follows Linux 7.3 (`elv_merge`, `elv_attempt_insert_merge`, `blk_bio_list_merge`); 4.12 did the
+//! same. Back merges come from a hash of the end sectors of waiting requests, after a cache of one:
+//! the request that was last extended, or the first request to arrive when there was none. Front
+//! merges are up to the scheduler. A request that would have grown too large is marked and never
+//! tried again (`req_set_nomerge`).
 //!
-//! Discards are merged here as writes are, end to end. The kernel does so on disks that
-//! take one range per command (SATA behind most bridges); NVMe takes up to 256 ranges that
-//! need not adjoin, and then merges far more of them.
+//! Discards are merged like writes, end to end. The kernel does so on disks that take one range per
+//! command (SATA behind most bridges). NVMe takes up to 256 ranges that need not be adjacent; there
+//! the kernel merges far more of them.
 
 use super::merge_conditions::{can_join, mergeable, same_kind};
 use crate::request::{Bio, RequestId};
@@ -18,27 +18,27 @@ use crate::units::Sector;
 /// "No request" in a chain.
 const NIL: u32 = u32::MAX;
 
-/// How many of the latest requests of a list are tried (`blk_bio_list_merge`).
+/// The number of latest requests of a list that are tried (`blk_bio_list_merge`).
 const LIST_TRIES: usize = 8;
 
-/// A request's part in the index.
+/// A request's entry in the index.
 #[derive(Clone, Copy, Debug)]
 struct Slot {
-    /// The sector behind the request: its key while hashed.
+    /// The sector after the request: its key while hashed.
     end: Sector,
     previous: u32,
     next: u32,
     hashed: bool,
-    /// Was refused once for its size.
+    /// A merge was refused because of its size.
     full: bool,
 }
 
 const VACANT: Slot = Slot { end: Sector(0), previous: NIL, next: NIL, hashed: false, full: false };
 
-/// Waiting requests by the sector at which they end, and the one-hit cache.
+/// Waiting requests by their end sector, and the one-request cache.
 #[derive(Debug)]
 pub(in crate::scheduler) struct MergeIndex {
-    /// First request of each chain; as many as a power of two.
+    /// First request of each chain; the number of chains is a power of two.
     chains: Vec<u32>,
     shift: u32,
     slots: Vec<Slot>,
@@ -46,8 +46,8 @@ pub(in crate::scheduler) struct MergeIndex {
 }
 
 impl MergeIndex {
-    /// For about so many requests; more only make the chains longer. Most chains are empty, so
-    /// that a processor foretells what a look into one finds.
+    /// With room for about `requests` requests; more only make the chains longer. Most chains are
+    /// empty, so that the processor predicts the result of a lookup.
     pub fn with_capacity(requests: usize) -> MergeIndex {
         let chains = (4 * requests).next_power_of_two().clamp(64, 1 << 12);
         MergeIndex {
@@ -95,7 +95,7 @@ impl MergeIndex {
         }
     }
 
-    /// A request begins to wait.
+    /// A request starts waiting.
     #[inline]
     pub fn insert(&mut self, queue: &Queue<'_>, id: RequestId) {
         if id.index() >= self.slots.len() {
@@ -109,7 +109,7 @@ impl MergeIndex {
         }
     }
 
-    /// A request waits no more.
+    /// A request no longer waits.
     #[inline]
     pub fn remove(&mut self, id: RequestId) {
         self.unlink(id);
@@ -118,25 +118,25 @@ impl MergeIndex {
         }
     }
 
-    /// A waiting request has grown and now ends at `end`.
+    /// A waiting request was extended and now ends at `end`.
     pub fn grown(&mut self, id: RequestId, end: Sector) {
         self.unlink(id);
         self.link(id, end);
         self.last = Some(id);
     }
 
-    /// A waiting request has grown at its front: it still ends where it did.
+    /// A waiting request was extended at its front: its end is unchanged.
     pub fn grown_downwards(&mut self, id: RequestId) {
         self.last = Some(id);
     }
 
-    /// The request that last grew, or the first to come when there was none.
+    /// The request that was last extended, or the first to arrive when there was none.
     #[inline]
     pub fn last(&self) -> Option<RequestId> {
         self.last
     }
 
-    /// The request that joined the chain last of those that end at `end`.
+    /// The latest request in the chain that ends at `end`.
     #[inline]
     pub fn ending_at(&self, end: Sector) -> Option<RequestId> {
         let mut at = self.chains[self.chain(end)];
@@ -150,7 +150,7 @@ impl MergeIndex {
         None
     }
 
-    /// The merge, unless it makes the request too large: then that request is done for.
+    /// The merge, unless it makes the request too large; then the request takes no more merges.
     pub fn unless_full(&mut self, queue: &Queue<'_>, bio: &Bio, merge: Merge) -> Option<Merge> {
         let (Merge::Back(id) | Merge::Front(id)) = merge;
         if queue.requests[id].sectors + bio.sectors <= queue.limits.max_sectors {
@@ -161,8 +161,8 @@ impl MergeIndex {
         None
     }
 
-    /// A waiting request for `bio`: the cached one at either end, else a back merge, else
-    /// the one that `front` knows to begin behind the bio.
+    /// A waiting request for `bio`: the cached one at either end, else a back merge, else the
+    /// request that `front` finds to begin after the bio.
     #[inline]
     pub fn find(
         &mut self,
@@ -205,12 +205,12 @@ impl MergeIndex {
         self.unless_full(queue, bio, Merge::Front(id))
     }
 
-    /// A waiting request that the request `id` can be appended to.
+    /// A waiting request to which the request `id` can be appended.
     pub fn find_join(&self, queue: &Queue<'_>, id: RequestId) -> Option<RequestId> {
         self.find_join_among(queue, id, |_| true)
     }
 
-    /// The same for a scheduler that allows some only (`elevator_allow_rq_merge_fn`).
+    /// The same for a scheduler that allows only some requests (`elevator_allow_rq_merge_fn`).
     pub fn find_join_among(
         &self,
         queue: &Queue<'_>,
@@ -221,26 +221,26 @@ impl MergeIndex {
         self.last.filter(can).or_else(|| self.ending_at(queue.requests[id].sector).filter(can))
     }
 
-    /// True if the request waits and may be merged.
+    /// True if the request waits and may merge.
     pub fn contains(&self, id: RequestId) -> bool {
         self.slots.get(id.index()).is_some_and(|slot| slot.hashed)
     }
 
-    /// Whether `other`, the next `after` or before `id` in its scheduler's order, can become one
-    /// request with it.
+    /// Whether `other`, the next request after (`after` true) or before `id` in the scheduler's
+    /// order, can merge with it.
     pub fn joins(&self, queue: &Queue<'_>, id: RequestId, other: RequestId, after: bool) -> bool {
         let (first, next) = if after { (id, other) } else { (other, id) };
         !self.is_full(first) && !self.is_full(next) && can_join(queue, first, next)
     }
 
-    /// True if the waiting request was refused once for its size and takes no more.
+    /// True if a merge was refused for the waiting request's size; it takes no more.
     pub fn is_full(&self, id: RequestId) -> bool {
         self.slots[id.index()].full
     }
 }
 
-/// A merge with one of the latest requests of a list, for schedulers without an index.
-/// The first that adjoins decides: if it cannot take the bio, no other is tried.
+/// A merge with one of the latest requests of a list, for schedulers without an index. The first
+/// adjacent request decides: if it cannot take the bio, no other is tried.
 pub(in crate::scheduler) fn find_in_list(
     queue: &Queue<'_>,
     bio: &Bio,

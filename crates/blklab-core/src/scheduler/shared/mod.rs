@@ -1,5 +1,5 @@
-//! What several schedulers share: what may be merged and how a waiting request is found for it, queues with deadlines, the
-//! choice of the nearest request, and B-WF2Q+.
+//! Parts that several schedulers share: conditions and search for merges, queues with deadlines,
+//! the choice of the nearest request, and B-WF2Q+.
 
 pub(super) mod lanes;
 pub(super) mod merge;

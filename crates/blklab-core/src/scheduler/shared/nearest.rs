@@ -1,12 +1,12 @@
-//! Which of two waiting requests is better served next, with the head where it is: the rule of
-//! the anticipatory scheduler that CFQ and BFQ took over (`cfq_choose_req`, `bfq_choose_req`).
+//! The better of two waiting requests for the head's position: the rule of the anticipatory
+//! scheduler that CFQ and BFQ took over (`cfq_choose_req`, `bfq_choose_req`).
 
 use crate::units::Sector;
 
-/// What the rule looks at.
+/// A request's properties that count in the rule.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::scheduler) struct Candidate {
-    /// Somebody waits for it.
+    /// Synchronous.
     pub sync: bool,
     pub sector: Sector,
 }
@@ -14,14 +14,14 @@ pub(in crate::scheduler) struct Candidate {
 /// The tunables of the rule.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::scheduler) struct BackSeek {
-    /// How far below the head a request may lie and still compete, in sectors.
+    /// The largest distance below the head at which a request competes, in sectors.
     pub max: u64,
-    /// A distance downwards counts so many times.
+    /// The factor by which a distance downwards counts.
     pub penalty: u64,
 }
 
 impl BackSeek {
-    /// What it costs to get there; `None`: too far back.
+    /// The cost of the distance; `None`: too far back.
     fn distance(self, head: Sector, to: Sector) -> Option<u64> {
         if to >= head {
             Some(to.0 - head.0)
@@ -32,9 +32,9 @@ impl BackSeek {
         }
     }
 
-    /// Whether the first is better than the second: synchronous before asynchronous, near
-    /// before far, as far upwards before as far downwards. What is too far back comes after all
-    /// that is not, and of two such the lower one first: one long way back, then upwards.
+    /// Whether the first is better than the second: synchronous before asynchronous, near before
+    /// far; of equal distances, upwards before downwards. Requests too far back come last, the
+    /// lower one first: one long seek back, then upwards.
     pub fn first_is_better(self, first: Candidate, second: Candidate, head: Sector) -> bool {
         if first.sync != second.sync {
             return first.sync;

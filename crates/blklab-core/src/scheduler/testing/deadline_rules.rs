@@ -1,4 +1,4 @@
-//! What deadline and mq-deadline do, and what each of their tunables changes.
+//! The rules of deadline and mq-deadline, and the effect of each of their tunables.
 
 use super::{Rig, Submitted, bio, bio_of, limits};
 use crate::request::Op::{Discard, Read, Write};
@@ -77,7 +77,7 @@ fn read_expire_and_write_expire_say_when_the_sweep_is_left_for_the_oldest() {
     for (op, tunable) in [(Read, "read_expire"), (Write, "write_expire")] {
         let order_after_20_ms = |name, expire| {
             let mut rig = Rig::new(name, &[(tunable, expire), ("fifo_batch", 1)]);
-            // Above 5000 and young, below it and old.
+            // A young request above 5000, an old one below it.
             rig.submit(bio(op, 5000));
             if name == "mq-deadline" {
                 assert_eq!(serve(&mut rig, 1), [5000]);
@@ -102,7 +102,7 @@ fn writes_starved_is_the_number_of_read_batches_before_a_batch_of_writes() {
     for name in BOTH {
         for writes_starved in [0, 1, 3] {
             let mut rig = Rig::new(name, &[("fifo_batch", 1), ("writes_starved", writes_starved)]);
-            // A read first: mq-deadline begins in the direction of writes.
+            // A read first: mq-deadline starts with the direction of writes.
             rig.submit(bio(Read, 0));
             serve(&mut rig, 1);
             for place in 1..30 {
@@ -134,7 +134,7 @@ fn front_merges_0_saves_the_search_but_not_the_cached_request() {
             }
             matches!(rig.submit(last), Submitted::Merged(Merge::Front(_)))
         };
-        // The first to come is the cached one.
+        // The first request is the cached one.
         let waiting = [bio(Read, 900), bio(Read, 500)];
         assert!(grow(1, &waiting, bio(Read, 492)), "{name}");
         assert!(!grow(0, &waiting, bio(Read, 492)), "{name}");
@@ -151,11 +151,12 @@ fn a_joined_request_keeps_the_earlier_deadline_and_place() {
         rig.advance(Nanos::from_millis(50));
         rig.submit(bio(Read, 6000));
         rig.submit(bio(Read, 100));
-        // Fills the gap: 100 grows to reach 116, which is older than 6000.
+        // Fills the gap: 100 grows up to 116, which is older than 6000.
         rig.submit(bio(Read, 108));
         assert_eq!(rig.waiting.len(), 3, "{name}");
         rig.advance(Nanos::from_millis(60));
-        // Without 116's place 6000 would be older, without its deadline 6000 be on the way.
+        // Without 116's place in the FIFO 6000 would be older; without its deadline 6000 would come
+        // next in the sweep.
         assert_eq!(serve(&mut rig, 3), [5000, 100, 6000], "{name}");
     }
 }

@@ -60,7 +60,7 @@ fn a_request_once_refused_for_its_size_takes_no_more() {
     for name in ELEVATORS {
         let mut rig = Rig::new(name, &[]);
         rig.submit(sized(100, 60));
-        // 64 sectors is the most: 8 more do not fit, and after that 4 do not either.
+        // The limit is 64 sectors: 8 more do not fit, and after that neither do 4.
         assert!(matches!(rig.submit(sized(160, 8)), Submitted::Waits(_)), "{name}");
         assert!(matches!(rig.submit(sized(160, 4)), Submitted::Waits(_)), "{name}");
         let mut rig = Rig::new(name, &[]);
@@ -87,7 +87,7 @@ fn a_refusal_dies_with_its_request() {
         rig.submit(sized(92, 8));
         rig.dispatch_all();
         rig.complete_all();
-        // New requests in the old ones' places in the slab.
+        // New requests in the old requests' slots of the slab.
         let places = [1000, 2000, 3000];
         for place in places {
             rig.submit(bio(Read, place));
@@ -103,7 +103,7 @@ fn a_refusal_dies_with_its_request() {
 fn in_a_list_the_first_request_that_adjoins_decides() {
     for name in ["none", "kyber"] {
         let mut rig = Rig::new(name, &[]);
-        // Both end at 160; the later one cannot take eight sectors more.
+        // Both end at 160; the later one cannot take eight more sectors.
         rig.submit(sized(152, 8));
         rig.submit(sized(100, 60));
         assert!(matches!(rig.submit(sized(160, 8)), Submitted::Waits(_)), "{name}");
@@ -155,7 +155,7 @@ fn noop_joins_only_neighbours_in_its_fifo() {
 #[test]
 fn a_new_request_from_a_plug_is_appended_to_a_waiting_one() {
     for name in ELEVATORS {
-        // Two CPUs' plugs: the bios met no waiting request, the requests do.
+        // The plugs of two CPUs: the bios find no waiting request, the requests do.
         let mut rig = Rig::new(name, &[]);
         let Submitted::Waits(first) = rig.submit(bio(Read, 100)) else { panic!("nothing else waits") };
         rig.submit(bio(Read, 500));

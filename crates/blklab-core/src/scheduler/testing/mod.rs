@@ -1,5 +1,5 @@
-//! A mock block layer and driver that drives any scheduler through its trait and keeps
-//! its own books: which request waits, which bios it holds, what the disk has.
+//! A mock block layer and driver that calls any scheduler through its trait and keeps its own
+//! records: which requests wait, which bios each holds, what is in flight.
 
 mod deadline_rules;
 mod merge_rules;
@@ -13,7 +13,7 @@ use crate::scheduler::{AnyScheduler, Merge, Queue, QueueLimits, Tasks, registry}
 use crate::ticks::Ticks;
 use crate::units::{Nanos, Sector};
 
-/// Two hardware queues of two CPUs each; small requests, so that some grow too large.
+/// Two hardware queues of two CPUs each; small requests, so that some reach the size limit.
 pub(in crate::scheduler) fn limits() -> QueueLimits {
     QueueLimits {
         rotational: false,
@@ -48,12 +48,12 @@ pub(in crate::scheduler) fn bio_of(class: PrioClass, op: Op, sector: u64) -> Bio
     Bio { prio: IoPrio { class, level: 4 }, ..bio(op, sector) }
 }
 
-/// What became of a bio.
+/// What happened to a bio.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::scheduler) enum Submitted {
-    /// It grew a waiting request.
+    /// It extended a waiting request.
     Merged(Merge),
-    /// It became a request, which was appended to a waiting one.
+    /// It became a request that was appended to a waiting one.
     Joined(RequestId),
     /// It became a request that waits.
     Waits(RequestId),
@@ -66,9 +66,9 @@ pub(in crate::scheduler) struct Rig {
     pub limits: QueueLimits,
     pub tasks: Tasks,
     pub now: Nanos,
-    /// Requests in the scheduler, and the bios that each holds.
+    /// Requests in the scheduler, with the bios of each.
     pub waiting: BTreeMap<RequestId, Vec<Bio>>,
-    /// Requests that the disk has, oldest first.
+    /// Requests in flight, oldest first, with the bios of each.
     pub in_flight: Vec<(RequestId, Vec<Bio>)>,
     /// Requests dispatched so far.
     pub dispatched: u64,
@@ -141,7 +141,7 @@ impl Rig {
         self.enter(bio)
     }
 
-    /// A bio that was made a request in a plug, without a look at what waits here.
+    /// Inserts a bio that became a request in a plug, without a search for a bio merge.
     pub fn insert_from_plug(&mut self, bio: Bio) -> Submitted {
         self.bios.0 += 1;
         self.enter(bio)
@@ -192,7 +192,7 @@ impl Rig {
         kept.inserted = kept.inserted.min(gone.inserted);
     }
 
-    /// What the scheduler gives for the hardware queue goes to the disk.
+    /// Dispatches the scheduler's next request for the hardware queue.
     pub fn dispatch(&mut self, hw_queue: u16) -> Option<RequestId> {
         let id = self.scheduler.dispatch(&queue!(self), hw_queue)?;
         let bios = self.waiting.remove(&id).expect("dispatched requests were waiting");
@@ -203,7 +203,7 @@ impl Rig {
         Some(id)
     }
 
-    /// Dispatch for any hardware queue, as long as there is something; the sectors in order.
+    /// Dispatches for all hardware queues until no request comes; the sectors in order.
     pub fn dispatch_all(&mut self) -> Vec<u64> {
         let mut sectors = Vec::new();
         while let Some(id) = (0..self.limits.hw_queues).find_map(|queue| self.dispatch(queue)) {
@@ -212,7 +212,7 @@ impl Rig {
         sectors
     }
 
-    /// The disk ends the `index`-th request that it has; its bios.
+    /// Completes the `index`-th request in flight; its bios.
     pub fn complete(&mut self, index: usize) -> Vec<Bio> {
         let (id, bios) = self.in_flight.remove(index);
         self.scheduler.completed(&queue!(self), id);
@@ -231,7 +231,7 @@ impl Rig {
         }
     }
 
-    /// Time goes on, timers fire when they are due. True if one said that there is more to
+    /// Advances the time and fires timers that are due. True if one of them reports more to
     /// dispatch.
     pub fn advance(&mut self, span: Nanos) -> bool {
         let until = self.now + span;
@@ -244,22 +244,22 @@ impl Rig {
         more
     }
 
-    /// How many requests may be in use for `process` to get one more.
+    /// How many requests may be in use before `process` gets another one.
     pub fn depth_limit(&self, process: ProcessId, op: Op, sync: bool) -> u32 {
         self.scheduler.depth_limit(&queue!(self), process, op, sync)
     }
 
-    /// The process asks for no more.
+    /// The process exits.
     pub fn exit(&mut self, process: ProcessId) {
         self.scheduler.process_exited(&queue!(self), process);
     }
 
-    /// Note what the scheduler decides from now on.
+    /// Starts the journal.
     pub fn keep_journal(&mut self) {
         self.scheduler.journal().expect("it decides something").keep(self.now, 10_000);
     }
 
-    /// What it has decided since it was last asked, and for whom.
+    /// The decisions since the last call, with their processes.
     pub fn decisions(&mut self) -> Vec<(ProcessId, Decision)> {
         let (notes, left_out) = self.scheduler.journal().expect("it decides something").take();
         assert_eq!(left_out, 0, "the journal was too small");
@@ -272,7 +272,7 @@ impl Rig {
         assert_eq!(any, !self.waiting.is_empty(), "has_work");
     }
 
-    /// Every sector of every bio, once, and nothing else, is what the request covers.
+    /// The request covers every sector of every bio once, and no other sectors.
     pub fn covers_its_bios(&self, id: RequestId, bios: &[Bio]) -> bool {
         let request = &self.requests[id];
         let mut pieces: Vec<_> = bios.iter().map(|bio| (bio.sector, bio.sectors)).collect();

@@ -1,5 +1,5 @@
-//! What must hold for every scheduler, and for some of them, under random arrivals,
-//! completions and time.
+//! Properties of every scheduler, and of some schedulers, under random arrivals, completions and
+//! times.
 
 use proptest::prelude::*;
 
@@ -8,7 +8,7 @@ use crate::request::{Bio, IoPrio, Op, PrioClass, ProcessId, Request, RequestId};
 use crate::scheduler::{AnyScheduler, QueueLimits, Scheduler, registry};
 use crate::units::{Nanos, Sector};
 
-/// One thing that happens.
+/// One event.
 #[derive(Clone, Debug)]
 enum Step {
     Submit(Bio),
@@ -17,7 +17,7 @@ enum Step {
     Wait(Nanos),
 }
 
-/// Few places and sizes, so that bios often adjoin.
+/// Few sectors and sizes, so that bios are often adjacent.
 fn any_bio() -> impl Strategy<Value = Bio> {
     let op = prop_oneof![4 => Just(Op::Read), 4 => Just(Op::Write), 1 => Just(Op::Discard)];
     let class = prop_oneof![
@@ -52,7 +52,7 @@ fn any_step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Do one step; the request dispatched, if it was that.
+/// Performs one step; the request, if the step dispatched one.
 fn take(rig: &mut Rig, step: &Step) -> Option<RequestId> {
     match step {
         Step::Submit(bio) => {
@@ -78,12 +78,12 @@ fn level(request: &Request) -> usize {
     }
 }
 
-/// Whether the scheduler promises a request for this hardware queue now.
+/// Whether the scheduler must return a request for this hardware queue now.
 fn promises_one(rig: &Rig, hw_queue: u16) -> bool {
     let mut waiting = rig.waiting.keys().map(|&id| &rig.requests[id]);
     match &rig.scheduler {
         AnyScheduler::None(_) => waiting.any(|r| r.hw_queue == hw_queue),
-        // The highest level that anybody waits at, if none higher is with the disk.
+        // A request of the highest waiting level, if no higher level is in flight.
         AnyScheduler::MqDeadline(_) => {
             let in_flight = rig.in_flight.iter().map(|(id, _)| level(&rig.requests[*id])).min();
             waiting.map(level).min().is_some_and(|best| in_flight.is_none_or(|busy| best <= busy))
@@ -92,7 +92,7 @@ fn promises_one(rig: &Rig, hw_queue: u16) -> bool {
             let (depth, in_use) = kyber.tokens(r.op);
             r.hw_queue == hw_queue && in_use < depth
         }),
-        // Unless it idles, or the disk works on what must not be disturbed.
+        // Unless it idles, or requests in flight must not be disturbed.
         AnyScheduler::Cfq(cfq) => {
             let busy = !rig.in_flight.is_empty() || cfq.next_timer() != Nanos::NEVER;
             !busy && waiting.next().is_some()
@@ -102,12 +102,12 @@ fn promises_one(rig: &Rig, hw_queue: u16) -> bool {
             let busy = !rig.in_flight.is_empty() || bfq.next_timer() != Nanos::NEVER;
             !busy && waiting.next().is_some()
         }
-        // Whoever says nothing else here never holds back.
+        // The other schedulers never hold requests back.
         _ => waiting.next().is_some(),
     }
 }
 
-/// The disk stays idle for a process that has nothing at the moment.
+/// The disk idles for a process without requests.
 fn keeps_the_disk(rig: &Rig) -> bool {
     matches!(&rig.scheduler, AnyScheduler::Bfq(bfq) if bfq.keeps_the_disk_idle())
 }
@@ -126,7 +126,7 @@ proptest! {
         each_scheduler(|name| {
             let mut rig = Rig::new(name, &[]);
             for step in &steps {
-                // That a request is dispatched only while it waits is the rig's to check.
+                // The rig checks that only waiting requests are dispatched.
                 if let Some(id) = take(&mut rig, step) {
                     let bios = &rig.in_flight.last().expect("just dispatched").1;
                     prop_assert!(rig.covers_its_bios(id, bios), "{name}: {:?} of {bios:?}", rig.requests[id]);
@@ -136,7 +136,7 @@ proptest! {
                 let before = (rig.waiting.len(), rig.in_flight.len());
                 rig.dispatch_all();
                 rig.complete_all();
-                // Whoever holds back says until when.
+                // A scheduler that holds requests back sets a timer.
                 let due = rig.scheduler.next_timer();
                 if (rig.waiting.len(), rig.in_flight.len()) == before {
                     prop_assert_ne!(due, Nanos::NEVER, "{} is stuck", name);
@@ -167,7 +167,7 @@ proptest! {
         for name in ["none", "noop"] {
             let mut rig = Rig::new(name, &[]);
             for (place, bio) in bios.iter().enumerate() {
-                // Far apart: nothing merges, and the address says when it came.
+                // Far apart: no merges, and the sector gives the order of arrival.
                 rig.submit(Bio { sector: Sector(place as u64 * 100), ..*bio });
             }
             for hw_queue in 0..2 {
@@ -181,9 +181,9 @@ proptest! {
         }
     }
 
-    /// The head of the FIFO opens the next batch of its direction once it has expired; so
-    /// a request that `older` ones precede waits for at most that many batches and the
-    /// other direction's batches between them.
+    /// Once it has expired, the head of the FIFO opens the next batch of its direction. So a
+    /// request behind `older` ones waits for at most that many batches, and the other direction's
+    /// batches between them.
     #[test]
     fn an_expired_request_waits_no_longer_than_the_batches_allow(
         steps in prop::collection::vec((any::<bool>(), 0u64..1_000_000, 0u64..20, 0u8..3), 1..300),
@@ -214,7 +214,8 @@ proptest! {
                         } else {
                             older / writes_starved + 1
                         };
-                        // Of the batch under way, of those before it, and it opens the next.
+                        // The current batch, those before the request's batch, and then its own,
+                        // which it opens.
                         let batches = 1 + (older - 1) + others;
                         latest.insert(id, rig.dispatched + fifo_batch.max(1) * batches);
                     }
@@ -273,7 +274,7 @@ proptest! {
     fn kyber_never_hands_out_more_tokens_than_a_domain_has(
         steps in prop::collection::vec(any_step(), 100..600)
     ) {
-        // Targets of nothing: every latency is bad, depths move all the time.
+        // With targets of zero every latency is too high: depths change all the time.
         let mut rig = Rig::new("kyber", &[("read_lat_nsec", 0), ("write_lat_nsec", 100_000_000)]);
         for step in &steps {
             let AnyScheduler::Kyber(kyber) = &rig.scheduler else { unreachable!() };

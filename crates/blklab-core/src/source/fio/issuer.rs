@@ -1,9 +1,9 @@
-//! What a fio process does next: the decisions of `do_io()` in fio's backend.
+//! The next step of a fio process: the decisions of `do_io()` in fio's backend.
 //!
-//! An [`Issuer`] has no clock and does no I/O. Its caller says what time it is, asks for the next
-//! [`Step`], does that, and says what was done. The simulator's process calls it in virtual time, the
-//! driver of the kernel rig's guest around real system calls, so that both issue the same I/Os in the
-//! same order, with the same think times, rates and ends, and count them in the same way.
+//! An [`Issuer`] has no clock and does no I/O. Its caller gives the time, asks for the next
+//! [`Step`], performs it and reports it. The simulator's process calls it in virtual time; the
+//! driver in the kernel rig's guest calls it around real system calls. So both issue the same I/Os
+//! in the same order, with the same think times, rates and ends, and count them in the same way.
 
 use std::sync::Arc;
 
@@ -20,25 +20,25 @@ use crate::workload::random::{self, Stream};
 use crate::workload::rate::RateLimiter;
 use crate::workload::spec::{Direction, JobSpec, ThinkAfter};
 
-/// What a process is to do.
+/// The next step of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Begin this I/O, and say so by [`Issuer::begun`].
+    /// Start this I/O, and report it by [`Issuer::begun`].
     Begin(IoUnit),
-    /// Make durable what was written, and say so by [`Issuer::synced`].
+    /// Sync what was written, and report it by [`Issuer::synced`].
     Sync,
-    /// Reap everything under way, then go on with this.
+    /// Reap everything in flight, then continue with this.
     Drain(Then),
 }
 
-/// What follows once nothing is under way.
+/// The step after everything was reaped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Then {
     /// Pause until the time that [`Issuer::think`] gives.
     Think,
-    /// Pause until then: the rate limit allows no I/O before.
+    /// Pause until then: the rate limit allows no I/O earlier.
     Pace(Nanos),
-    /// Drop the cached pages of this file, which is begun anew.
+    /// Drop the cached pages of this file, which starts again from its beginning.
     Drop(u32),
     /// The pass is over: see [`Issuer::owes_sync`], then [`Issuer::begin_pass`].
     EndPass,
@@ -52,7 +52,7 @@ pub struct Issuer {
     pattern: Pattern,
     rate: Option<RateLimiter>,
     priorities: Xoshiro256PlusPlus,
-    /// An I/O that had to wait for a pause.
+    /// An I/O that waits for the end of a pause.
     put_off: Option<IoUnit>,
     /// Writes since the last fsync.
     unsynced: u32,
@@ -64,12 +64,12 @@ pub struct Issuer {
     end_by: Nanos,
     told_to_end: bool,
     started: Nanos,
-    /// What it has measured.
+    /// Its measurements.
     pub tally: Tally,
 }
 
 impl Issuer {
-    /// The loop of `spec` in a run with `seed`, not started.
+    /// The loop of `spec` in a run with `seed`, not started yet.
     pub fn new(spec: &ProcessSpec, seed: u64) -> Issuer {
         let job = Arc::clone(&spec.job);
         let seed = job.access.randseed.unwrap_or(seed);
@@ -93,7 +93,7 @@ impl Issuer {
         }
     }
 
-    /// Begin at `now`.
+    /// Starts at `now`.
     pub fn start(&mut self, now: Nanos) {
         let timing = &self.job.timing;
         self.started = now;
@@ -102,12 +102,12 @@ impl Issuer {
         self.think_end = now;
     }
 
-    /// End at the next opportunity (`exitall`).
+    /// Ends at the next opportunity (`exitall`).
     pub fn tell_to_end(&mut self) {
         self.told_to_end = true;
     }
 
-    /// What to do at `now`.
+    /// The next step at `now`.
     #[inline(always)]
     pub fn next(&mut self, now: Nanos) -> Step {
         if !self.counting && now >= self.count_from {
@@ -145,7 +145,7 @@ impl Issuer {
         Step::Begin(unit)
     }
 
-    /// An I/O has begun.
+    /// An I/O has started.
     #[inline]
     pub fn begun(&mut self, direction: Direction) {
         if direction == Direction::Write {
@@ -163,7 +163,7 @@ impl Issuer {
         self.since_think += u32::from(self.job.think.after == ThinkAfter::Complete);
     }
 
-    /// The priority of an I/O (`cmdprio_percentage`); draws anew with each call.
+    /// The priority of an I/O (`cmdprio_percentage`); a new random draw with each call.
     #[inline]
     pub fn priority(&mut self, direction: Direction) -> IoPrio {
         let priorities = &self.job.priorities;
@@ -182,7 +182,7 @@ impl Issuer {
             || (think.io_time > Nanos::ZERO && now.saturating_sub(self.think_end) >= think.io_time)
     }
 
-    /// Think from `now` on; the CPU is busy with that until `spun`. When the pause ends.
+    /// Thinks from `now` on; the CPU is busy with it until `spun`. Returns the end of the pause.
     pub fn think(&mut self, now: Nanos, spun: Nanos) -> Nanos {
         self.since_think = 0;
         self.think_end = (now + self.job.think.time).max(spun).min(self.end_by.max(now));
@@ -201,35 +201,34 @@ impl Issuer {
         due(durability.fsync_every) || due(durability.fdatasync_every)
     }
 
-    /// A sync that was due has taken so long.
+    /// A sync that was due took `latency`.
     pub fn synced(&mut self, latency: Nanos) {
         self.tally.sync(latency);
         self.unsynced = 0;
     }
 
-    /// At the end of a pass: files that were written are to be made durable. Say by
-    /// [`Issuer::synced_at_end`] when that was done.
+    /// At the end of a pass: written files must be synced. Report it by [`Issuer::synced_at_end`].
     pub fn owes_sync(&self) -> bool {
         let durability = &self.job.durability;
         self.wrote && (durability.end_fsync || durability.fsync_on_close)
     }
 
-    /// What was written is durable at the end of a pass.
+    /// The sync at the end of a pass is done.
     pub fn synced_at_end(&mut self) {
         self.wrote = false;
     }
 
-    /// Begin another pass, if there is one.
+    /// Starts another pass, if there is one.
     pub fn begin_pass(&mut self) -> bool {
         self.pattern.begin_pass()
     }
 
-    /// fio drops its files' pages when it begins them anew.
+    /// fio drops its files' pages before it starts them again.
     pub fn drops_pages(&self) -> bool {
         self.job.invalidate && !self.job.queueing.direct
     }
 
-    /// What was measured. CPU times and sleeps are left at 0.
+    /// The measurements, with CPU times and sleeps at 0.
     pub fn result(&mut self, ended: Nanos) -> JobResult {
         let job = &self.job;
         let [read, write, trim] = self.tally.directions(ended);
@@ -263,8 +262,8 @@ mod tests {
     use crate::units::Bytes;
     use crate::workload::plan;
 
-    /// The steps of a job whose every I/O takes `io`, a letter each: begin, sync, think, pace, drop,
-    /// end of a pass, finish. And when it ended.
+    /// The steps of a job whose I/Os take `io` each, one letter per step: begin, sync, think, pace,
+    /// drop, end of a pass, finish. And the time of the end.
     fn steps(options: &str, io: Nanos) -> (String, Nanos) {
         let text = format!("[a]\nbs=4k\n{options}\n");
         let mut machine = Bare { memory_mib: 1024, cpus: 4 };

@@ -1,8 +1,8 @@
-//! fio's processes as a source of I/O: closed loop, as a job file describes them.
+//! fio's processes as a source of I/O: closed loop, from a job file.
 //!
-//! [`Process`](process::Process) is one process of fio's. Here stands what joins them: when each
-//! starts (`stonewall`, `wait_for`, `startdelay`), when one ends others (`exitall`), and the threads
-//! of POSIX AIO, which are processes to the engine and to schedulers.
+//! [`Process`] is one process of fio. This file connects them: when each starts
+//! (`stonewall`, `wait_for`, `startdelay`), which ends end others (`exitall`), and the threads of
+//! POSIX AIO, which are processes for the engine and for schedulers.
 
 pub mod issuer;
 mod pool;
@@ -21,29 +21,29 @@ use process::Process;
 
 /// The processes of a plan.
 pub struct Fio {
-    /// Those of the plan, then their threads of POSIX AIO.
+    /// The processes of the plan, then their threads of POSIX AIO.
     processes: Vec<Process>,
     /// Per process of the plan.
     started: Vec<bool>,
     living: usize,
-    /// Per process, threads included: the process of the plan that it belongs to.
+    /// Per process, including threads: its process of the plan.
     owners: Vec<u32>,
 }
 
-/// What fio's processes have measured.
+/// The measurements of fio's processes.
 pub struct Jobs {
-    /// Of each process of the plan.
+    /// One per process of the plan.
     pub results: Vec<JobResult>,
     owners: Vec<u32>,
 }
 
 impl Jobs {
-    /// The process of the plan that `process`, which may be a thread, belongs to; -1 for the kernel.
+    /// The process of the plan for `process`, which may be a thread; -1 for the kernel.
     pub fn owner(&self, process: ProcessId) -> i64 {
         self.owners.get(process.0 as usize).map_or(-1, |&owner| owner.into())
     }
 
-    /// In `trace`, what threads did becomes their process's.
+    /// Attributes the I/O of threads in `trace` to their processes.
     pub fn attribute(&self, trace: &mut DiskTrace) {
         for process in trace.process.iter_mut().filter(|process| **process >= 0) {
             *process = self.owners[*process as usize].into();
@@ -52,7 +52,7 @@ impl Jobs {
 }
 
 impl Fio {
-    /// The processes as schedulers see them, the threads of POSIX AIO behind all others.
+    /// The processes for the schedulers; the threads of POSIX AIO come last.
     pub fn tasks(plan: &Plan) -> Tasks {
         let task = |spec: &ProcessSpec| Task { prio: spec.job.priorities.base, cgroup: spec.cgroup };
         let threads = plan.processes.iter().flat_map(|spec| iter::repeat_n(task(spec), pool::threads(spec)));
@@ -60,17 +60,17 @@ impl Fio {
         Tasks::new(plan.processes.iter().map(task).chain(threads).collect(), cgroups)
     }
 
-    /// How many processes there are, threads included.
+    /// The number of processes, including threads.
     pub fn count(plan: &Plan) -> usize {
         plan.processes.len() + plan.processes.iter().map(pool::threads).sum::<usize>()
     }
 
-    /// Memory that all processes pin together (`lockmem`).
+    /// Memory that all processes lock together (`lockmem`).
     pub fn locked(plan: &Plan) -> Bytes {
         Bytes(plan.processes.iter().fold(0, |sum: u64, one| sum.saturating_add(one.job.lock_memory.0)))
     }
 
-    /// The processes of `plan` in `world`, whose layout has the plan's files.
+    /// The processes of `plan` in `world`; its layout has the plan's files.
     pub fn new(plan: &Plan, seed: u64, world: &World) -> Fio {
         let living = plan.processes.len();
         let mut processes: Vec<_> =
@@ -91,7 +91,7 @@ impl Fio {
         Fio { processes, started: vec![false; living], living, owners }
     }
 
-    /// Start the processes whose conditions are met.
+    /// Starts the processes with fulfilled conditions.
     fn start_processes(&mut self, world: &mut World) {
         for index in 0..self.started.len() {
             let start = &self.processes[index].spec().start;
@@ -106,7 +106,7 @@ impl Fio {
         }
     }
 
-    /// A process has ended: some may start now, some have to end.
+    /// A process has ended: others may start, or must end.
     fn ended(&mut self, id: ProcessId, world: &mut World) {
         self.processes[id.0 as usize].exit(world);
         self.living -= 1;
@@ -184,7 +184,7 @@ mod tests {
         };
         assert_eq!(of(0), (1, PrioClass::BestEffort, 2));
         assert_eq!([of(1), of(2)], [(0, PrioClass::None, 0); 2]);
-        // The process, and behind all processes its two threads.
+        // The process; its two threads come after all processes.
         assert_eq!([of(3), of(4), of(5)], [(2, PrioClass::Idle, 0); 3]);
     }
 }

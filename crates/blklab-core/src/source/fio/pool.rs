@@ -1,13 +1,13 @@
-//! POSIX AIO as glibc does it: threads that read and write on behalf of a process.
+//! POSIX AIO as in glibc: threads that read and write for a process.
 //!
-//! Follows `aio_misc.c` of glibc 2.36. Requests for one file are served one after another, in
-//! the order in which they were made; files that have requests stand in a run list, and up to
-//! twenty threads take the first of it. So `iodepth` decides how many requests wait, and the
-//! number of files how many are served. A thread calls pread or pwrite and waits.
+//! Follows `aio_misc.c` of glibc 2.36. Requests for one file are served one after another, in the
+//! order of submission. Files with requests are in a run list, and up to twenty threads take the
+//! first file of it. So `iodepth` sets how many requests wait, and the number of files sets how
+//! many are served. A thread calls pread or pwrite and waits.
 //!
-//! Left out: priorities among requests (fio asks for none), threads that end after a second
-//! without work, and CPU time for handing requests over and back. With `thread`, fio's jobs
-//! share the twenty; here each has its own.
+//! Left out: priorities among requests (fio sets none), threads that end after a second without
+//! work, and CPU time for passing requests to threads and back. With `thread`, fio's jobs share the
+//! twenty; here each has its own.
 
 use std::collections::VecDeque;
 
@@ -17,10 +17,10 @@ use crate::workload::pattern::IoUnit;
 use crate::workload::plan::ProcessSpec;
 use crate::workload::spec::Engine;
 
-/// Most threads of a process (`aio_threads`).
+/// The maximum number of threads of a process (`aio_threads`).
 const THREADS_MAX: usize = 20;
 
-/// How many threads will serve `process`: more than it has files would never have work.
+/// The number of threads for `process`: more than it has files would never have work.
 pub fn threads(process: &ProcessSpec) -> usize {
     match process.job.queueing.engine {
         Engine::Posixaio => process.regions.len().min(THREADS_MAX),
@@ -33,9 +33,9 @@ pub fn threads(process: &ProcessSpec) -> usize {
 pub struct AioRequest {
     /// The process's slot.
     pub slot: u32,
-    /// What to do.
+    /// The I/O.
     pub unit: IoUnit,
-    /// The process's region that it lies in.
+    /// The process's region with that I/O.
     pub region: u32,
 }
 
@@ -43,9 +43,9 @@ pub struct AioRequest {
 #[derive(Debug)]
 struct OpenFile {
     waiting: VecDeque<AioRequest>,
-    /// A thread is at one of its requests.
+    /// A thread is serving one of its requests.
     served: bool,
-    /// Belongs to the open file: whichever thread reads goes on from there.
+    /// Belongs to the open file: any thread that reads continues from there.
     read_ahead: ReadAhead,
 }
 
@@ -54,18 +54,18 @@ struct OpenFile {
 pub struct Pool {
     owner: ProcessId,
     files: Vec<OpenFile>,
-    /// Files that have a request and no thread.
+    /// Files with a request and without a thread.
     runnable: VecDeque<u32>,
     threads: Vec<ProcessId>,
     idle: VecDeque<ProcessId>,
-    /// Slots whose requests have ended, in order.
+    /// Slots with completed requests, in order.
     ended: VecDeque<u32>,
-    /// So many of them will wake the process; 0 if it waits for none.
+    /// This many of them will wake the process; 0 if it does not wait.
     wanted: usize,
 }
 
 impl Pool {
-    /// `owner` has asked for nothing yet; its files as they were opened.
+    /// Without requests; its files are newly opened.
     pub fn new(owner: ProcessId, read_ahead: &[ReadAhead], threads: Vec<ProcessId>) -> Pool {
         let file = |&read_ahead| OpenFile { waiting: VecDeque::new(), served: false, read_ahead };
         Pool {
@@ -84,7 +84,7 @@ impl Pool {
         &self.threads
     }
 
-    /// The process asks; the thread that is to be woken, if one has nothing to do.
+    /// The process submits a request; returns the thread to wake, if one is idle.
     pub fn submit(&mut self, request: AioRequest) -> Option<ProcessId> {
         let file = &mut self.files[request.region as usize];
         file.waiting.push_back(request);
@@ -95,7 +95,8 @@ impl Pool {
         self.idle.pop_front()
     }
 
-    /// What `thread` is to do, and the file's read-ahead; if nothing, it is idle.
+    /// The next request of `thread`, and the file's read-ahead; without a request the thread is
+    /// idle.
     pub fn next(&mut self, thread: ProcessId) -> Option<(AioRequest, ReadAhead)> {
         let Some(region) = self.runnable.pop_front() else {
             self.idle.push_back(thread);
@@ -107,7 +108,7 @@ impl Pool {
         Some((request, file.read_ahead))
     }
 
-    /// A thread is done with `request`; the process, if that is to be woken.
+    /// A thread has completed `request`; returns the process if it must be woken.
     pub fn finish(&mut self, request: AioRequest, read_ahead: ReadAhead) -> Option<ProcessId> {
         let file = &mut self.files[request.region as usize];
         file.served = false;
@@ -123,8 +124,8 @@ impl Pool {
         wakes.then_some(self.owner)
     }
 
-    /// Move the slots of requests that have ended to `done`. If that then holds fewer than
-    /// `least`, the process is woken when so many have ended.
+    /// Moves the slots of completed requests to `done`. If `done` then holds fewer than `least`,
+    /// the process is woken when the missing ones have completed.
     pub fn collect(&mut self, done: &mut VecDeque<u32>, least: usize) {
         done.append(&mut self.ended);
         self.wanted = least.saturating_sub(done.len());

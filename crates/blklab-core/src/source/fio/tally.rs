@@ -1,4 +1,4 @@
-//! What one process has measured so far, as fio counts it.
+//! The measurements of one process, counted as fio does.
 
 use crate::result::{DirectionResult, LATENCY_BOUNDS_NS};
 use crate::stats::{LatencyHistogram, Moments, Samples, latency_level};
@@ -10,11 +10,11 @@ pub type BatchLevels = [u64; 7];
 /// Times of one I/O.
 #[derive(Clone, Copy, Debug)]
 pub struct IoTimes {
-    /// fio began to work on it.
+    /// fio started to work on it.
     pub start: Nanos,
-    /// It was handed over; for a blocking engine the same as `start`.
+    /// It was submitted; for a blocking engine the same as `start`.
     pub issued: Nanos,
-    /// fio learned that it is done.
+    /// fio saw its completion.
     pub reaped: Nanos,
 }
 
@@ -23,7 +23,7 @@ pub struct IoTimes {
 struct Sampler {
     width: Nanos,
     begin: Nanos,
-    /// What there was at `begin`.
+    /// The total at `begin`.
     before: u64,
     samples: Samples,
 }
@@ -33,12 +33,12 @@ impl Sampler {
         Sampler { width, begin, before: 0, samples: Samples::default() }
     }
 
-    /// A span ends with the first I/O at or behind this time.
+    /// A span ends with the first I/O at or after this time.
     fn due(&self) -> Nanos {
         self.begin.saturating_add(self.width)
     }
 
-    /// `total` at `now`, with an I/O: if that ends the span, a sample.
+    /// `total` at `now`, with an I/O: takes a sample if that ends the span.
     fn look(&mut self, now: Nanos, total: u64, per_second: f64) {
         if now >= self.due() {
             let span = now - self.begin;
@@ -51,7 +51,7 @@ impl Sampler {
 /// Latencies of one I/O.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Latencies {
-    /// `None` where the engine does not tell submission and completion apart.
+    /// `None` where the engine does not separate submission and completion.
     slat: Option<Nanos>,
     clat: Nanos,
     lat: Nanos,
@@ -66,8 +66,8 @@ struct DirectionTally {
     clat: Moments,
     lat: Moments,
     clat_hist: LatencyHistogram,
-    /// Those of the latest I/Os, which were all alike and are not counted yet: what the page
-    /// cache serves takes the same time again and again.
+    /// The latencies of the latest I/Os, which were all equal and are not counted yet: I/Os from
+    /// the page cache take the same time again and again.
     latest: Latencies,
     alike: u64,
     bw: Sampler,
@@ -117,12 +117,12 @@ impl DirectionTally {
     }
 }
 
-/// All of one process.
+/// All counts of one process.
 #[derive(Debug)]
 pub struct Tally {
     bw_width: Nanos,
     iops_width: Nanos,
-    /// When counting began: the process's start, or the end of its ramp time.
+    /// Start of counting: the process's start, or the end of its ramp time.
     pub begin: Nanos,
     directions: [DirectionTally; 3],
     sync_lat: Moments,
@@ -137,7 +137,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Nothing counted yet; samples of these widths.
+    /// Without counts, with samples of these widths.
     pub fn new(bw_width: Nanos, iops_width: Nanos) -> Tally {
         Tally::beginning(bw_width, iops_width, Nanos::ZERO)
     }
@@ -157,13 +157,13 @@ impl Tally {
         }
     }
 
-    /// Begin to count at `now`, forgetting everything before.
+    /// Starts to count at `now`, and drops everything before.
     pub fn restart(&mut self, now: Nanos) {
         *self = Tally::beginning(self.bw_width, self.iops_width, now);
     }
 
-    /// An I/O of direction `side` (0 read, 1 write, 2 trim) was reaped. `queued`: the
-    /// engine tells submission and completion apart.
+    /// An I/O of direction `side` (0 read, 1 write, 2 trim) was reaped. `queued`: the engine
+    /// separates submission and completion.
     #[inline]
     pub fn io(&mut self, side: usize, bytes: u64, times: IoTimes, queued: bool) {
         let tally = &mut self.directions[side];
@@ -184,7 +184,7 @@ impl Tally {
         tally.alike += 1;
     }
 
-    /// Count what is not counted yet.
+    /// Counts the latencies that are not counted yet.
     fn settle(&mut self) {
         for direction in &mut self.directions {
             direction.count_latest(&mut self.latency_levels);
@@ -197,13 +197,13 @@ impl Tally {
         self.sync_hist.record(latency);
     }
 
-    /// One I/O was queued with `depth` under way, itself included.
+    /// One I/O was queued with `depth` in flight, including itself.
     #[inline]
     pub fn depth(&mut self, depth: u32) {
         self.depth_levels[(depth.max(1).ilog2() as usize).min(6)] += 1;
     }
 
-    /// The class of a call that handed over or reaped `ios`.
+    /// The class of a call that submitted or reaped `ios`.
     #[inline]
     pub fn batch_level(ios: u32) -> usize {
         match ios {
@@ -217,7 +217,7 @@ impl Tally {
         }
     }
 
-    /// The results of all directions and of syncs, the process having ended at `end`.
+    /// The results of all directions and of syncs; the process ended at `end`.
     pub fn directions(&mut self, end: Nanos) -> [DirectionResult; 3] {
         self.settle();
         self.directions.each_ref().map(|tally| DirectionResult {

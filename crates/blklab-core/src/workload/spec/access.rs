@@ -1,4 +1,4 @@
-//! What is read and written, in which order and in which sizes.
+//! Operations, order and sizes of a job's I/O.
 
 use super::PerDirection;
 
@@ -20,7 +20,7 @@ pub enum Rw {
 }
 
 impl Rw {
-    /// fio's words and what they mean; `readwrite` is the second word for `rw`.
+    /// fio's words and their meanings; `readwrite` is a second word for `rw`.
     pub const NAMES: &'static [(&'static str, Rw)] = &[
         ("read", Rw::Read),
         ("write", Rw::Write),
@@ -40,17 +40,17 @@ impl Rw {
         matches!(self, Rw::RandRead | Rw::RandWrite | Rw::RandTrim | Rw::RandReadWrite | Rw::RandTrimWrite)
     }
 
-    /// It reads, perhaps among other things.
+    /// Some or all of its I/Os are reads.
     pub const fn reads(self) -> bool {
         matches!(self, Rw::Read | Rw::RandRead | Rw::ReadWrite | Rw::RandReadWrite)
     }
 
-    /// It writes, perhaps among other things.
+    /// Some or all of its I/Os are writes.
     pub const fn writes(self) -> bool {
         !matches!(self, Rw::Read | Rw::RandRead | Rw::Trim | Rw::RandTrim)
     }
 
-    /// It trims, perhaps among other things.
+    /// Some or all of its I/Os are trims.
     pub const fn trims(self) -> bool {
         matches!(self, Rw::Trim | Rw::RandTrim | Rw::TrimWrite | Rw::RandTrimWrite)
     }
@@ -66,29 +66,29 @@ impl Rw {
     }
 }
 
-/// `rw_sequencer`: what the I/Os between two new random offsets do.
+/// `rw_sequencer`: the I/Os between two new random offsets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sequencer {
-    /// Go on behind the last one.
+    /// Continue after the last one.
     #[default]
     Sequential,
     /// Use the same offset again.
     Identical,
 }
 
-/// How large I/O units are.
+/// Sizes of I/O units.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BlockSizes {
-    /// All alike (`bs`), in bytes.
+    /// One size (`bs`), in bytes.
     Fixed(u32),
-    /// Evenly spread over a range (`bsrange`), in bytes; multiples of `min` unless
+    /// Uniformly distributed over a range (`bsrange`), in bytes; multiples of `min` unless
     /// `unaligned` (`bs_unaligned`).
     Range {
         /// Smallest.
         min: u32,
         /// Largest.
         max: u32,
-        /// Any size between, not only multiples of `min`.
+        /// Any size in the range, not only multiples of `min`.
         unaligned: bool,
     },
     /// Weighted sizes (`bssplit`): bytes and weight; the weights' sum is not zero.
@@ -96,7 +96,7 @@ pub enum BlockSizes {
 }
 
 impl BlockSizes {
-    /// The smallest that occurs, in bytes.
+    /// The smallest possible size, in bytes.
     pub fn min(&self) -> u32 {
         match self {
             BlockSizes::Fixed(bytes) => *bytes,
@@ -105,7 +105,7 @@ impl BlockSizes {
         }
     }
 
-    /// The largest that occurs, in bytes.
+    /// The largest possible size, in bytes.
     pub fn max(&self) -> u32 {
         match self {
             BlockSizes::Fixed(bytes) => *bytes,
@@ -115,8 +115,8 @@ impl BlockSizes {
     }
 }
 
-/// One stretch of a zoned distribution: a share of the accesses and the width of the
-/// stretch, which begins where the one before ends.
+/// One zone of a zoned distribution: a share of the accesses and the width of the zone, which
+/// begins where the previous zone ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Zone {
     /// Percentage of the accesses.
@@ -128,14 +128,14 @@ pub struct Zone {
 /// `random_distribution`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Distribution {
-    /// Every block as likely as any other.
+    /// All blocks are equally likely.
     #[default]
     Random,
     /// Zipf: the i-th most popular block is hit in proportion to i^-theta.
     Zipf {
         /// Skew; not 1.
         theta: f64,
-        /// Where the most popular block lies, 0 to 1 of the file; random if `None`.
+        /// The place of the most popular block, 0 to 1 of the file; random if `None`.
         center: Option<f64>,
     },
     /// Pareto, self-similar: as in "20 % of the blocks get 80 % of the accesses".
@@ -154,18 +154,18 @@ pub enum Distribution {
     },
     /// Shares of the accesses go to percentages of the file.
     Zoned(PerDirection<Vec<Zone>>),
-    /// Shares of the accesses go to stretches of so many bytes.
+    /// Shares of the accesses go to zones with a width in bytes.
     ZonedAbs(PerDirection<Vec<Zone>>),
 }
 
-/// The order in which a job touches its files: what the pattern generator follows.
+/// A job's order of access: the input of the pattern generator.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Access {
     /// `rw`.
     pub rw: Rw,
     /// `rw=rand*:N`: I/Os per random offset, at least 1.
     pub ios_per_offset: u32,
-    /// `rw=read:N`: bytes left out (or, negative, gone back) behind each sequential I/O.
+    /// `rw=read:N`: bytes skipped (or, if negative, repeated) after each sequential I/O.
     pub sequential_skip_bytes: i64,
     /// `rw_sequencer`.
     pub sequencer: Sequencer,
@@ -173,8 +173,7 @@ pub struct Access {
     pub block_sizes: PerDirection<BlockSizes>,
     /// `bs_is_seq_rand`: reads' sizes are for sequential I/O, writes' for random I/O.
     pub sizes_by_randomness: bool,
-    /// `blockalign`: what random offsets are multiples of; the smallest block size
-    /// unless given.
+    /// `blockalign`: random offsets are multiples of this; by default the smallest block size.
     pub align: PerDirection<u32>,
     /// `percentage_random`.
     pub percentage_random: PerDirection<u32>,
@@ -182,13 +181,13 @@ pub struct Access {
     pub read_percent: u32,
     /// `random_distribution`.
     pub distribution: Distribution,
-    /// Every block once per pass; off with `norandommap`, `blockalign` and any
-    /// distribution but `random`.
+    /// Every block once per pass; off with `norandommap`, `blockalign` and all distributions except
+    /// `random`.
     pub random_map: bool,
-    /// `randrepeat`: a pass begun anew repeats the offsets of the first.
+    /// `randrepeat`: another pass repeats the offsets of the first.
     pub randrepeat: bool,
-    /// `randseed`: used in place of the run's seed.
+    /// `randseed`: replaces the run's seed.
     pub randseed: Option<u64>,
-    /// `number_ios`: stop after so many I/Os, times the loops; ignored in a time-based job.
+    /// `number_ios`: stop after this many I/Os, times the loops; ignored in a time-based job.
     pub number_ios: Option<u64>,
 }

@@ -1,10 +1,10 @@
-//! Directions of I/O, and one value for each.
+//! Directions of I/O, and a value per direction.
 
 use std::ops::{Index, IndexMut};
 
 use crate::request::Op;
 
-/// What an I/O unit does (fio's `ddir`).
+/// The direction of an I/O unit (fio's `ddir`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Direction {
     /// Reads.
@@ -16,10 +16,10 @@ pub enum Direction {
 }
 
 impl Direction {
-    /// All, in fio's order: that of comma-separated values.
+    /// All, in fio's order of comma-separated values.
     pub const ALL: [Direction; 3] = [Direction::Read, Direction::Write, Direction::Trim];
 
-    /// As the block layer calls it.
+    /// The block layer's operation.
     pub const fn op(self) -> Op {
         match self {
             Direction::Read => Op::Read,
@@ -50,7 +50,7 @@ pub struct PerDirection<T> {
 }
 
 impl<T> PerDirection<T> {
-    /// The same for all.
+    /// The same value for all.
     pub fn all(value: T) -> PerDirection<T>
     where
         T: Clone,
@@ -58,7 +58,7 @@ impl<T> PerDirection<T> {
         PerDirection { read: value.clone(), write: value.clone(), trim: value }
     }
 
-    /// Every value through `f`.
+    /// Applies `f` to every value.
     pub fn map<U>(&self, mut f: impl FnMut(&T) -> U) -> PerDirection<U> {
         PerDirection { read: f(&self.read), write: f(&self.write), trim: f(&self.trim) }
     }

@@ -1,25 +1,25 @@
-//! Files: where they come from, how large they are, which is next.
+//! Files: names, sizes and the choice of the next file.
 
 use crate::units::Bytes;
 
-/// A length that may depend on the size of what it is a part of.
+/// A length that may depend on the size of the whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extent {
-    /// So many bytes.
+    /// A number of bytes.
     Bytes(Bytes),
     /// Percent of the whole.
     Percent(u32),
 }
 
-/// `file_service_type`: which file the next I/O goes to.
+/// `file_service_type`: the choice of the file for the next I/O.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum FileService {
     /// One after another.
     #[default]
     RoundRobin,
-    /// Any.
+    /// Random.
     Random,
-    /// A file is finished before the next is begun.
+    /// A file is finished before the next is started.
     Sequential,
     /// Zipf over files, with this theta.
     Zipf(f64),
@@ -29,10 +29,10 @@ pub enum FileService {
     Normal(f64),
 }
 
-/// Where a job's files come from and how large they are.
+/// The names and sizes of a job's files.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FileSet {
-    /// `filename`, split at colons; empty if names are made up.
+    /// `filename`, split at colons; empty if names are generated.
     pub names: Vec<String>,
     /// `directory`, split at colons; clones take turns.
     pub directories: Vec<String>,
@@ -54,13 +54,13 @@ pub struct FileSet {
     pub offset: Extent,
     /// `offset_increment`, added once per clone.
     pub offset_increment: Extent,
-    /// `offset_align`: what an offset in percent is rounded up to; the smallest block
+    /// `offset_align`: an offset in percent is rounded up to a multiple of this; the smallest block
     /// size if `None`.
     pub offset_align: Option<Bytes>,
 }
 
 impl FileSet {
-    /// Whether something is given in percent: how much that is hangs on the size of the file.
+    /// Whether a value is in percent and so depends on the size of the file.
     pub fn has_shares(&self) -> bool {
         let given = [self.size, self.io_size, Some(self.offset), Some(self.offset_increment)];
         given.iter().any(|extent| matches!(extent, Some(Extent::Percent(_))))

@@ -1,30 +1,30 @@
-//! A job file as it was read: its jobs, and the options that were left out.
+//! A job file after parsing: its jobs, and the options that were left out.
 
 use std::sync::Arc;
 
 use super::JobSpec;
 
-/// An option that was read and does nothing.
+/// An option that was read and has no effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Idle {
     /// File.
     pub path: String,
     /// Line.
     pub line: u32,
-    /// The option, as written.
+    /// The option's name, as given.
     pub name: String,
     /// Its value, if it has one.
     pub value: Option<String>,
-    /// Why it does nothing.
+    /// The reason.
     pub why: String,
 }
 
 /// A job file, read and checked.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct JobFile {
-    /// As it was named.
+    /// Its path, as given.
     pub path: String,
-    /// What the `[global]` sections say, in order (fio's `global options`).
+    /// The options of the `[global]` sections, in order (fio's `global options`).
     pub global: Vec<(String, String)>,
     /// The sections other than `[global]`, in order.
     pub jobs: Vec<Arc<JobSpec>>,

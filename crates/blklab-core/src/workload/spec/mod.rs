@@ -1,8 +1,7 @@
-//! What a section of a job file asks for, typed: [`JobSpec`].
+//! One section of a job file as typed values: [`JobSpec`].
 //!
-//! Options as they stand in effect once `[global]` sections, the section itself and
-//! fio's defaults have been laid over one another. Nothing here depends on a disk;
-//! sizes in percent and whole devices are settled by [`super::plan`].
+//! The effective options, from fio's defaults, the `[global]` sections and the section itself.
+//! Nothing here depends on a disk; [`super::plan`] resolves sizes in percent and whole devices.
 
 mod access;
 mod direction;
@@ -23,23 +22,23 @@ pub use run::{Durability, ExitWhat, Membership, Priorities, SyncMode, Timing};
 /// `fadvise_hint`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AdviceHint {
-    /// Say nothing.
+    /// No advice.
     Off,
-    /// Say random or sequential, as `rw` is.
+    /// Advise random or sequential, by `rw`.
     #[default]
     AsRw,
-    /// Say random.
+    /// Advise random.
     Random,
-    /// Say sequential.
+    /// Advise sequential.
     Sequential,
 }
 
-/// How a job's figures are shown.
+/// The output of a job's results.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reporting {
     /// `group_reporting`.
     pub group_reporting: bool,
-    /// `percentile_list`, in percent, rising.
+    /// `percentile_list`, in percent, ascending.
     pub percentiles: Vec<f64>,
     /// `clat_percentiles`.
     pub clat_percentiles: bool,
@@ -62,7 +61,7 @@ pub struct JobSpec {
     pub line: u32,
     /// `description`.
     pub description: Option<String>,
-    /// What the job file says, in order, the section's own over `[global]`
+    /// The options of the job file, in order, the section's own override `[global]`
     /// (fio's `job options`).
     pub given: Vec<(String, String)>,
     /// `numjobs`: clones, at least 1.
@@ -89,16 +88,16 @@ pub struct JobSpec {
     pub timing: Timing,
     /// `invalidate`: the files' cached pages are dropped before each pass.
     pub invalidate: bool,
-    /// `fadvise_hint`: what the kernel is told to expect of a buffered reader.
+    /// `fadvise_hint`: the advice to the kernel about a buffered reader's access.
     pub advice: AdviceHint,
     /// `exec_prerun` with a command that writes to `/proc/sys/vm/drop_caches`: the page
     /// cache is dropped when the job starts.
     pub drop_caches: bool,
-    /// `cpus_allowed`, `cpumask`: rising; empty for all.
+    /// `cpus_allowed`, `cpumask`: ascending; empty for all.
     pub cpus: Vec<u16>,
     /// `cpus_allowed_policy=split`: clones take turns among them.
     pub cpus_split: bool,
-    /// `lockmem`: memory that each process pins.
+    /// `lockmem`: memory that each process locks.
     pub lock_memory: Bytes,
     /// Output.
     pub reporting: Reporting,

@@ -1,9 +1,9 @@
-//! How a process asks for I/O: engine, depth, pauses, rates.
+//! How a process issues I/O: engine, depth, pauses, rates.
 
 use super::PerDirection;
 use crate::units::Nanos;
 
-/// `ioengine`: how a process asks for I/O.
+/// `ioengine`: how a process issues I/O.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Engine {
     /// lseek and read or write.
@@ -11,7 +11,7 @@ pub enum Engine {
     /// pread, pwrite. Default.
     #[default]
     Psync,
-    /// readv, writev: queued neighbours become one call.
+    /// readv, writev: adjacent queued I/Os become one call.
     Vsync,
     /// preadv, pwritev.
     Pvsync,
@@ -38,7 +38,7 @@ impl Engine {
         ("posixaio", Engine::Posixaio),
     ];
 
-    /// `iodepth` counts: several I/Os can be under way. The others block.
+    /// The engine uses `iodepth`: several I/Os can be in flight. The other engines block.
     pub const fn is_queued(self) -> bool {
         matches!(self, Engine::Libaio | Engine::IoUring | Engine::Posixaio)
     }
@@ -49,15 +49,14 @@ impl Engine {
     }
 }
 
-/// How many I/Os a process keeps under way, and how it hands them over.
+/// How many I/Os a process keeps in flight, and how it submits them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Queueing {
     /// `ioengine`.
     pub engine: Engine,
     /// `direct`: past the page cache.
     pub direct: bool,
-    /// `iodepth` as given; a blocking engine has one under way all the same
-    /// (see [`Queueing::depth`]).
+    /// `iodepth` as given; a blocking engine has only one I/O in flight (see [`Queueing::depth`]).
     pub iodepth: u32,
     /// `iodepth_batch`, resolved: I/Os per submit call.
     pub batch_submit: u32,
@@ -65,18 +64,18 @@ pub struct Queueing {
     pub batch_complete_min: u32,
     /// `iodepth_batch_complete_max`, resolved.
     pub batch_complete_max: u32,
-    /// `iodepth_low`, resolved: the depth to drain down to before filling again.
+    /// `iodepth_low`, resolved: drain to this depth before filling again.
     pub low: u32,
 }
 
 impl Queueing {
-    /// I/Os that can really be under way.
+    /// The possible number of I/Os in flight.
     pub const fn depth(&self) -> u32 {
         if self.engine.is_queued() { self.iodepth } else { 1 }
     }
 }
 
-/// `thinktime_blocks_type`: which end of an I/O counts.
+/// `thinktime_blocks_type`: the event that is counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ThinkAfter {
     /// Completions are counted.
@@ -91,17 +90,17 @@ pub enum ThinkAfter {
 pub struct Think {
     /// `thinktime`; zero for no pause.
     pub time: Nanos,
-    /// `thinktime_spin`: the part of it spent on the CPU.
+    /// `thinktime_spin`: the part of it that uses the CPU.
     pub spin: Nanos,
-    /// `thinktime_blocks`: I/Os between two pauses; 0 if only `io_time` counts.
+    /// `thinktime_blocks`: I/Os between two pauses; 0 if only `io_time` is used.
     pub blocks: u32,
     /// `thinktime_blocks_type`.
     pub after: ThinkAfter,
-    /// `thinktime_iotime`: pause after so much time of I/O, too; zero for not.
+    /// `thinktime_iotime`: also pause after this much time of I/O; zero: never.
     pub io_time: Nanos,
 }
 
-/// `rate_process`: how a limited rate is kept.
+/// `rate_process`: the gaps under a rate limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RateProcess {
     /// Even gaps.
@@ -114,7 +113,7 @@ pub enum RateProcess {
 /// A limit on one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RateLimit {
-    /// None.
+    /// No limit.
     #[default]
     Unlimited,
     /// `rate`: bytes per second, at least 1.

@@ -16,16 +16,16 @@ pub enum SyncMode {
     Dsync,
 }
 
-/// When written data are made durable.
+/// When written data are synced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Durability {
-    /// `fsync`: after every so many writes; 0 for never.
+    /// `fsync`: after this many writes; 0 for never.
     pub fsync_every: u32,
     /// `fdatasync`: the same without metadata.
     pub fdatasync_every: u32,
     /// `sync`.
     pub mode: SyncMode,
-    /// `end_fsync`: once, when all is written.
+    /// `end_fsync`: once, after the last write.
     pub end_fsync: bool,
     /// `fsync_on_close`.
     pub fsync_on_close: bool,
@@ -36,7 +36,7 @@ pub struct Durability {
 pub struct Priorities {
     /// `prioclass` and `prio`.
     pub base: IoPrio,
-    /// `cmdprio_percentage`: this share of the I/Os has `raised` instead.
+    /// `cmdprio_percentage`: this share of the I/Os has the priority `raised`.
     pub raised_percent: PerDirection<u32>,
     /// `cmdprio_class` (real time if not given) and `cmdprio`.
     pub raised: PerDirection<IoPrio>,
@@ -45,7 +45,7 @@ pub struct Priorities {
 /// The cgroup of a job's processes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Membership {
-    /// `cgroup`: its path below the root, which it is if there is none.
+    /// `cgroup`: its path below the root; the root if there is none.
     pub cgroup: Option<String>,
     /// `cgroup_weight`.
     pub weight: Option<u16>,
@@ -57,7 +57,7 @@ pub enum ExitWhat {
     /// The job's own group.
     #[default]
     Group,
-    /// All that run; the next behind a stonewall goes on.
+    /// All running jobs; those after the next stonewall then start.
     Stonewall,
     /// All.
     All,
@@ -66,17 +66,17 @@ pub enum ExitWhat {
 /// When a job starts and ends.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Timing {
-    /// `startdelay`, shortest and longest; every process draws its own.
+    /// `startdelay`, shortest and longest; every process draws its own delay.
     pub start_delay: (Nanos, Nanos),
     /// `runtime`.
     pub runtime: Option<Nanos>,
-    /// `time_based`: begin again until `runtime` is over.
+    /// `time_based`: start again until `runtime` is over.
     pub time_based: bool,
-    /// `ramp_time`: comes on top of `runtime` and is not counted.
+    /// `ramp_time`: in addition to `runtime`, and not counted.
     pub ramp_time: Nanos,
     /// `loops`: passes over the workload, at least 1.
     pub loops: u32,
-    /// `stonewall`: start when all that stand before have ended.
+    /// `stonewall`: start when all jobs before this one have ended.
     pub stonewall: bool,
     /// `wait_for`: start when the job of that name has ended.
     pub wait_for: Option<String>,

@@ -1,4 +1,4 @@
-//! A process's files, opened as fio would open them.
+//! A process's files, opened in the same way as by fio.
 
 use std::fs::{self, File};
 use std::io;
@@ -9,25 +9,25 @@ use blklab_core::workload::plan::ProcessSpec;
 use blklab_core::workload::spec::{AdviceHint, SyncMode};
 use rustix::fs::{Advice, OFlags, fadvise};
 
-/// Where a file of the plan lies.
+/// The place of a file of the plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     /// A partition, or the whole disk.
     pub path: PathBuf,
-    /// Where on it the file begins, byte.
+    /// The first byte of the file on it.
     pub start: u64,
 }
 
-/// What a process has open.
+/// A process's open files.
 pub struct Files {
-    /// One of each path: files on the bare disk share one.
+    /// One per path: files on the bare disk share one.
     open: Vec<(PathBuf, File)>,
-    /// Per file of the plan, which of those, and where it begins.
+    /// Per file of the plan: the index of the open file, and the first byte in it.
     places: Vec<Option<(usize, u64)>>,
 }
 
 impl Files {
-    /// The files of `spec`; `places`: of all files of the plan.
+    /// The files of `spec`; `places` has all files of the plan.
     pub fn open(spec: &ProcessSpec, places: &[Place]) -> io::Result<Files> {
         let job = &spec.job;
         if job.drop_caches {
@@ -48,18 +48,19 @@ impl Files {
         Ok(files)
     }
 
-    /// The open file of the plan's file `file`, and where in it that begins.
+    /// The open file for the plan's file `file`, and the first byte in it.
     pub fn get(&self, file: u32) -> (&File, u64) {
         let (index, start) = self.places[file as usize].expect("the pattern keeps to the regions");
         (&self.open[index].1, start)
     }
 
-    /// What was written is on the disk.
+    /// Writes all data to the disk.
     pub fn sync(&self) -> io::Result<()> {
         self.open.iter().try_for_each(|(_, file)| file.sync_data())
     }
 
-    /// Begin to write dirty pages of the plan's file `file`, or of all, and forget clean ones.
+    /// Starts writing dirty pages of the plan's file `file`, or of all files, and drops clean
+    /// pages.
     pub fn drop_pages(&self, file: Option<u32>) -> io::Result<()> {
         let drop = |file: &File| fadvise(file, 0, None, Advice::DontNeed).map_err(io::Error::from);
         match file {

@@ -1,20 +1,20 @@
-//! A lean driver: the I/O that the simulator generates for a job file and a seed, as real
-//! system calls.
+//! A minimal driver: performs the I/O that the simulator generates for a job file and a seed, by
+//! real system calls.
 //!
-//! What a process does next says the simulator's own
-//! [`Issuer`](blklab_core::source::fio::issuer::Issuer), so each process asks for the same I/Os in
-//! the same order, with the same pauses, and what it measures goes into the same tally. A simulated process is a thread here: it has an I/O context and a priority of its
-//! own, which is what schedulers tell processes apart by.
+//! The simulator's own [`Issuer`](blklab_core::source::fio::issuer::Issuer) decides the next step
+//! of a process, so each process issues the same I/Os in the same order, with the same pauses, and
+//! its measurements go into the same tally. A simulated process is a thread here: a thread has its
+//! own I/O context and priority, and schedulers distinguish processes by I/O context.
 //!
-//! Under virtual time what a run takes is system calls. So a process makes one per I/O, which
-//! hands over and waits (`io_uring_enter`, or `pread` and `pwrite` for an engine that blocks);
-//! with libaio it is two, as with fio (`io_submit`, `io_getevents`). It reads the clock once
-//! behind each. Where CPU work takes time that leaves the submission's own share out of the
-//! latencies.
+//! Under virtual time the duration of a run is in its system calls. So a process makes one per I/O,
+//! which submits and waits (`io_uring_enter`, or `pread` and `pwrite` for an engine that blocks);
+//! with libaio it makes two, as fio does (`io_submit`, `io_getevents`). It reads the clock once
+//! after each. Where CPU work takes time, latencies therefore lack the time of the submission
+//! itself.
 //!
-//! Files lie where the simulator puts them: on the bare disk, or each in a partition if there
-//! is buffered I/O. Refused: trims by engines that queue (fio's wait for them there), and
-//! POSIX AIO, whose threads glibc would have to make.
+//! Files are where the simulator places them: on the bare disk, or each in a partition if there is
+//! buffered I/O. Refused: trims by engines that queue (fio waits for them there), and POSIX AIO,
+//! because glibc would have to create its threads.
 
 mod files;
 mod process;
@@ -39,10 +39,10 @@ use process::Process;
 
 use super::{cgroups, partitions};
 
-/// What the processes share.
+/// The state that the processes share.
 struct Run<'a> {
     plan: &'a Plan,
-    /// Where each file lies.
+    /// The place of each file.
     places: &'a [Place],
     seed: u64,
     /// The run's time zero, on the clock.
@@ -61,7 +61,7 @@ enum State {
 }
 
 impl Run<'_> {
-    /// Wait until the process may start.
+    /// Waits until the process may start.
     fn wait_to_start(&self, spec: &ProcessSpec) {
         let start = &spec.start;
         let may = |states: &[State]| start.is_met(|id| states[id as usize] == State::Ended);
@@ -72,7 +72,7 @@ impl Run<'_> {
         sys::sleep_until(self.epoch + start.not_before);
     }
 
-    /// The process has ended; some may start now, some have to end.
+    /// The process has ended: others may start, or must end.
     fn ended(&self, spec: &ProcessSpec) {
         let mut states = self.states.lock().expect("nobody panics with it");
         states[spec.id.0 as usize] = State::Ended;
@@ -87,7 +87,7 @@ impl Run<'_> {
     }
 }
 
-/// Refuse what this driver cannot do.
+/// Refuses what this driver cannot do.
 ///
 /// # Errors
 /// One line.
@@ -97,11 +97,11 @@ pub fn check(plan: &Plan) -> Result<(), String> {
     plan.processes.iter().try_for_each(refused)
 }
 
-/// Where the plan's files lie on `device`, a disk of `capacity`: on the bare disk, or each in
-/// a partition if there is buffered I/O, for pages and read-ahead belong to files.
+/// The places of the plan's files on `device`, a disk of `capacity`: on the bare disk, or each in a
+/// partition if there is buffered I/O, because pages and read-ahead belong to files.
 ///
 /// # Errors
-/// One line: no partition can be had.
+/// One line: the partitions cannot be created.
 pub fn places(plan: &Plan, device: &Path, capacity: Sector) -> Result<Vec<Place>, String> {
     let buffered = plan.processes.iter().any(|spec| !spec.job.queueing.direct);
     if buffered {
@@ -112,7 +112,7 @@ pub fn places(plan: &Plan, device: &Path, capacity: Sector) -> Result<Vec<Place>
     Ok(Layout::in_a_row(&plan.files, DeviceId(0), capacity).files().iter().map(place).collect())
 }
 
-/// Run the plan's processes on its files from `epoch` of the clock on.
+/// Runs the plan's processes on its files from `epoch` of the clock on.
 ///
 /// # Errors
 /// One line: I/O that failed.

@@ -1,4 +1,4 @@
-//! One process: fio's loop with real I/O. An [`Issuer`] says what to do next.
+//! One process: fio's loop with real I/O. An [`Issuer`] decides the next step.
 
 use std::io;
 use std::num::NonZeroU64;
@@ -15,7 +15,7 @@ use super::files::Files;
 use super::queue::{Queue, Request};
 use super::*;
 
-/// What of a job this driver cannot do.
+/// The reason if this driver cannot run the job.
 pub fn refuse(spec: &ProcessSpec) -> Result<(), &'static str> {
     let job = &spec.job;
     if job.access.rw.trims() && job.queueing.engine.is_queued() {
@@ -27,7 +27,7 @@ pub fn refuse(spec: &ProcessSpec) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// An I/O begun and not reaped.
+/// An I/O that was started and not reaped.
 #[derive(Clone, Copy, Debug)]
 struct Slot {
     unit: IoUnit,
@@ -35,7 +35,7 @@ struct Slot {
     issued: Nanos,
 }
 
-/// A process at work. Times count from the run's epoch.
+/// A process and its state. Times count from the run's epoch.
 pub struct Process<'a> {
     spec: &'a ProcessSpec,
     run: &'a Run<'a>,
@@ -44,20 +44,20 @@ pub struct Process<'a> {
     issuer: Issuer,
     slots: Vec<Option<Slot>>,
     free: Vec<u32>,
-    /// Begun, not handed over.
+    /// Started, not submitted.
     prepared: Vec<u32>,
     now: Nanos,
     sleeps: u64,
 }
 
 impl<'a> Process<'a> {
-    /// Wait for its start and open the device.
+    /// Waits for its start and opens the device.
     pub fn new(spec: &'a ProcessSpec, run: &'a Run<'a>) -> io::Result<Process<'a>> {
         run.wait_to_start(spec);
         let job = &spec.job;
         cgroups::enter(run.plan, spec)?;
         sys::set_priority(job.priorities.base)?;
-        // Sleeps may take 50 us longer otherwise, so that they can end with others'.
+        // Otherwise a sleep may take 50 us longer, so that it can end together with others.
         rustix::thread::set_current_timer_slack(NonZeroU64::new(1))?;
         let depth = job.queueing.depth();
         let largest = Direction::ALL.map(|d| job.access.block_sizes[d].max()).into_iter().max().unwrap_or(0);
@@ -78,7 +78,7 @@ impl<'a> Process<'a> {
         })
     }
 
-    /// From its start to its end.
+    /// Runs from its start to its end.
     pub fn live(mut self) -> io::Result<JobResult> {
         loop {
             let more = self.pass()?;
@@ -98,7 +98,7 @@ impl<'a> Process<'a> {
         }
     }
 
-    /// One pass over the workload; false when the process is to end.
+    /// One pass over the workload; false when the process must end.
     fn pass(&mut self) -> io::Result<bool> {
         loop {
             if self.run.told_to_end[self.spec.id.0 as usize].load(Ordering::Relaxed) {
@@ -111,7 +111,7 @@ impl<'a> Process<'a> {
                 Step::Drain(Then::EndPass) => return Ok(true),
                 Step::Drain(Then::Think) => {
                     self.drain()?;
-                    // What of the pause is to be spent on the CPU is slept as well.
+                    // The part of the pause that should use the CPU is a sleep too.
                     let until = self.issuer.think(self.now, self.now);
                     self.sleep_until(until);
                 }
@@ -152,7 +152,7 @@ impl<'a> Process<'a> {
         Ok(())
     }
 
-    /// I/O by an engine that blocks.
+    /// I/O by a blocking engine.
     fn block_on(&mut self, slot: u32, unit: IoUnit) -> io::Result<()> {
         let (file, start) = self.files.get(unit.file);
         let (at, len) = (start + unit.offset, unit.len);
@@ -168,7 +168,7 @@ impl<'a> Process<'a> {
         self.reaped(slot, done)
     }
 
-    /// Hand over what is prepared; an engine that can waits for `least` by the same call.
+    /// Submits what is prepared; if the engine can, it waits for `least` in the same call.
     fn submit(&mut self, least: u32) -> io::Result<()> {
         if self.prepared.is_empty() {
             return Ok(());
@@ -176,7 +176,7 @@ impl<'a> Process<'a> {
         self.queue.submit(least)?;
         self.issuer.tally.submit_levels[Tally::batch_level(self.prepared.len() as u32)] += 1;
         if self.spec.job.queueing.engine == Engine::Libaio {
-            // It may have slept for want of a tag; for fio they are issued when it returns.
+            // It may have slept for a tag; fio counts the I/Os as issued when the call returns.
             self.look();
         }
         for slot in self.prepared.drain(..) {
@@ -185,7 +185,7 @@ impl<'a> Process<'a> {
         Ok(())
     }
 
-    /// Hand over what is prepared, wait for `least` completions and reap at most `most`.
+    /// Submits what is prepared, waits for `least` completions and reaps at most `most`.
     fn reap_some(&mut self, least: u32, most: u32) -> io::Result<()> {
         self.submit(least)?;
         self.queue.wait(least, most)?;
@@ -199,7 +199,7 @@ impl<'a> Process<'a> {
         Ok(())
     }
 
-    /// All slots are in use: wait for completions, down to the depth to refill from.
+    /// All slots are in use: waits for completions, down to the depth at which it fills again.
     fn reap(&mut self) -> io::Result<()> {
         let queueing = self.spec.job.queueing;
         let low = queueing.low.min(self.slots.len() as u32 - 1);
@@ -212,7 +212,7 @@ impl<'a> Process<'a> {
         }
     }
 
-    /// Wait for everything under way.
+    /// Waits for everything in flight.
     fn drain(&mut self) -> io::Result<()> {
         while self.depth() > 0 {
             self.reap_some(1, u32::MAX)?;
@@ -235,12 +235,12 @@ impl<'a> Process<'a> {
         Ok(())
     }
 
-    /// I/Os begun and not reaped.
+    /// I/Os started and not reaped.
     fn depth(&self) -> u32 {
         (self.slots.len() - self.free.len()) as u32
     }
 
-    /// What time is it? A call that took any has slept, for CPU work takes none.
+    /// Reads the clock. A call that took time has slept, because CPU work takes none.
     fn look(&mut self) {
         let now = clock() - self.run.epoch;
         self.sleeps += u64::from(now > self.now);

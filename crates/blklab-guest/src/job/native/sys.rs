@@ -10,16 +10,16 @@ use blklab_core::units::Nanos;
 use blklab_disk::queue::clock;
 use rustix::time::{ClockId, Timespec};
 
-/// Sleep until a time of the clock; not at all if it is over.
+/// Sleeps until a time of the clock; returns at once if it has passed.
 pub fn sleep_until(at: Nanos) {
     let time = Timespec { tv_sec: (at.0 / 1_000_000_000) as i64, tv_nsec: (at.0 % 1_000_000_000) as _ };
     while clock() < at {
-        // Interrupted: look at the clock again.
+        // Interrupted: check the clock again.
         let _ = rustix::thread::clock_nanosleep_absolute(ClockId::Monotonic, &time);
     }
 }
 
-/// As `ioprio_set(2)` and io_uring take it: the class above 13 bits of level.
+/// The encoding of `ioprio_set(2)` and io_uring: the class above 13 bits of level.
 pub fn priority(prio: IoPrio) -> u16 {
     let class = match prio.class {
         PrioClass::None => return 0,
@@ -30,7 +30,7 @@ pub fn priority(prio: IoPrio) -> u16 {
     class << 13 | u16::from(prio.level)
 }
 
-/// Discard `bytes` from byte `at` of a block device on, and wait for it.
+/// Discards `bytes` from byte `at` of a block device on, and waits for it.
 pub fn discard(file: &File, at: u64, bytes: u64) -> io::Result<()> {
     /// `_IO(0x12, 119)` of `linux/fs.h`.
     const BLKDISCARD: libc::Ioctl = 0x1277;
@@ -40,7 +40,7 @@ pub fn discard(file: &File, at: u64, bytes: u64) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// The priority of what this thread submits from now on.
+/// Sets the priority of this thread's later submissions.
 pub fn set_priority(prio: IoPrio) -> io::Result<()> {
     const WHO_PROCESS: libc::c_int = 1;
     // SAFETY: takes three numbers and touches no memory; 0 is the calling thread.

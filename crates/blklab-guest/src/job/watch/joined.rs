@@ -1,10 +1,10 @@
-//! Two series of one run as one: the processes' I/O of the driver, the queue of the events.
+//! Joins two series of one run: the driver's for the processes' I/O, the events' for the queue.
 
 use blklab_core::result::Series;
 use blklab_core::units::Nanos;
 
-/// The processes' columns of `driver` and the queue's of `events`. Each comes with the width
-/// of its intervals, which are 1 ms doubled some times; the wider is taken.
+/// The processes' columns of `driver` and the queue's of `events`. Each has its own interval, which
+/// is 1 ms doubled several times; the result has the wider one.
 pub fn joined(driver: (Series, Nanos), events: (Series, Nanos)) -> (Series, Nanos) {
     let interval = driver.1.max(events.1);
     let (driver, events) = (widened(driver, interval), widened(events, interval));
@@ -28,7 +28,7 @@ pub fn joined(driver: (Series, Nanos), events: (Series, Nanos)) -> (Series, Nano
     (series, interval)
 }
 
-/// The queue's columns alone: what the processes got is not known, and empty.
+/// The queue's columns alone; the processes' columns are unknown and empty.
 pub fn queue_alone(events: Series) -> Series {
     let Series { waiting_milli, in_flight_milli, .. } = events;
     Series { waiting_milli, in_flight_milli, ..Series::default() }
@@ -43,7 +43,7 @@ fn widened((series, mut width): (Series, Nanos), to: Nanos) -> Series {
     series
 }
 
-/// Each two neighbours as one.
+/// Adds each pair of neighbouring rows.
 fn doubled(series: &Series) -> Series {
     let two = |column: &[i64], join: fn(i64, i64) -> i64| {
         column.chunks(2).map(|pair| join(pair[0], pair.get(1).copied().unwrap_or(0))).collect()
@@ -71,7 +71,7 @@ mod tests {
 
     use super::*;
 
-    /// A run of so many ms, an I/O in each, that `tick` is told of.
+    /// A run of `ms` milliseconds, with one call of `tick` in each.
     fn recorded(ms: u64, mut tick: impl FnMut(&mut SeriesRecorder, Nanos)) -> (Series, Nanos) {
         let mut recorder = SeriesRecorder::default();
         (0..ms).for_each(|at| tick(&mut recorder, Nanos::from_millis(at)));

@@ -1,5 +1,5 @@
-//! What happened between the processes and the disk while a job ran, from the block layer's
-//! events: the queue over time, what the disk did, and the processes' own direct I/O.
+//! The I/O between the processes and the disk during a job, from the block layer's events: the
+//! queue over time, the disk's commands, and the processes' own direct I/O.
 
 mod joined;
 
@@ -12,7 +12,7 @@ use crate::trace::relay::Sink;
 
 pub use joined::{joined, queue_alone};
 
-/// Follows the records of one job.
+/// Tracks the records of one job.
 pub struct Follower {
     records: Records,
     watch: Watch,
@@ -24,7 +24,7 @@ impl Follower {
         Follower { records: Records::default(), watch: Watch::new(epoch, owners, trace, direct) }
     }
 
-    /// Everything seen.
+    /// The results.
     pub fn finish(self) -> Watched {
         self.watch.finish()
     }
@@ -52,7 +52,8 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// Events in ms, letters as of blkparse, of requests of a direct job on the whole disk.
+    /// Events with times in ms and letters as in blkparse, of requests of a direct job on the whole
+    /// disk.
     fn watched(events: &[(u64, char, char, u64, u32)]) -> Watched {
         let owners = Owners::new(&plan("[a]\nsize=1m\n[b]\nsize=1m\n"), Sector(1 << 21));
         let mut watch = Follower::new(Nanos(100), owners, TraceRecorder::default(), true);
@@ -91,7 +92,8 @@ mod tests {
 
     #[test]
     fn merged_bios_end_with_the_request_that_has_them() {
-        // 16 is inserted; 24 is appended, 8 put in front; 32 waits for itself and is joined.
+        // 16 is inserted; 24 is appended, 8 is merged in front; 32 waits separately and is then
+        // merged.
         let seen = watched(&[
             (0, 'Q', 'R', 16, 8),
             (0, 'I', 'R', 16, 8),
@@ -140,7 +142,7 @@ mod tests {
             (0, 'D', 'R', 8, 8),
             (1, 'R', 'R', 8, 8),
             (2, 'I', 'R', 8, 8),
-            // Another at the same place.
+            // Another request at the same sector.
             (2, 'I', 'R', 8, 8),
             (3, 'D', 'R', 8, 8),
             (3, 'D', 'R', 8, 8),
@@ -148,7 +150,7 @@ mod tests {
             (4, 'C', 'R', 8, 8),
             (4, 'D', 'F', 0, 0),
             (5, 'C', 'F', 0, 0),
-            // The bio that asked for the flush.
+            // The bio that required the flush.
             (5, 'C', 'F', 0, 0),
         ]);
         assert_eq!(seen.series.waiting_milli, [0, 1000, 2000, 0, 0]);

@@ -4,15 +4,14 @@ use super::super::value;
 use super::{Draft, Given, JobOption, Refusal, Takes};
 use crate::workload::spec::{Direction, Distribution, PerDirection, Rw, Sequencer, Zone};
 
-/// The largest I/O unit: what a queue entry of 32 bits holds with room to add two.
+/// The largest I/O unit: a queue entry has 32 bits, with room to add two.
 const BLOCK_MAX: u64 = 1 << 30;
 
 /// fio's limits on the parts of a split (`BSSPLIT_MAX`, `ZONESPLIT_MAX`).
 const SPLIT_MAX: usize = 64;
 const ZONES_MAX: usize = 256;
 
-/// fio's parameters where a distribution is given without one (`FIO_DEF_ZIPF`,
-/// `FIO_DEF_PARETO`).
+/// fio's parameters of a distribution that is given without one (`FIO_DEF_ZIPF`, `FIO_DEF_PARETO`).
 const ZIPF_DEFAULT: f64 = 1.1;
 const PARETO_DEFAULT: f64 = 0.2;
 
@@ -165,7 +164,7 @@ pub(super) const OPTIONS: &[JobOption] = &[
     ),
 ];
 
-/// Lay the values that are given over those that are there.
+/// Replaces the values of the directions that are given.
 pub(super) fn lay<T, U: Clone>(target: &mut PerDirection<U>, given: &Given<T>, convert: impl Fn(T) -> U)
 where
     T: Copy,
@@ -200,7 +199,7 @@ fn set_rw(draft: &mut Draft, word: &str, more: Option<&str>) -> Result<(), Refus
 /// `a/b` pairs; blank second halves are `None`.
 type Pairs<A, B> = Vec<(A, Option<B>)>;
 
-/// `a/b:c/d,...` for each direction: pairs whose second half may be blank.
+/// `a/b:c/d,...` for each direction: pairs with an optional second half.
 fn split<A, B>(
     text: &str,
     most: usize,
@@ -226,8 +225,8 @@ fn percentage(text: &str) -> Option<u32> {
     text.trim_end_matches('%').parse().ok().filter(|p| *p <= 100)
 }
 
-/// Percentages with the blank ones filled in evenly, as weights whose sum is a multiple
-/// of 100 unless none is blank; `None` above 100 %.
+/// Percentages; the rest is shared evenly among the blank ones. Returned as weights with a sum that
+/// is a multiple of 100 unless none is blank; `None` above 100 %.
 fn fill_blanks(percentages: &[Option<u32>]) -> Option<Vec<u32>> {
     let given: u32 = percentages.iter().flatten().sum();
     let blanks = percentages.iter().filter(|p| p.is_none()).count() as u32;
@@ -249,7 +248,7 @@ fn set_bssplit(draft: &mut Draft, text: &str) -> Result<(), Refusal> {
         let Some(list) = &lists[direction] else { continue };
         let percentages: Vec<_> = list.iter().map(|(_, percent)| *percent).collect();
         let mut weights = fill_blanks(&percentages).ok_or_else(expected)?;
-        // As in fio, the largest share gets what is missing to 100 %.
+        // As in fio, the largest share gets the difference to 100 %.
         let sum: u32 = weights.iter().sum();
         if percentages.iter().all(Option::is_some)
             && let Some(largest) = weights.iter_mut().max()
@@ -318,7 +317,7 @@ fn expected_zones() -> Refusal {
     ))
 }
 
-/// Widths in percent with the blank ones filled in evenly, rounded down as in fio.
+/// Widths in percent; the rest is shared evenly among the blank ones, rounded down as in fio.
 fn share_the_rest(widths: &[Option<u64>]) -> Option<Vec<u64>> {
     let rest = 100_u64.checked_sub(widths.iter().flatten().sum())?;
     let blanks = widths.iter().filter(|width| width.is_none()).count() as u64;

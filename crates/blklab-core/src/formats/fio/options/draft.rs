@@ -1,4 +1,4 @@
-//! Options as they are read, before those that depend on each other are settled.
+//! Options of a section before dependent options are resolved.
 
 use super::super::value::KbBase;
 use crate::request::{IoPrio, PrioClass};
@@ -10,11 +10,11 @@ use crate::workload::spec::*;
 const PERCENTILES: [f64; 17] =
     [1., 5., 10., 20., 30., 40., 50., 60., 70., 80., 90., 95., 99., 99.5, 99.9, 99.95, 99.99];
 
-/// Everything that has been read for a section so far; starts as fio's defaults, and for
-/// each section as what the `[global]` sections before it say.
+/// All options read for a section so far. It starts with fio's defaults; each section starts with
+/// the values of the `[global]` sections before it.
 #[derive(Clone, Debug)]
 pub struct Draft {
-    /// Options that need no settling.
+    /// Options that depend on no others.
     pub(super) spec: JobSpec,
     pub(super) kb_base: KbBase,
     pub(super) name: Option<String>,
@@ -35,7 +35,7 @@ pub struct Draft {
     pub(super) raised_prio: PerDirection<u64>,
     pub(super) exit_all: bool,
     pub(super) exit_what: ExitWhat,
-    /// An engine that is not simulated was left out; options of that engine are then too.
+    /// The engine is not simulated and was left out; so are its options.
     pub(super) engine_left_out: bool,
 }
 
@@ -68,12 +68,12 @@ impl Default for Draft {
 }
 
 impl Draft {
-    /// The engine in effect.
+    /// The current engine.
     pub fn engine(&self) -> Engine {
         self.spec.queueing.engine
     }
 
-    /// Go on without the engine that was asked for.
+    /// Continues without the requested engine.
     pub fn leave_engine_out(&mut self) {
         self.engine_left_out = true;
     }
@@ -88,8 +88,8 @@ impl Draft {
         self.new_group || self.spec.timing.stonewall
     }
 
-    /// Settle what depends on several options (fio's `fixup_options()`). `section` names
-    /// the job if it has no `name`.
+    /// Resolves values that depend on several options (fio's `fixup_options()`). `section` is the
+    /// name of a job without `name`.
     ///
     /// # Errors
     /// Options that contradict each other.
@@ -171,14 +171,14 @@ impl Draft {
         queueing.batch_complete_max = queueing.batch_complete_max.max(queueing.batch_complete_min).min(depth);
 
         spec.think.spin = spec.think.spin.min(spec.think.time);
-        // thinktime_blocks' default of 1 would make thinktime_iotime meaningless.
+        // With thinktime_blocks' default of 1, thinktime_iotime would have no effect.
         let default_blocks = u32::from(spec.think.io_time == Nanos::ZERO);
         spec.think.blocks = self.think_blocks.map_or(default_blocks, |blocks| blocks.max(1));
         spec.timing.time_based &= spec.timing.runtime.is_some();
         spec.timing.exit = self.exit_all.then_some(self.exit_what);
         spec.priorities.base = match (self.prio_class, self.prio) {
             (0, None) => IoPrio::default(),
-            // As in fio, a level without a class is one of best effort.
+            // As in fio, a level without a class is a level of best effort.
             (0, Some(level)) => IoPrio { class: PrioClass::BestEffort, level: level as u8 },
             (class, level) => IoPrio { class: prio_class(class), level: level.unwrap_or(0) as u8 },
         };

@@ -4,7 +4,7 @@ use super::{Draft, JobOption, Refusal, Takes, ignore};
 use crate::units::Bytes;
 use crate::workload::spec::{AdviceHint, Extent, FileService};
 
-/// What the command has to write to.
+/// The file that the command must write to.
 const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
 
 const HOST_FILES: &str = "files exist, with their full size, before the run";
@@ -180,7 +180,7 @@ pub(super) const OPTIONS: &[JobOption] = &[
     ),
 ];
 
-/// As fio has it, a size of 0 or 0% counts as not given.
+/// As in fio, a size of 0 or 0% counts as not given.
 fn given(extent: Extent) -> Option<Extent> {
     match extent {
         Extent::Bytes(Bytes(0)) | Extent::Percent(0) => None,
@@ -188,7 +188,7 @@ fn given(extent: Extent) -> Option<Extent> {
     }
 }
 
-/// Names with colons between them; a backslash takes a colon's meaning away.
+/// Names with colons between them; a backslash escapes a colon.
 fn split_names(text: &str) -> Vec<String> {
     let mut names = vec![String::new()];
     let mut chars = text.chars().peekable();

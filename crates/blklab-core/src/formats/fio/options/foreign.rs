@@ -1,7 +1,7 @@
 //! Options of engines that are not simulated, and of fio's built-in profiles.
 //!
-//! Names after fio 3.33: `fio --enghelp=ENGINE` and, for engines that are seldom built in,
-//! its manual. What a row says of its engine is in the message that refuses it.
+//! Names after fio 3.33: `fio --enghelp=ENGINE` and, for engines that are rarely built in, its
+//! manual. A row's text about its engine is part of the message that refuses the option.
 
 use super::{JobOption, Status, Takes};
 
@@ -78,12 +78,12 @@ const CUFILE: &[&str] = &["libcufile"];
 const XNVME: &[&str] = &["xnvme"];
 const RPMA: &[&str] = &["librpma"];
 
-/// A row that is refused since only these engines have it.
+/// A row that is refused, because only these engines have it.
 const fn of(name: &'static str, engines: &'static [&'static str], help: &'static str) -> JobOption {
     JobOption { status: Status::OtherEngine(engines), ..JobOption::new(name, Takes::AnyText, "", help) }
 }
 
-/// A row that fio reads in any job and uses with `profile=` only.
+/// A row that fio accepts in any job and uses only with `profile=`.
 const fn profile(name: &'static str, help: &'static str, why: &'static str) -> JobOption {
     JobOption::new(name, Takes::AnyText, "", help).no_effect(why)
 }

@@ -1,8 +1,8 @@
-//! fio's options: one row each, which is parser, unit, bounds, default and help.
+//! fio's options: one row each, with parser, unit, bounds, default and help.
 //!
-//! A row says what the option takes and, if the simulator does something with it, where
-//! in the [`Draft`] the value goes. Names, units, bounds and defaults are those of fio
-//! 3.33 (`fio --cmdhelp=NAME`). The rows stand in one file per subject.
+//! A row has the type of the option's value and, if the simulator uses it, its place in the
+//! [`Draft`]. Names, units, bounds and defaults are those of fio 3.33 (`fio --cmdhelp=NAME`). There
+//! is one file of rows per subject.
 
 mod access;
 mod draft;
@@ -24,13 +24,13 @@ use crate::workload::spec::{Engine, Extent, PerDirection};
 /// Upper bound of options that fio keeps in 32 bits.
 const U32_MAX: u64 = u32::MAX as u64;
 
-/// Upper bound of sizes: 63 bits, as fio's and the kernel's offsets.
+/// Upper bound of sizes: 63 bits, as for fio's and the kernel's offsets.
 const SIZE_BOUND: &str = "below 8 EiB";
 
-/// What a row has read for each direction; `None` where nothing was given.
+/// The values of a row for each direction; `None` where none was given.
 pub type Given<T> = PerDirection<Option<T>>;
 
-/// What an option takes, and where it goes.
+/// The type of an option's value, and the function that stores it.
 #[derive(Clone, Copy)]
 pub enum Takes {
     /// Nothing, or 0 or 1.
@@ -41,59 +41,59 @@ pub enum Takes {
     Count(u64, u64, fn(&mut Draft, u64)),
     /// One for each direction.
     Counts(u64, u64, fn(&mut Draft, Given<u64>)),
-    /// Bytes, at least so many.
+    /// Bytes, at least this many.
     Size(u64, fn(&mut Draft, u64)),
     /// Bytes between two bounds, for each direction.
     Sizes(u64, u64, fn(&mut Draft, Given<u64>)),
-    /// A size or a range of sizes, at least so many bytes.
+    /// A size or a range of sizes, at least this many bytes.
     SizeRange(u64, fn(&mut Draft, (u64, u64))),
     /// A range of sizes between two bounds, for each direction.
     SizeRanges(u64, u64, fn(&mut Draft, Given<(u64, u64)>)),
     /// Bytes or percent.
     Extent(fn(&mut Draft, Extent)),
-    /// A span of time.
+    /// A time.
     Time(TimeUnit, fn(&mut Draft, Nanos)),
-    /// A span of time or a range of them.
+    /// A time or a range of times.
     TimeRange(TimeUnit, fn(&mut Draft, (Nanos, Nanos))),
     /// One of these words.
     Word(&'static [&'static str], fn(&mut Draft, &str) -> Result<(), Refusal>),
-    /// One of these words, some of which take more behind a colon.
+    /// One of these words; some take a parameter after a colon.
     WordAnd(&'static [&'static str], fn(&mut Draft, &str, Option<&str>) -> Result<(), Refusal>),
-    /// Up to so many numbers between 0 and 100, with colons between them.
+    /// Up to this many numbers between 0 and 100, with colons between them.
     Percentages(usize, fn(&mut Draft, Vec<f64>)),
-    /// Anything or nothing at all; read and left alone.
+    /// Any text or none; read and ignored.
     AnyText,
-    /// Anything, to be read by the row itself.
+    /// Any text; the row parses it.
     Text(fn(&mut Draft, &str) -> Result<(), Refusal>),
 }
 
-/// Why a row does not take a value that has the right form.
+/// Why a row refuses a value of the right form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// What it takes instead.
+    /// The expected values.
     Expected(String),
-    /// fio takes it, the simulator does not: why.
+    /// fio supports it, the simulator does not; the reason.
     NotSimulated(&'static str),
 }
 
-/// What becomes of an option.
+/// How an option is treated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// It does what it does in fio.
+    /// It works as in fio.
     Simulated,
-    /// It is checked and changes nothing: why.
+    /// It is checked and changes nothing; the reason.
     NoEffect(&'static str),
-    /// It is refused in a simulation, which has what it is about and could not follow it: why.
-    /// On a real disk fio does it.
+    /// It is refused in a simulation, which cannot follow it; the reason. On a real disk fio
+    /// performs it.
     RealOnly(&'static str),
-    /// It is refused: why, or what to use instead.
+    /// It is refused; the reason, or the alternative.
     NotSimulated(&'static str),
-    /// It is refused: only these engines have it, none of which is simulated.
+    /// It is refused: only these engines have it, and none of them is simulated.
     OtherEngine(&'static [&'static str]),
 }
 
 impl Status {
-    /// Why an option is refused; `None` if it is not.
+    /// The reason of a refusal; `None` if the option is not refused.
     pub fn refusal(&self) -> Option<String> {
         match self {
             Status::Simulated | Status::NoEffect(_) => None,
@@ -110,17 +110,17 @@ pub struct JobOption {
     pub name: &'static str,
     /// fio's other names for it.
     pub aliases: &'static [&'static str],
-    /// What it takes.
+    /// The type of its value.
     pub takes: Takes,
-    /// fio's default, as one would write it; empty for none.
+    /// fio's default in job-file notation; empty for none.
     pub default: &'static str,
-    /// What it does, in one line.
+    /// Its effect, in one line.
     pub help: &'static str,
-    /// What becomes of it.
+    /// How it is treated.
     pub status: Status,
     /// The engines that have it; empty for all.
     pub engines: &'static [Engine],
-    /// Words that fio takes and the simulator does not.
+    /// Words that fio supports and the simulator does not.
     pub not_simulated_words: &'static [&'static str],
 }
 
@@ -164,7 +164,7 @@ impl JobOption {
         self
     }
 
-    /// What the option takes, in words.
+    /// The option's values, in words.
     pub fn expects(&self) -> String {
         match self.takes {
             Takes::Flag(_) => "nothing, 0 or 1".to_owned(),
@@ -197,10 +197,10 @@ impl JobOption {
         }
     }
 
-    /// Read `found` and lay it into `draft`. `written` is the name as it was written.
+    /// Parses `found` and stores it in `draft`. `written` is the name as given.
     ///
     /// # Errors
-    /// A value that the option does not take, or that is not simulated.
+    /// A value that the option does not accept, or that is not simulated.
     pub fn apply(&self, draft: &mut Draft, written: &str, found: Option<&str>) -> Result<(), Problem> {
         if let Some(reason) = self.status.refusal() {
             return Err(Problem::NotSimulated { name: written.to_owned(), reason });
@@ -208,10 +208,10 @@ impl JobOption {
         self.lay(draft, written, found)
     }
 
-    /// As `apply`, for real fio: what only a simulation refuses is taken.
+    /// As `apply`, for real fio: accepts what only a simulation refuses.
     ///
     /// # Errors
-    /// A value that the option does not take, or that neither fio's nor our part of the work does.
+    /// A value that the option does not accept, or that neither fio nor the rig supports.
     pub fn apply_real(&self, draft: &mut Draft, written: &str, found: Option<&str>) -> Result<(), Problem> {
         match self.status {
             Status::RealOnly(_) => self.lay(draft, written, found),
@@ -251,7 +251,7 @@ impl JobOption {
         })
     }
 
-    /// The words that it takes, if it takes words.
+    /// The words that it accepts, if any.
     fn words(&self) -> &'static [&'static str] {
         match self.takes {
             Takes::Word(words, _) | Takes::WordAnd(words, _) => words,
@@ -264,7 +264,7 @@ impl JobOption {
         text::nearest(word, self.words()).map(|n| format!("; did you mean '{n}'?")).unwrap_or_default()
     }
 
-    /// `Err(None)` if the value has not the form that `expects` describes.
+    /// `Err(None)` if the value does not have the form of `expects`.
     fn set(&self, draft: &mut Draft, value: &str) -> Result<(), Option<Refusal>> {
         let base = draft.kb_base;
         let within = |min: u64, max: u64| move |n: &u64| (min..=max).contains(n);
@@ -359,7 +359,7 @@ pub fn find(name: &str) -> Option<&'static JobOption> {
     all().find(|option| option.name == name || option.aliases.contains(&name))
 }
 
-/// What to say about a name that no option has.
+/// The problem for a name that no option has.
 pub fn unknown(name: &str) -> Problem {
     let names: Vec<&str> =
         all().flat_map(|option| option.aliases.iter().copied().chain([option.name])).collect();
@@ -381,7 +381,7 @@ mod ignore {
     }
 }
 
-/// `kb_base` as the table's rows see it.
+/// The `kb_base` of a word in the table's rows.
 fn kb_base(word: &str) -> KbBase {
     if word == "1000" { KbBase::Standard } else { KbBase::Compatible }
 }

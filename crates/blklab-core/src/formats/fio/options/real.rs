@@ -1,23 +1,23 @@
-//! What real fio is handed on a real disk: an allow-list, with the reason for each option.
+//! The options that real fio gets on a real disk: an allow-list, with the reason for each option.
 //!
-//! A job file comes from anywhere, and fio does what it says with the rights of the user. So
-//! an option reaches fio only if a row here lets it through, and a row lets through nothing that names a
-//! file, a device, a host or a program. The files are those that the rig has laid out; their names
-//! are written by [`crate::formats::fio::writer`]. An option that is in no row is refused.
+//! A job file may come from an untrusted source, and fio runs it with the rights of the user. So an
+//! option reaches fio only if a row here allows it, and no row allows a value that names a file, a
+//! device, a host or a program. The rig chooses the files; [`crate::formats::fio::writer`] writes
+//! their names. An option without a row is refused.
 //!
-//! This list is the first wall. The second stands around fio itself (the program `blklab-confine`),
-//! since a list can be wrong.
+//! This list is the first protection. The second is a sandbox around fio itself (the program
+//! `blklab-confine`), because a list can be wrong.
 
-/// What becomes of an option on a real disk. Each carries its reason.
+/// How an option is treated on a real disk, with the reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Handing {
-    /// fio reads it as it stands: why that is harmless.
+    /// fio gets it unchanged; why it is harmless.
     Handed(&'static str),
-    /// The rig reads it, and writes for fio what follows from it: what.
+    /// The rig reads it and writes other options for fio; which.
     Rewritten(&'static str),
-    /// fio never sees it, and the result says so: why it is not needed.
+    /// fio does not get it, and the result says so; why it is not needed.
     LeftOut(&'static str),
-    /// The job does not run: why.
+    /// The job does not run; why.
     Refused(&'static str),
 }
 
@@ -242,14 +242,14 @@ const ROWS: &[(Handing, &[&str])] = &[
     ),
 ];
 
-/// What becomes of the option called `name`, not an alias, with this value (empty for none).
+/// The treatment of the option `name`, not an alias, with this value (empty for none).
 pub fn handing(name: &str, value: &str) -> Handing {
     let row = ROWS.iter().find(|(_, names)| names.contains(&name)).map_or(UNKNOWN, |(handing, _)| *handing);
     match name {
-        // `mmap:FILE` maps a file, makes it if need be, and cuts it to length.
+        // `mmap:FILE` maps a file, creates it if needed, and truncates it.
         "mem" if value.contains(':') => NAMES_A_FILE,
         "mem" if value == "mmaphuge" => Refused("it needs the name of a file"),
-        // In single quotes stands the name of a file with the pattern.
+        // A value in single quotes is the name of a file with the pattern.
         "buffer_pattern" if value.contains('\'') => NAMES_A_FILE,
         _ => row,
     }

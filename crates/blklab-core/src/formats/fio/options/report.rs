@@ -1,4 +1,4 @@
-//! Names, reporting, and what concerns the machine that runs fio.
+//! Names, reporting, and options about the machine that runs fio.
 
 use super::{JobOption, Refusal, Takes, U32_MAX, ignore, kb_base};
 use crate::units::{Bytes, Nanos};
@@ -9,7 +9,7 @@ const NO_LOG: &str = "results carry their own time series";
 const NO_CLOCK: &str = "looking at the clock costs nothing";
 const NO_NUMA: &str = "the modelled host has one node; cpus_allowed says which CPUs";
 
-/// A row that is read and changes nothing.
+/// A row that is read and has no effect.
 const fn unused(
     name: &'static str,
     takes: Takes,

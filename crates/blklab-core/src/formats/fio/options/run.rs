@@ -7,7 +7,7 @@ use crate::units::Nanos;
 use crate::workload::cgroups::{self, NAME_BYTES_MAX, WEIGHT_RANGE};
 use crate::workload::spec::{Engine, ExitWhat, RateProcess, SyncMode, ThinkAfter};
 
-/// More than any device's queues hold, little enough for a table of that size.
+/// More than any device's queues hold, and small enough for a table of that size.
 const DEPTH_MAX: u64 = 1 << 20;
 
 /// The words of [`Engine::NAMES`].

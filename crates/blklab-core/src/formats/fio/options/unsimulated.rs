@@ -1,4 +1,4 @@
-//! What fio has and the simulator has not, with the reason or the right way instead.
+//! Options of fio that the simulator lacks, with the reason or the alternative.
 
 use super::{JobOption, Status, Takes};
 

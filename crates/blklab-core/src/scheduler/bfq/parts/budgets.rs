@@ -1,26 +1,25 @@
 //! Budgets: how many sectors a queue may be served in one slice, and how the next budget follows
-//! from what the queue did with the last one.
+//! from the last slice.
 //!
 //! Follows `__bfq_bfqq_recalc_budget`, `bfq_bfqq_charge_time` and `bfq_bfqq_is_slow` of Linux 7.3.
 //!
-//! * A queue that used its budget up, or was still at it when its time was over, gets a larger
-//!   one; a queue that left the disk idle gets a smaller one; a queue that had no more requests
-//!   gets what it used. No budget is below a 32nd of the largest.
+//! * A queue that used up its budget, or still had requests when its timeout passed, gets a larger
+//!   one; a queue that left the disk idle gets a smaller one; a queue that ran out of requests gets
+//!   what it used. No budget is below a 32nd of the largest.
 //! * The largest budget is what the disk moves at its peak rate in `timeout_sync`, so that a
-//!   sequential queue has used it up just before its time is over. Until some 200 budgets were
-//!   given, and if `max_budget` was set, that is a fixed number.
-//! * A queue that was slow, since it seeks or has got less than half of the largest budget, is
-//!   charged for time: as many sectors as the largest budget has for that part of the slice. That
-//!   keeps a random reader from taking the disk for its share of sectors, which would be most of
-//!   the time.
+//!   sequential queue uses it up just before its timeout. For about the first 200 budgets, and if
+//!   `max_budget` was set, it is a fixed number.
+//! * A queue that was slow, because it seeks or has got less than half of the largest budget, is
+//!   charged for time: the same fraction of the largest budget as of the slice's time. Otherwise a
+//!   random reader would get its share of sectors, and with it most of the disk's time.
 //!
-//! The budget of each queue and the sectors served stand in B-WF2Q+; this part computes.
+//! Each queue's budget and the sectors served are stored in B-WF2Q+; this part computes.
 
 use super::peak_rate::PeakRate;
 use crate::scheduler::bfq::tunables::Tuning;
 use crate::scheduler::journal::EndReason;
 
-/// Before so many budgets were given (in eighths, weighted) the largest is the default.
+/// Until this many budgets (in eighths, weighted) the largest budget is the default.
 const MIN_BUDGETS: u32 = 194;
 /// Sectors.
 const DEFAULT_MAX_BUDGET: i32 = 16 * 1024;
@@ -32,15 +31,15 @@ const LONG_SLICE_US: u32 = 20_000;
 pub(in crate::scheduler::bfq) struct Slice {
     pub sync: bool,
     pub raised: bool,
-    /// The largest budget that the queue was to get.
+    /// The largest budget when the slice began.
     pub max_budget: i32,
     /// Sectors served.
     pub service: i32,
-    /// Requests that the disk still has.
+    /// Requests in flight.
     pub in_flight: u32,
 }
 
-/// The bounds of budgets, and the time of the slice that goes on.
+/// The bounds of budgets, and the start of the current slice.
 #[derive(Debug)]
 pub(in crate::scheduler::bfq) struct Budgets {
     most: i32,
@@ -69,7 +68,7 @@ impl Budgets {
         budgets
     }
 
-    /// The disk's rate is known better: so is the largest budget, unless it was set.
+    /// The estimate of the disk's rate has changed: so has the largest budget, unless it was set.
     pub fn rate_changed(&mut self, rate: &PeakRate) {
         if !self.fixed {
             self.most = rate.sectors_in_ms(self.timeout_ms);
@@ -81,13 +80,13 @@ impl Budgets {
         self.assigned >= MIN_BUDGETS
     }
 
-    /// The most that a queue gets at the moment.
+    /// The largest budget at the moment.
     #[inline]
     pub fn most(&self) -> i32 {
         if self.has_statistics() { self.most } else { DEFAULT_MAX_BUDGET }
     }
 
-    /// The least.
+    /// The smallest budget.
     #[inline]
     pub fn least(&self) -> i32 {
         self.most() / 32
@@ -99,14 +98,14 @@ impl Budgets {
         self.slice_began = now;
     }
 
-    /// The queue's next budget, from how its slice ended; `None`: as before.
+    /// The queue's next budget, from how its slice ended; `None`: unchanged.
     pub fn after(&self, slice: Slice, reason: EndReason) -> Option<i32> {
         let (least, most) = (self.least(), self.most);
         let old = if slice.raised { 2 * least } else { slice.max_budget };
         let budget = match reason {
             _ if !slice.sync => most,
             _ if slice.raised => old,
-            // Requests are still with the disk: it would have gone on.
+            // Requests are still in flight: the queue would have continued.
             EndReason::TooIdle if slice.in_flight > 0 => (old * 2).min(most),
             EndReason::TooIdle if old > 5 * least => old - 4 * least,
             EndReason::TooIdle => least,
@@ -118,15 +117,14 @@ impl Budgets {
         Some(if self.has_statistics() && !self.fixed { budget.min(most) } else { budget })
     }
 
-    /// What a slow queue is charged for `time_ms` of the disk's time: the largest budget per
-    /// default of `timeout_sync`.
+    /// The charge for `time_ms` of the disk's time: the largest budget per default `timeout_sync`.
     pub fn sectors_for_time(&self, time_ms: u64, hz: u64) -> i32 {
         let timeout_ms = hz / 8 * 1000 / hz;
         (self.most as u64 * time_ms.min(timeout_ms) / timeout_ms) as i32
     }
 
-    /// Whether a synchronous queue was slow in its slice until `until`, and for how many ms it had
-    /// the disk.
+    /// Whether a synchronous queue was slow in its slice until `until`, and how many ms it was in
+    /// service.
     pub fn slowness(&self, until: u64, service: i32, seeky: bool, rotational: bool) -> (bool, u64) {
         let spent_us = (until.wrapping_sub(self.slice_began) / 1000) as u32;
         if spent_us < 1000 {
@@ -155,7 +153,7 @@ mod tests {
         for (reason, expected) in [
             (EndReason::BudgetExhausted, Some(16_384)),
             (EndReason::TimeOut, Some(8192)),
-            // 4096 less four times the least, which is a 32nd of 16384.
+            // 4096 minus four times the smallest budget, which is a 32nd of 16384.
             (EndReason::TooIdle, Some(2048)),
             (EndReason::NoMoreRequests, Some(1000)),
             (EndReason::Preempted, None),

@@ -1,35 +1,34 @@
-//! Bursts: many queues that become active together, as when a service starts its workers or a
-//! build starts its compilers. For those, throughput counts and not the latency of each, so that
-//! weight-raising and idling do not serve them.
+//! Bursts: many queues that become active together, as when a service starts its workers or a build
+//! starts its compilers. For these queues throughput matters more than the latency of each, so they
+//! get neither weight-raising nor idling.
 //!
 //! Follows `bfq_handle_burst` of Linux 7.3. New queues whose first requests come within 180 ms of
 //! each other, in the same group, belong to one burst. A burst begins only while no queue is busy:
-//! a process that starts beside a busy one is not the first of many. Up to seven queues are
-//! listed and nothing happens to them. With the eighth the burst is large: all listed queues, and
-//! each that joins later, are marked. A mark lasts until its queue has done no I/O for 10 seconds,
-//! or is gone.
+//! a process that starts beside a busy one is not the first of many. Up to seven queues are only
+//! listed. With the eighth the burst is large: all listed queues, and each that joins later, are
+//! marked. A mark lasts until its queue has done no I/O for 10 seconds, or is freed.
 //!
-//! A process whose queue is merged takes its membership along in [`Membership`] and gets it back
-//! when the queues are split. A queue that has just been split begins no burst.
+//! When a process's queue is merged, the process saves its membership in [`Membership`] and
+//! restores it after a split. A queue that was just split off begins no burst.
 //!
-//! The part knows queues by their number only. It decides nothing about weights: it answers
-//! whether a queue is marked ([`Burst::marks`]).
+//! This part knows queues by number only. It does not change weights; it answers whether a queue is
+//! marked ([`Burst::marks`]).
 
 use super::QueueId;
 use super::clock::{Clock, Jiffies};
 use crate::scheduler::bfq::tunables::Tuning;
 
-/// So many queues make a burst large (`bfq_large_burst_thresh`).
+/// A burst with this many queues is large (`bfq_large_burst_thresh`).
 const LARGE: u32 = 8;
-/// Queues that come within so long of each other belong to one burst (`bfq_burst_interval`).
+/// Queues that come within this time of each other belong to one burst (`bfq_burst_interval`).
 const INTERVAL_MS: u64 = 180;
-/// A queue so shortly after a split begins no burst.
+/// A queue begins no burst for this long after a split.
 const AFTER_SPLIT_MS: u64 = 10;
 
-/// What a queue has to do with bursts.
+/// A queue's membership in bursts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::scheduler::bfq) struct Membership {
-    /// Listed as one of a burst that is not large.
+    /// Listed in a burst that is not large.
     listed: bool,
     /// Belongs to a large burst.
     marked: bool,
@@ -42,7 +41,7 @@ impl Membership {
     }
 }
 
-/// A queue that has just been made and gets its first request.
+/// A new queue that gets its first request.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::scheduler::bfq) struct Newcomer {
     pub queue: QueueId,
@@ -53,7 +52,7 @@ pub(in crate::scheduler::bfq) struct Newcomer {
     pub beside_busy: bool,
 }
 
-/// The latest burst, and which queues belong to one.
+/// The latest burst, and the membership of all queues.
 #[derive(Debug)]
 pub(in crate::scheduler::bfq) struct Burst {
     interval: Jiffies,
@@ -83,7 +82,7 @@ impl Burst {
         }
     }
 
-    /// A queue that has just been made belongs to none.
+    /// A new queue belongs to no burst.
     pub fn queue_made(&mut self, q: QueueId) {
         if q.index() >= self.members.len() {
             self.members.resize(q.index() + 1, Membership::default());
@@ -91,7 +90,7 @@ impl Burst {
         self.members[q.index()] = Membership::default();
     }
 
-    /// Queues made within so long of each other may belong to one burst.
+    /// Queues created within this time of each other may belong to one burst.
     pub fn interval(&self) -> Jiffies {
         self.interval
     }
@@ -102,13 +101,13 @@ impl Burst {
         self.members[q.index()].marked
     }
 
-    /// What a process keeps when its queue is merged into another.
+    /// The membership that a process saves when its queue is merged.
     pub fn membership(&self, q: QueueId) -> Membership {
         self.members[q.index()]
     }
 
-    /// A new queue gets its first request: it begins a burst or joins one. `marks` is told each
-    /// queue that belongs to a large burst from now on.
+    /// A new queue gets its first request: it begins a burst or joins one. Calls `marks` for each
+    /// queue that now belongs to a large burst.
     pub fn arrives(&mut self, newcomer: Newcomer, clock: &Clock, mut marks: impl FnMut(QueueId)) {
         let Newcomer { queue: q, group, split_time, beside_busy } = newcomer;
         let known = self.members[q.index()];
@@ -152,7 +151,7 @@ impl Burst {
         self.scatter();
     }
 
-    /// List a queue without counting it.
+    /// Lists a queue without counting it.
     fn list(&mut self, q: QueueId) {
         self.members[q.index()].listed = true;
         self.listed.push(q);
@@ -164,7 +163,7 @@ impl Burst {
         }
     }
 
-    /// A process has got a queue of its own again and brings what it had kept.
+    /// A process gets its own queue again and restores its saved membership.
     pub fn resume(&mut self, q: QueueId, kept: Membership) {
         let marked = kept.listed && self.large || kept.marked;
         self.members[q.index()].marked = marked;
@@ -173,13 +172,13 @@ impl Burst {
         }
     }
 
-    /// The queue has done no I/O for long: it belongs to no burst any more.
+    /// The queue has done no I/O for a long time: it leaves its burst.
     pub fn leave(&mut self, q: QueueId) {
         self.unlist(q);
         self.members[q.index()].marked = false;
     }
 
-    /// Remove the queue from the list; true if it was there.
+    /// Removes the queue from the list; true if it was listed.
     fn unlist(&mut self, q: QueueId) -> bool {
         let listed = std::mem::take(&mut self.members[q.index()].listed);
         if listed {
@@ -188,8 +187,8 @@ impl Burst {
         listed
     }
 
-    /// The queue is gone; `counts`: it belonged to one process to the end, so that the burst is
-    /// one smaller.
+    /// The queue is freed; `counts`: it belonged to one process to the end, so the burst shrinks by
+    /// one.
     pub fn queue_gone(&mut self, q: QueueId, counts: bool) {
         if self.unlist(q) && counts && self.size > 0 {
             self.size -= 1;

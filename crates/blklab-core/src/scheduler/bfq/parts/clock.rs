@@ -3,17 +3,17 @@
 use crate::ticks::Ticks;
 use crate::units::Nanos;
 
-/// When the run begins the machine has been up for a minute: times that were never set, which
-/// the kernel leaves at zero, are long ago.
+/// The uptime of the machine when the run begins: times that were never set are zero in the kernel,
+/// and must lie far back.
 pub(in crate::scheduler::bfq) const BOOTED: Nanos = Nanos::from_secs(60);
 
 /// Ticks, counted from [`BOOTED`] before the run.
 pub(in crate::scheduler::bfq) type Jiffies = i64;
 
-/// `bfq_smallest_from_now`: so long ago that every span since is over.
+/// `bfq_smallest_from_now`: so far back that every span since then is over.
 pub(in crate::scheduler::bfq) const LONG_AGO: Jiffies = i64::MIN / 4;
 
-/// The time at this moment, in both.
+/// The current time on both clocks.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::scheduler::bfq) struct Clock {
     ticks: Ticks,
@@ -21,10 +21,10 @@ pub(in crate::scheduler::bfq) struct Clock {
     pub now: u64,
     /// Ticks.
     pub jiffies: Jiffies,
-    /// The run's own time.
+    /// The run's time.
     pub run: Nanos,
     next_tick: u64,
-    /// The kernel reads the same time for the request at hand wherever it looks.
+    /// The kernel reads one time for the current request and uses it everywhere.
     pub stands_still: bool,
 }
 
@@ -51,7 +51,7 @@ impl Clock {
         self.ticks.span(span) as Jiffies
     }
 
-    /// No tick has come until `now`.
+    /// No tick has passed until `now`.
     #[inline]
     pub fn is_in_same_tick(&self, now: Nanos) -> bool {
         now.0 + BOOTED.0 < self.next_tick

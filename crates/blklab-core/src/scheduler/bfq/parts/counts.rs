@@ -1,18 +1,17 @@
-//! How many requests wait in all queues, and how many the disk has (`queued` and
-//! `tot_rq_in_driver` of `bfq_data`); and which hardware queues are still to be told that there is
-//! something to dispatch (`bfq_schedule_dispatch`).
+//! The number of waiting requests and of requests in flight (`queued` and `tot_rq_in_driver` of
+//! `bfq_data`); and the hardware queues that BFQ still has to run (`bfq_schedule_dispatch`).
 //!
-//! A request is counted as waiting from its insertion to its dispatch or merge, and as in the driver
-//! from its dispatch to its end. When the disk falls idle while requests wait, or a queue in service
-//! goes away, all hardware queues run again, one after the other.
+//! A request counts as waiting from its insertion to its dispatch or merge, and as in the driver
+//! from its dispatch to its completion. When the disk becomes idle while requests wait, or a queue
+//! in service is freed, all hardware queues run again, one after the other.
 
-/// Requests by where they are.
+/// Requests by state.
 #[derive(Debug)]
 pub(in crate::scheduler::bfq) struct Counts {
     waiting: u32,
     in_driver: u32,
     hw_queues: u16,
-    /// The next hardware queue to be told to go on; `hw_queues` or more: none.
+    /// The next hardware queue to run; `hw_queues` or more: none.
     to_wake: u16,
 }
 
@@ -21,43 +20,39 @@ impl Counts {
         Counts { waiting: 0, in_driver: 0, hw_queues, to_wake: u16::MAX }
     }
 
-    /// Requests that wait.
+    /// The number of waiting requests.
     #[inline]
     pub fn waiting(&self) -> u32 {
         self.waiting
     }
 
-    /// Requests that the disk has.
+    /// The number of requests in flight.
     #[inline]
     pub fn in_driver(&self) -> u32 {
         self.in_driver
     }
 
-    /// A request waits from now on.
     #[inline]
     pub fn inserted(&mut self) {
         self.waiting += 1;
     }
 
-    /// It no longer waits.
     #[inline]
     pub fn removed(&mut self) {
         self.waiting -= 1;
     }
 
-    /// It goes to the disk.
     #[inline]
     pub fn dispatched(&mut self) {
         self.in_driver += 1;
     }
 
-    /// The disk has ended one.
     #[inline]
     pub fn completed(&mut self) {
         self.in_driver -= 1;
     }
 
-    /// All hardware queues are to run if any request waits.
+    /// Runs all hardware queues if any request waits.
     pub fn run_hw_queues(&mut self) {
         if self.waiting > 0 {
             self.to_wake = 0;

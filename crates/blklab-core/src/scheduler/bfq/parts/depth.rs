@@ -1,31 +1,31 @@
-//! How many of the queue's requests a process may use.
+//! How many of the disk queue's requests a process may use.
 //!
-//! Asynchronous requests and writes would else take all of them, and reads would wait for a
-//! request before BFQ ever sees them; so would a process that has more than its weight's share.
+//! Without limits, asynchronous requests and writes would use all of them, and reads would wait for
+//! a free request before BFQ sees them. A process beyond its weight's share would do the same.
 
 use crate::request::Op;
 use crate::scheduler::QueueLimits;
 
-/// A SATA adapter's, whatever its disk takes.
+/// The tags of a SATA adapter, whatever its disk has.
 const ADAPTER_TAGS: u32 = 32;
-/// Twice as many requests are there at most without being asked for (`BLKDEV_DEFAULT_RQ`).
+/// The default of `nr_requests` is at most twice this (`BLKDEV_DEFAULT_RQ`).
 const DEFAULT_REQUESTS: u32 = 128;
 
-/// Most requests for writes and asynchronous requests.
+/// The limits for writes and asynchronous requests.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::scheduler::bfq) struct Depths {
     nr_requests: u32,
-    /// While no raised queue is busy, and while one is: async, sync.
+    /// First without, then with a busy weight-raised queue; each: async, sync.
     limits: [[u32; 2]; 2],
 }
 
 impl Depths {
     /// `bfq_depth_updated`.
     ///
-    /// 7.3 works the limits out before it sets the queue's `async_depth` to three quarters of
-    /// `nr_requests`. So they are by what the scheduler before it had: `mq-deadline`, which is set
-    /// on a single hardware queue, all requests, `none` the tags. That changes when
-    /// `nr_requests` is written.
+    /// 7.3 computes the limits before it sets the queue's `async_depth` to three quarters of
+    /// `nr_requests`. So they depend on the previous scheduler's depth: `mq-deadline`, the default
+    /// of a single hardware queue, leaves all requests; `none` leaves the tags. A write to
+    /// `nr_requests` changes that.
     pub fn new(queue: &QueueLimits) -> Depths {
         let nr_requests = queue.nr_requests;
         let single = queue.hw_queues == 1;
@@ -40,8 +40,8 @@ impl Depths {
         Depths { nr_requests, limits: limits.map(|pair| pair.map(|limit| limit.max(1))) }
     }
 
-    /// How many requests may be in use for another of this kind. `raised`: a queue with raised
-    /// weight is busy.
+    /// The number of requests that may be in use before another of this kind. `raised`: a
+    /// weight-raised queue is busy.
     #[inline]
     pub fn limit(&self, op: Op, sync: bool, raised: bool) -> u32 {
         if sync && !op.is_write() {

@@ -1,16 +1,16 @@
-//! The timer of idling: until when the disk waits for the next request of the queue in service, and
-//! since when (`idle_slice_timer` of Linux 7.3). Whether idling pays is decided in `idling.rs`.
+//! The idle timer: when idling for the queue in service began, and when it ends (`idle_slice_timer`
+//! of Linux 7.3). `idling.rs` decides whether the disk idles.
 //!
-//! The beginning is kept after the timer has ended: a slice that ends through its timer is judged
-//! by the time before the idling began, and injection looks at how long the idling lasts.
+//! The start is kept after the timer ends: the time before the idling decides about a slice that
+//! ends with its timer, and injection looks at the length of the idling.
 
 use super::clock::{Clock, Jiffies};
 use crate::units::Nanos;
 
-/// One timer, since one queue is in service.
+/// The only timer: one queue is in service.
 #[derive(Debug)]
 pub(in crate::scheduler::bfq) struct IdleTimer {
-    /// [`Nanos::NEVER`]: the disk does not idle.
+    /// [`Nanos::NEVER`]: no idling.
     until: Nanos,
     began: u64,
     began_jiffies: Jiffies,
@@ -21,31 +21,31 @@ impl IdleTimer {
         IdleTimer { until: Nanos::NEVER, began: 0, began_jiffies: 0 }
     }
 
-    /// The disk begins to idle for `span_ns` at most.
+    /// Starts idling for at most `span_ns`.
     pub fn start(&mut self, span_ns: u32, clock: &Clock) {
         self.began = clock.now;
         self.began_jiffies = clock.jiffies;
         self.until = clock.run + Nanos(u64::from(span_ns));
     }
 
-    /// The disk no longer idles.
+    /// Stops idling.
     pub fn stop(&mut self) {
         self.until = Nanos::NEVER;
     }
 
-    /// In the run's own time.
+    /// In the run's time.
     #[inline]
     pub fn until(&self) -> Nanos {
         self.until
     }
 
-    /// When it was started last, in ns.
+    /// When it was last started, in ns.
     pub fn began(&self) -> u64 {
         self.began
     }
 
-    /// It was started `slice_idle_ns` ticks ago or earlier. The kernel adds nanoseconds to ticks
-    /// here, so that this never comes to pass unless `slice_idle_us` is a handful.
+    /// It was started at least `slice_idle_ns` ticks ago. The kernel adds nanoseconds to ticks
+    /// here, so this never happens unless `slice_idle_us` is very small.
     pub fn is_long_ago(&self, slice_idle_ns: u32, clock: &Clock) -> bool {
         clock.is_reached(self.began_jiffies + i64::from(slice_idle_ns))
     }

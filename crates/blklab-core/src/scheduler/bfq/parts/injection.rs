@@ -1,39 +1,39 @@
-//! Injection: while the disk idles for the queue in service, requests of other queues are served,
-//! as long as that does not make the queue's own requests take longer.
+//! Injection: while the disk idles for the queue in service, BFQ dispatches requests of other
+//! queues, as long as the queue's own requests do not take longer.
 //!
 //! Follows `bfq_update_inject_limit` and `bfq_reset_inject_limit` of Linux 7.3. Each queue has an
-//! [`InjectLimit`]: how many requests the disk may have while the queue is in service and empty.
-//! It is learnt. Now and then the queue's next first request is watched: the time from its arrival to
-//! its completion is measured without injection, and again with it. If it took half as long
-//! again, the limit goes down by one, otherwise up. A queue that thinks for long begins at one,
-//! since its long pauses leave room for others at any rate.
+//! [`InjectLimit`]: how many requests may be in flight while the queue is in service and empty. BFQ
+//! learns the limit. From time to time it measures how long the queue's next first request takes
+//! from arrival to completion, without injection, and again with it. If the request took half as
+//! long again, the limit goes down by one, otherwise up. A queue with a long think time begins at
+//! one, since its pauses leave room for others.
 //!
-//! [`Injection`] is the measurement that goes on, of which there is one: of the queue in service.
-//! Which queue's requests are injected is the scheduler's choice (`inject.rs`).
+//! [`Injection`] is the current measurement; there is one, for the queue in service. The scheduler
+//! chooses the queue to inject from (`inject.rs`).
 
 use super::clock::{Clock, Jiffies};
 use crate::request::RequestId;
 use crate::units::Nanos;
 
-/// The limit is learnt anew after so long without having been lowered.
+/// The limit is learned again after this long without being lowered.
 const RESET: Nanos = Nanos::from_millis(1000);
-/// It is measured so often at most after it was lowered.
+/// The shortest time from lowering the limit to the next measurement.
 const MEASURE: Nanos = Nanos::from_millis(10);
-/// A queue whose think time changes has its limit reset so often at most.
+/// The shortest time between resets of the limit by a changing think time.
 const RESET_BY_THINKING: Nanos = Nanos::from_millis(100);
 
-/// How many requests the disk may have while a queue is in service and empty.
+/// How many requests may be in flight while a queue is in service and empty.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::scheduler::bfq) struct InjectLimit {
     limit: u32,
-    /// What a first request took without injection; 0: not measured.
+    /// The time of a first request without injection; 0: not measured.
     alone_ns: u64,
-    /// When the limit was lowered last, or reset.
+    /// When the limit was last lowered or reset.
     decreased: Jiffies,
 }
 
 impl InjectLimit {
-    /// Of a new queue.
+    /// The limit of a new queue.
     pub fn new(clock: &Clock) -> InjectLimit {
         InjectLimit { decreased: clock.jiffies, ..InjectLimit::default() }
     }
@@ -43,29 +43,29 @@ impl InjectLimit {
         self.limit
     }
 
-    /// What a first request takes without injection is known.
+    /// The time of a first request without injection is known.
     #[inline]
     pub fn is_measured(&self) -> bool {
         self.alone_ns > 0
     }
 
-    /// Learn anew (`bfq_reset_inject_limit`).
+    /// Learns the limit again (`bfq_reset_inject_limit`).
     pub fn reset(&mut self, has_short_think_time: bool, clock: &Clock) {
         *self =
             InjectLimit { limit: u32::from(!has_short_think_time), alone_ns: 0, decreased: clock.jiffies };
     }
 
-    /// It is time to learn the limit anew.
+    /// The limit should be learned again.
     pub fn is_old(&self, clock: &Clock) -> bool {
         self.was_lowered_before(RESET, clock)
     }
 
-    /// It is time to measure again.
+    /// The limit may be measured again.
     pub fn may_be_measured(&self, clock: &Clock) -> bool {
         self.was_lowered_before(MEASURE, clock)
     }
 
-    /// The think time has become short, or long: the limit is to be learnt anew.
+    /// The think time has become short or long: the limit should be learned again.
     pub fn is_outdated_by_thinking(&self, has_short_think_time: bool, clock: &Clock) -> bool {
         !self.is_measured() && (self.was_lowered_before(RESET_BY_THINKING, clock) || !has_short_think_time)
     }
@@ -74,8 +74,8 @@ impl InjectLimit {
         clock.is_reached(self.decreased + clock.span(span))
     }
 
-    /// A first request has ended. `in_driver`: requests with the disk, this one among them, and
-    /// the most of late.
+    /// A first request completes. `in_driver`: requests in flight, including this one;
+    /// `max_in_driver`: their recent maximum.
     pub fn learn(&mut self, measured: Measured, in_driver: u32, max_in_driver: u32, clock: &Clock) {
         let Measured { took_ns, injected } = measured;
         let (limit, alone) = (self.limit, self.alone_ns);
@@ -88,7 +88,7 @@ impl InjectLimit {
                 self.limit += 1;
             }
         }
-        // The best measure so far, or the first; or a new one without injection.
+        // The shortest time so far, or the first measurement; below, a new one without injection.
         if alone == 0 && in_driver == 1 || took_ns < alone {
             if alone == 0 {
                 self.limit = limit.max(1);
@@ -100,7 +100,7 @@ impl InjectLimit {
     }
 }
 
-/// What a watched request took, and whether others were injected meanwhile.
+/// The time of a measured request, and whether requests were injected meanwhile.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::scheduler::bfq) struct Measured {
     took_ns: u64,
@@ -110,16 +110,16 @@ pub(in crate::scheduler::bfq) struct Measured {
 /// The measurement of the queue in service.
 #[derive(Debug, Default)]
 pub(in crate::scheduler::bfq) struct Injection {
-    /// The next request that the queue in service dispatches is to be watched.
+    /// Measure the next request that the queue in service dispatches.
     awaits_dispatch: bool,
     watched: Option<RequestId>,
     began: u64,
-    /// Requests of others were served since.
+    /// Requests of other queues were injected since.
     injected: bool,
 }
 
 impl Injection {
-    /// Requests of others have been injected since the measurement began, or in this slice.
+    /// Requests were injected since the measurement began, or in this slice.
     pub fn has_injected(&self) -> bool {
         self.injected
     }
@@ -129,8 +129,7 @@ impl Injection {
         self.injected = true;
     }
 
-    /// A first request has come whose time is to be measured; while the disk is idle, without
-    /// injection.
+    /// A first request to measure has come; without injection if the disk is idle.
     pub fn begin(&mut self, now: u64, disk_is_idle: bool) {
         self.began = now;
         self.awaits_dispatch = true;
@@ -147,7 +146,7 @@ impl Injection {
         }
     }
 
-    /// A request has ended; what it took, if it was the one that was watched.
+    /// A request completes; its measurement, if it is the measured one.
     #[inline]
     pub fn ended(&mut self, id: RequestId, now: u64) -> Option<Measured> {
         if self.watched != Some(id) {
@@ -157,7 +156,7 @@ impl Injection {
         Some(Measured { took_ns: now - self.began, injected: std::mem::take(&mut self.injected) })
     }
 
-    /// The request that is watched says nothing any more: the limit was reset.
+    /// The limit was reset: the measurement is no longer valid.
     pub fn stop_watching(&mut self) {
         self.watched = None;
     }

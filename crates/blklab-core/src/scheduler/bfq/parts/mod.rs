@@ -1,6 +1,5 @@
-//! The parts of BFQ. Each has its own state and rules and knows of the others only what its
-//! calls are given; the scheduler (the folder above) owns one of each and tells them what
-//! happens.
+//! The parts of BFQ. Each has its own state and rules and gets all else as arguments; the scheduler
+//! (the folder above) owns one of each and calls them.
 
 pub(super) mod budgets;
 pub(super) mod burst;
@@ -19,5 +18,5 @@ pub(super) mod seek;
 mod testing;
 pub(super) mod wakers;
 
-/// A queue's place in the table, and in the hierarchy of groups; reused after it is gone.
+/// A queue's index in the table and in the hierarchy of groups; reused after the queue is freed.
 pub(super) use crate::scheduler::shared::wf2q::LeafId as QueueId;

@@ -1,15 +1,15 @@
-//! The pace of a queue: how long its process thinks between requests, and whether it always has
-//! something to do. Both say whether idling for the queue pays.
+//! The pace of a queue: the think time of its process, and whether the queue always has requests.
+//! Both show whether idling for the queue pays.
 //!
-//! Follows `bfq_update_io_thinktime` and `bfq_update_io_intensity` of Linux 7.3. The think time
-//! is a weighted mean of the pauses between the end of one request and the arrival of the next, in
-//! which each older pause counts 7/8 of the next. A queue is I/O bound if it was without requests for
-//! no more than a fifth of the time; what lies 200 ms back counts half.
+//! Follows `bfq_update_io_thinktime` and `bfq_update_io_intensity` of Linux 7.3. The think time is
+//! a weighted mean of the pauses from one completion to the next arrival; each older pause counts
+//! 7/8 of the next. A queue is I/O bound if it was without requests for at most a fifth of the
+//! time; after 200 ms, older time counts half.
 
-/// Time over which it is judged whether a queue always has something to do.
+/// The time over which I/O intensity is judged.
 const WINDOW_NS: u64 = 200_000_000;
 
-/// How long a process thinks between the end of one request and the next (`bfq_ttime`).
+/// The time from one completion to the process's next request (`bfq_ttime`).
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::scheduler::bfq) struct ThinkTime {
     last_end: u64,
@@ -19,25 +19,26 @@ pub(in crate::scheduler::bfq) struct ThinkTime {
 }
 
 impl ThinkTime {
-    /// Of a new queue, whose first request comes at the same time. The kernel has one end a
-    /// nanosecond later: a long time before the first, unless its clock has gone on by then.
+    /// Of a new queue, whose first request comes at the same time. In the kernel the last
+    /// completion is one nanosecond later: a very long time before the first request, unless its
+    /// clock has moved on by then.
     pub fn new(now: u64, clock_stands: bool) -> ThinkTime {
         ThinkTime { last_end: now + u64::from(clock_stands), ..ThinkTime::default() }
     }
 
-    /// A request of the queue has ended.
+    /// A request of the queue completes.
     #[inline]
     pub fn ended(&mut self, now: u64) {
         self.last_end = now;
     }
 
-    /// When one ended last.
+    /// When the last one completed.
     #[inline]
     pub fn last_end(&self) -> u64 {
         self.last_end
     }
 
-    /// A request has come to an empty queue.
+    /// A request comes to an empty queue.
     pub fn sample(&mut self, now: u64, slice_idle_ns: u32) {
         let elapsed = now.wrapping_sub(self.last_end).min(2 * u64::from(slice_idle_ns));
         self.samples = (7 * self.samples + 256) / 8;
@@ -45,13 +46,13 @@ impl ThinkTime {
         self.mean = (self.total + 128) / self.samples;
     }
 
-    /// Enough samples, and longer on average than half of `slice_idle`.
+    /// There are enough samples, and their mean is longer than half of `slice_idle`.
     pub fn is_long(&self, slice_idle_ns: u32) -> bool {
         self.samples > 80 && self.mean > u64::from(slice_idle_ns >> 1)
     }
 }
 
-/// Whether a queue always has something to do.
+/// Whether a queue always has requests.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::scheduler::bfq) struct Intensity {
     io_bound: bool,
@@ -60,7 +61,7 @@ pub(in crate::scheduler::bfq) struct Intensity {
 }
 
 impl Intensity {
-    /// Of a new queue: I/O bound until seen.
+    /// Of a new queue: I/O bound until measured.
     pub fn new(now: u64) -> Intensity {
         Intensity { io_bound: true, since: now, idle_ns: 0 }
     }
@@ -70,13 +71,13 @@ impl Intensity {
         self.io_bound
     }
 
-    /// A request has come to a queue, of which `idle_since` says since when it had none; `None`: it
-    /// had some. `is_first`: of a new queue.
+    /// A request comes. `idle_since`: the time since which the queue was empty; `None`: it was not.
+    /// `is_first`: the first request of a new queue.
     pub fn request(&mut self, now: u64, idle_since: Option<u64>, is_first: bool) {
         let total = now - self.since;
         if let Some(idle_since) = idle_since {
-            // A process asks for more in no less than a nanosecond, which makes up for the one that
-            // the first request of all may have come too early.
+            // A process needs at least a nanosecond for its next request. This makes up for the
+            // nanosecond by which the very first request may have come too early.
             let idle = now.wrapping_sub(idle_since).max(1);
             self.idle_ns = self.idle_ns.wrapping_add(idle);
         }
@@ -90,7 +91,7 @@ impl Intensity {
         }
     }
 
-    /// The queue is merged into that of `other`, which is I/O bound if one of them was.
+    /// The queue is merged into that of `other`, which is I/O bound if either was.
     pub fn pass_on_to(&mut self, other: &mut Intensity) {
         other.io_bound |= std::mem::take(&mut self.io_bound);
     }
@@ -102,7 +103,7 @@ mod tests {
 
     const SLICE_IDLE_NS: u32 = 8_000_000;
 
-    /// After so many pauses of `pause_ns`.
+    /// After `pauses` pauses of `pause_ns`.
     fn think_time(pauses: u64, pause_ns: u64) -> ThinkTime {
         let mut time = ThinkTime::new(0, false);
         for turn in 0..pauses {
@@ -123,7 +124,7 @@ mod tests {
     fn a_queue_that_pauses_for_more_than_a_fifth_of_the_time_is_not_io_bound() {
         for (pause_us, bound) in [(2000, true), (2100, false)] {
             let mut intensity = Intensity::new(0);
-            // A request each 10 ms.
+            // One request each 10 ms.
             for turn in 1..100 {
                 let now = turn * 10_000_000;
                 intensity.request(now, Some(now - pause_us * 1000), false);

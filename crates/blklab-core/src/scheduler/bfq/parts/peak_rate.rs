@@ -1,30 +1,30 @@
-//! How fast the disk is at its best: an estimate from what is dispatched.
+//! The disk's peak rate, estimated from dispatched requests.
 //!
-//! Over some time of dense dispatching (at least 300 ms and 32 requests, about a second at
-//! best) the sectors dispatched are counted. The rate so measured moves the estimate by a
-//! tenth to a half, the more, the longer and the more sequential the observation was; one
-//! that was mostly random counts only if it is faster than the estimate. From the rate come the
-//! largest budget and how long an interactive process's weight stays raised.
+//! An observation counts the sectors dispatched over a time of dense dispatching: at least 300 ms
+//! and 32 requests, at best about a second. The measured rate moves the estimate by a tenth to a
+//! half: more for a longer and more sequential observation. A mostly random observation counts only
+//! if its rate is higher than the estimate. The rate sets the largest budget and the time for which
+//! an interactive process stays raised.
 
 use super::seek::{DiskKind, is_seeky};
 use crate::units::Sector;
 
-/// Rates are in sectors per microsecond with so many bits behind the point.
+/// Rates are in sectors per microsecond, with this many fractional bits.
 pub(in crate::scheduler::bfq) const RATE_SHIFT: u32 = 16;
 const MIN_SAMPLES: u32 = 32;
 const MIN_INTERVAL_NS: u64 = 300_000_000;
 const REF_INTERVAL_NS: u64 = 1_000_000_000;
 /// A pause of the disk this long ends an observation.
 const PAUSE_NS: u64 = 100_000_000;
-/// `BFQ_MIN_TT`: less than that after a completion the disk counts as never idle.
+/// `BFQ_MIN_TT`: until this long after a completion the disk does not count as idle.
 const MIN_THINK_NS: u64 = 2_000_000;
-/// Faster than that is no disk, but a mistake (20 sectors/us).
+/// A higher rate is an error (20 sectors/us).
 const MAX_RATE: u32 = 20 << RATE_SHIFT;
 
 /// The peak rates of the kernel's reference disks, rotational and not.
 pub(in crate::scheduler::bfq) const REF_RATE: [u32; 2] = [14_000, 33_000];
 
-/// The estimate and the observation that goes on.
+/// The estimate and the current observation.
 #[derive(Clone, Debug)]
 pub(in crate::scheduler::bfq) struct PeakRate {
     rate: u32,
@@ -39,15 +39,15 @@ pub(in crate::scheduler::bfq) struct PeakRate {
     last_completion: u64,
 }
 
-/// A request leaves for the disk.
+/// A request is dispatched.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::scheduler::bfq) struct Dispatch {
     pub now: u64,
     pub sector: Sector,
     pub sectors: u32,
-    /// Where the last request dispatched ended.
+    /// Where the previous dispatched request ended.
     pub last_position: Sector,
-    /// Requests with the disk, without this one.
+    /// Requests in flight, without this one.
     pub in_driver: u32,
 }
 
@@ -71,17 +71,17 @@ impl PeakRate {
         self.rate
     }
 
-    /// Sectors that the disk moves at its best in so many ms (`bfq_calc_max_budget`).
+    /// Sectors that the disk moves in `ms` at its peak rate (`bfq_calc_max_budget`).
     pub fn sectors_in_ms(&self, ms: u64) -> i32 {
         ((u64::from(self.rate) * 1000 * ms) >> RATE_SHIFT) as i32
     }
 
-    /// When the last request ended.
+    /// When the last request completed.
     pub fn last_completion(&self) -> u64 {
         self.last_completion
     }
 
-    /// Count a request that leaves. True if the estimate has changed.
+    /// Counts a dispatched request. True if the estimate has changed.
     pub fn dispatched(&mut self, disk: DiskKind, request: Dispatch) -> bool {
         let Dispatch { now, in_driver, .. } = request;
         let mut changed = false;
@@ -97,7 +97,7 @@ impl PeakRate {
                 self.sequential += 1;
             }
             self.sectors += u64::from(request.sectors);
-            // The largest of late: forgotten every 32 samples.
+            // The recent maximum, which starts again every 32 samples.
             self.largest = match self.samples % 32 {
                 0 => request.sectors,
                 _ => self.largest.max(request.sectors),
@@ -112,8 +112,8 @@ impl PeakRate {
         changed
     }
 
-    /// A request has ended. After a pause in which the disk moved next to nothing the
-    /// observation is over. True if the estimate has changed.
+    /// A request completes. After a pause in which the disk moved almost nothing, the observation
+    /// is over. True if the estimate has changed.
     pub fn completed(&mut self, now: u64) -> bool {
         let pause_us = ((now - self.last_completion) / 1000) as u32;
         let slow = u64::from(pause_us) > MIN_THINK_NS / 1000
@@ -135,7 +135,7 @@ impl PeakRate {
         self.largest = request.sectors;
     }
 
-    /// Let the observation move the estimate, if it is good enough.
+    /// Updates the estimate, if the observation is good enough.
     fn judge(&mut self) -> bool {
         if self.samples < MIN_SAMPLES || self.span < MIN_INTERVAL_NS {
             return false;
@@ -147,7 +147,7 @@ impl PeakRate {
             return false;
         }
         let sequential = u64::from(9 * self.sequential / self.samples);
-        // The span is huge if nothing has ended since the first dispatch: in 64 bits, as in C.
+        // The span is huge if nothing has completed since the first dispatch: 64 bits, as in C.
         let weight = ((sequential.wrapping_mul(self.span) / REF_INTERVAL_NS) as u32).min(8);
         let divisor = 10 - weight;
         self.rate = (self.rate * (divisor - 1) / divisor + rate / divisor).max(1);
@@ -161,7 +161,7 @@ mod tests {
 
     const DISK: DiskKind = DiskKind { rotational: true };
 
-    /// `seconds` of requests of 256 sectors, one after the other each `period_us`.
+    /// `seconds` of requests of 256 sectors, one every `period_us`.
     fn run(rate: &mut PeakRate, seconds: u64, period_us: u64, step: u64) {
         let mut position = Sector(0);
         for turn in 0..seconds * 1_000_000 / period_us {
@@ -184,7 +184,7 @@ mod tests {
     fn sequential_dispatching_brings_the_estimate_to_the_disks_rate() {
         let mut rate = PeakRate::new(DISK);
         assert!((mb_s(&rate) - 72.9).abs() < 0.1);
-        // 256 sectors each 1 ms: 131 MB/s.
+        // 256 sectors every 1 ms: 131 MB/s.
         run(&mut rate, 10, 1000, 256);
         assert!((mb_s(&rate) - 131.0).abs() < 2.0, "{}", mb_s(&rate));
     }

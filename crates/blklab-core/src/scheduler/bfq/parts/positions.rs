@@ -1,23 +1,23 @@
-//! Where the queues' next requests are: how queues that read side by side find each other.
+//! The sectors of the queues' next requests: how queues that read side by side find each other.
 //!
 //! Follows `rq_pos_tree` of Linux 7.3: in each group the queues are sorted by the sector of their
-//! next request. A queue that gets a new next request moves; one that is without requests, of
-//! the idle class or too late to merge is not listed. Of two queues with the same sector only the
-//! first is listed.
+//! next request. A queue moves when its next request changes. A queue is not listed if it is empty,
+//! of the idle class, or too late to merge. Of two queues with the same sector only the first is
+//! listed.
 //!
-//! Of two queues near to a place, one on either side, the kernel takes whichever its tree's
-//! shape shows first; here it is the lower one.
+//! Of two queues near a sector, one on either side, the kernel takes the one that its tree's shape
+//! shows first; the model takes the lower one.
 
 use super::QueueId;
 use super::seek::is_close;
 use crate::containers::sorted::Sorted;
 use crate::units::Sector;
 
-/// Queues by the sector of their next request when they were put in, group by group.
+/// Queues by group and by the sector of their next request when they were listed.
 #[derive(Debug)]
 pub(in crate::scheduler::bfq) struct Positions {
     groups: Vec<Sorted<QueueId>>,
-    /// By queue: the sector that it is listed under.
+    /// By queue: the sector under which it is listed.
     listed: Vec<Option<Sector>>,
 }
 
@@ -26,7 +26,7 @@ impl Positions {
         Positions { groups: (0..groups).map(|_| Sorted::default()).collect(), listed: Vec::new() }
     }
 
-    /// A queue that has just been made is not listed.
+    /// A new queue is not listed.
     pub fn queue_made(&mut self, q: QueueId) {
         if q.index() >= self.listed.len() {
             self.listed.resize(q.index() + 1, None);
@@ -34,7 +34,7 @@ impl Positions {
         self.listed[q.index()] = None;
     }
 
-    /// The queue's next request is at `next` now; `None`: it is not to be found
+    /// The queue's next request is now at `next`; `None`: the queue must not be found
     /// (`bfq_pos_tree_add_move`).
     pub fn set(&mut self, q: QueueId, group: u32, next: Option<Sector>) {
         if next.is_some() && next == self.listed[q.index()] {
@@ -56,7 +56,7 @@ impl Positions {
         }
     }
 
-    /// A queue of the group whose next request, which `next_of` tells, is near to `sector`
+    /// A queue of the group whose next request, given by `next_of`, is near `sector`
     /// (`bfqq_find_close`).
     pub fn find_close(
         &self,

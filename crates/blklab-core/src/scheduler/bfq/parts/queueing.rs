@@ -1,17 +1,17 @@
-//! Does the disk queue commands? A disk that orders commands itself gains less from idling, and
-//! flash that takes many at once gains nothing.
+//! Does the disk queue commands? A disk that orders commands itself gains less from idling; flash
+//! that works on many commands at once gains nothing.
 //!
-//! Follows `bfq_update_hw_tag` of Linux 7.3. At each completion at which the disk could have had
-//! more than three requests, a sample is taken: the most that it had. After 32 samples the
-//! disk queues commands if it ever had more than three. "Yes" is final, "no" is
-//! tried again. Until the first answer the disk counts as one that does, as the kernel's `hw_tag`
-//! of -1 does.
+//! Follows `bfq_update_hw_tag` of Linux 7.3. At each completion with enough requests for more than
+//! three in flight, it takes a sample: the maximum in flight. After 32 samples the disk queues
+//! commands if it ever had more than three in flight. "Yes" is final, "no" is checked again. Until
+//! the first answer the disk counts as one that queues commands, as with the kernel's `hw_tag` of
+//! -1.
 
 use super::seek::DiskKind;
 
-/// More requests than that with the disk at once: it queues commands (`BFQ_HW_QUEUE_THRESHOLD`).
+/// With more requests in flight than this, the disk queues commands (`BFQ_HW_QUEUE_THRESHOLD`).
 pub(in crate::scheduler::bfq) const QUEUEING_REQUESTS: u32 = 3;
-/// Samples until that is decided.
+/// Samples until the decision.
 const QUEUEING_SAMPLES: u32 = 32;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +21,7 @@ enum Found {
     Yes,
 }
 
-/// What has been seen of the disk.
+/// The samples so far and the answer.
 #[derive(Debug)]
 pub(in crate::scheduler::bfq) struct QueueingWatch {
     disk: DiskKind,
@@ -35,27 +35,27 @@ impl QueueingWatch {
         QueueingWatch { disk, found: Found::Unknown, max_in_driver: 0, samples: 0 }
     }
 
-    /// The disk queues commands, as far as is known.
+    /// The disk queues commands, or the answer is still open.
     #[inline]
     pub fn may_queue(&self) -> bool {
         self.found != Found::No
     }
 
-    /// Not rotational, and queues commands (`nonrot_with_queueing`).
+    /// The disk is not rotational and queues commands (`nonrot_with_queueing`).
     #[inline]
     pub fn is_flash_with_queueing(&self) -> bool {
         !self.disk.rotational && self.may_queue()
     }
 
-    /// Most requests with the disk of late.
+    /// The recent maximum of requests in flight.
     #[inline]
     pub fn max_in_driver(&self) -> u32 {
         self.max_in_driver
     }
 
-    /// A request ends while the disk has `in_driver` requests, this one among them, and others
-    /// wait. `is_starved`: the queue in service leaves the disk without commands, so that nothing
-    /// can be seen.
+    /// A request completes. `in_driver` requests are in flight, including this one, and `waiting`
+    /// requests wait. `is_starved`: the queue in service leaves the disk without commands, so the
+    /// sample says nothing.
     #[inline]
     pub fn completed(&mut self, in_driver: u32, waiting: u32, is_starved: impl FnOnce() -> bool) {
         self.max_in_driver = self.max_in_driver.max(in_driver);

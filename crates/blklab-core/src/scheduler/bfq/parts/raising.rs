@@ -3,24 +3,24 @@
 //! Follows `bfq_update_bfqq_wr_on_rq_arrival`, `bfq_update_wr_data` and what they call in Linux
 //! 7.3.
 //!
-//! * **Interactive** is a queue that gets a request after two seconds without I/O. Its weight
-//!   counts 30 times as much for as long as it takes to load a large program: 3 to 25 s, the
-//!   shorter the faster the disk is. The raising ends early after 60 MB.
+//! * **Interactive** is a queue that gets a request after two seconds without I/O. Its weight is
+//!   multiplied by 30 for as long as it takes to load a large program: 3 to 25 s, shorter on a
+//!   faster disk. Raising ends early after 60 MB.
 //! * **Soft real-time** is a queue that asks for at most 7000 sectors/s and waits for its requests
-//!   to complete before it goes on, as a player does. Its weight counts 3000 times as much for 300 ms, again
-//!   and again. When that ends before the interactive span that it took over from, the queue is
+//!   to complete before it continues, as a player does. Its weight is multiplied by 3000 for 300
+//!   ms, again and again. When this ends before the interactive span that it replaced, the queue is
 //!   interactive again.
 //!
-//! [`Raising`] is one queue's state and [`Spans`] are the times that hold for all. Which arrivals mean
-//! what, and what follows for weights and budgets, is in `raise.rs`.
+//! [`Raising`] is one queue's state; [`Spans`] are the times for all queues. `raise.rs` decides
+//! which arrivals raise a queue, and how weights and budgets change.
 
 use super::clock::{Clock, Jiffies, LONG_AGO};
 use super::peak_rate::{PeakRate, REF_RATE};
 use crate::scheduler::bfq::tunables::Tuning;
 
-/// What an interactive queue's weight is multiplied by (`bfq_wr_coeff`).
+/// The weight factor of an interactive queue (`bfq_wr_coeff`).
 pub(in crate::scheduler::bfq) const INTERACTIVE: u32 = 30;
-/// A soft real-time one's (`BFQ_SOFTRT_WEIGHT_FACTOR`).
+/// The weight factor of a soft real-time queue (`BFQ_SOFTRT_WEIGHT_FACTOR`).
 pub(in crate::scheduler::bfq) const SOFT_RT: u32 = INTERACTIVE * 100;
 /// `bfq_wr_rt_max_time`.
 const SOFT_RT_MS: u64 = 300;
@@ -31,12 +31,12 @@ const MIN_INTER_ARRIVAL_ASYNC_MS: u64 = 500;
 /// The bounds of an interactive span.
 const LEAST_MS: u64 = 3000;
 const MOST_MS: u64 = 25_000;
-/// Sectors that an interactive queue gets while raised (`max_service_from_wr`).
+/// Sectors that an interactive queue may get while raised (`max_service_from_wr`).
 const MAX_SERVICE: u64 = 120_000;
-/// How long the reference disks take to load a large program, rotational and not.
+/// How long the reference disks take to load a large program: rotational, not rotational.
 const REF_DURATION_MS: [u64; 2] = [7000, 2500];
 
-/// Spans of weight-raising in ticks.
+/// Times of weight-raising, in ticks.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::scheduler::bfq) struct Spans {
     soft_rt: Jiffies,
@@ -62,7 +62,7 @@ impl Spans {
         }
     }
 
-    /// A queue without I/O for so long may be interactive.
+    /// A queue without I/O for this long may be interactive.
     #[inline]
     pub fn min_idle(&self) -> Jiffies {
         self.min_idle
@@ -78,20 +78,20 @@ impl Spans {
 /// The weight-raising of one queue.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::scheduler::bfq) struct Raising {
-    /// The weight is multiplied by so much; 1: not raised.
+    /// The factor of the weight; 1: not raised.
     coefficient: u32,
-    /// How long at most.
+    /// The longest time to stay raised.
     span: Jiffies,
-    /// When the raising began; or, while not raised, when the last one ended.
+    /// When raising began; while not raised, when it last ended.
     since: Jiffies,
-    /// When the interactive raising began from which this soft real-time one took over.
+    /// When the interactive raising began that this soft real-time raising replaced.
     interactive_since: Jiffies,
     /// Sectors served while raised.
     service: u64,
 }
 
 impl Raising {
-    /// Of a queue that has not been raised.
+    /// Of a queue that was never raised.
     pub fn new(since: Jiffies) -> Raising {
         Raising { coefficient: 1, span: 0, since, interactive_since: LONG_AGO, service: 0 }
     }
@@ -111,13 +111,13 @@ impl Raising {
         self.coefficient == INTERACTIVE
     }
 
-    /// The span is that of soft real-time queues.
+    /// The current span is the soft real-time span.
     #[inline]
     pub fn is_soft_rt(&self, spans: &Spans) -> bool {
         self.span == spans.soft_rt
     }
 
-    /// The queue gets so many sectors.
+    /// The queue is served these sectors.
     #[inline]
     pub fn served(&mut self, sectors: u32) {
         if self.is_raised() {
@@ -125,33 +125,33 @@ impl Raising {
         }
     }
 
-    /// Raising or the time without it counts from now on.
+    /// The current state, raised or not, starts again now.
     #[inline]
     pub fn restart(&mut self, clock: &Clock) {
         self.since = clock.jiffies;
     }
 
-    /// The queue looks interactive and was not raised.
+    /// A queue that was not raised looks interactive.
     pub fn begin_interactive(&mut self, duration: Jiffies) {
         self.service = 0;
         self.raise_to_interactive(duration);
     }
 
-    /// The queue looks interactive, whatever it was.
+    /// The queue looks interactive; its state before does not matter.
     pub fn raise_to_interactive(&mut self, duration: Jiffies) {
         self.coefficient = INTERACTIVE;
         self.span = duration;
     }
 
-    /// The queue looks soft real-time and was not raised.
+    /// A queue that was not raised looks soft real-time.
     pub fn begin_soft_rt(&mut self, spans: &Spans) {
         self.interactive_since = LONG_AGO;
         self.span = spans.soft_rt;
         self.coefficient = SOFT_RT;
     }
 
-    /// A raised queue looks soft real-time: that span begins, or begins again. True if the queue was
-    /// interactive until now.
+    /// A raised queue looks soft real-time: the soft real-time span begins, or begins again. True
+    /// if the queue was interactive until now.
     pub fn go_on_soft_rt(&mut self, spans: &Spans, clock: &Clock) -> bool {
         let begins = !self.is_soft_rt(spans);
         if begins {
@@ -163,19 +163,19 @@ impl Raising {
         begins
     }
 
-    /// The raising ends, as does its span.
+    /// Ends the raising and its span.
     pub fn end(&mut self, clock: &Clock) {
         self.span = 0;
         self.since = clock.jiffies;
         self.coefficient = 1;
     }
 
-    /// The raising ends, but its span goes on.
+    /// Ends the raising, but not its span.
     pub fn suspend(&mut self) {
         self.coefficient = 1;
     }
 
-    /// A soft real-time span is over, but the interactive one that it took over from is not.
+    /// The soft real-time span is over, but not the interactive span that it replaced.
     pub fn back_to_interactive(&mut self, duration: Jiffies) {
         self.raise_to_interactive(duration);
         self.since = self.interactive_since;
@@ -186,23 +186,23 @@ impl Raising {
         clock.is_past(self.since + self.span)
     }
 
-    /// So is the interactive span of `duration` that a soft real-time one took over from.
+    /// The interactive span of `duration` before the soft real-time span is over too.
     pub fn is_interactive_over(&self, duration: Jiffies, clock: &Clock) -> bool {
         clock.is_past(self.interactive_since + duration)
     }
 
-    /// An interactive queue has got as many sectors as loading a program takes.
+    /// An interactive queue has got as many sectors as loading a program needs.
     pub fn has_got_enough(&self, spans: &Spans) -> bool {
         self.is_raised() && !self.is_soft_rt(spans) && self.service > MAX_SERVICE
     }
 
-    /// The pause after which an asynchronous request looks interactive is over.
+    /// The pause is over after which an asynchronous request looks interactive.
     pub fn is_async_pause_over(&self, spans: &Spans, clock: &Clock) -> bool {
         clock.is_past(self.since + spans.min_inter_arrival_async)
     }
 
-    /// A soft real-time queue comes into service that has waited for its turn since `waits`: it
-    /// stays raised for that much longer.
+    /// A soft real-time queue that has waited for its turn since `waits` comes into service: it
+    /// stays raised longer by that time.
     pub fn do_not_count_waiting(&mut self, waits: Jiffies, spans: &Spans, clock: &Clock) {
         let now = clock.jiffies;
         if self.is_raised() && self.is_soft_rt(spans) && self.since < now && waits < now {
@@ -210,18 +210,18 @@ impl Raising {
         }
     }
 
-    /// The state after a raised queue was merged into this one's, which is not raised.
+    /// The state after a raised queue was merged into this queue, which is not raised.
     pub fn taken_over(&self, from: &Raising) -> Raising {
         Raising { service: self.service, ..*from }
     }
 
-    /// The state of a queue that would have been raised if it had not been merged at once.
+    /// The state of a queue that would have been raised without its immediate merge.
     pub fn as_new_interactive(&self, duration: Jiffies, clock: &Clock) -> Raising {
         let service = self.service;
         Raising { coefficient: INTERACTIVE, span: duration, service, ..Raising::new(clock.jiffies) }
     }
 
-    /// What was saved before a merge, with this queue's coefficient.
+    /// The state saved before a merge, with this queue's coefficient.
     pub fn resumed(&self, saved: &Raising) -> Raising {
         Raising { coefficient: self.coefficient, ..*saved }
     }

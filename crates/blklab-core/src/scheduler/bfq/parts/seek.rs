@@ -1,12 +1,12 @@
-//! What is far and what is near on a disk.
+//! Distances on a disk: what is a seek, and what is close.
 
 use crate::units::Sector;
 
-/// `BFQQ_SEEK_THR`: a request further than that from the last one's end is a seek.
+/// `BFQQ_SEEK_THR`: a request further than this from the end of the last one is a seek.
 const SEEK_SECTORS: u64 = 8 * 100;
 /// `BFQQ_SECT_THR_NONROT`: on flash large requests cost no seek, wherever they are.
 pub(in crate::scheduler::bfq) const LARGE_SECTORS: u32 = 2 * 32;
-/// `BFQQ_CLOSE_THR`: requests so near to each other may come from cooperating processes.
+/// `BFQQ_CLOSE_THR`: requests this close to each other may come from cooperating processes.
 const CLOSE_SECTORS: u64 = 8 * 1024;
 
 /// `queue/rotational`.
@@ -30,7 +30,7 @@ pub(in crate::scheduler::bfq) fn is_close(a: Sector, b: Sector) -> bool {
     a.0.abs_diff(b.0) <= CLOSE_SECTORS
 }
 
-/// The last 32 requests of a queue, a bit each: 1 is a seek.
+/// The last 32 requests of a queue, one bit each: 1 is a seek.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::scheduler::bfq) struct SeekHistory(u32);
 
@@ -48,7 +48,7 @@ impl SeekHistory {
         self.0.count_ones() > 19
     }
 
-    /// Nothing but seeks (`BFQQ_TOTALLY_SEEKY`).
+    /// All requests were seeks (`BFQQ_TOTALLY_SEEKY`).
     #[inline]
     pub fn totally_seeky(self) -> bool {
         self.0 == u32::MAX

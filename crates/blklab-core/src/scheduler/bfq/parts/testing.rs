@@ -1,4 +1,4 @@
-//! What the tests of the parts need: settings, and queues that exist in a hierarchy of their own.
+//! Helpers of the parts' tests: settings, and queues in a hierarchy of their own.
 
 use super::QueueId;
 use crate::scheduler::bfq::tunables::{TUNABLES, Tuning};
@@ -16,7 +16,7 @@ pub(in crate::scheduler::bfq) fn tuning(tunables: &[(&str, i64)]) -> Tuning {
     Tuning::new(&settings, &QueueLimits { rotational: true, ..limits() })
 }
 
-/// So many queues.
+/// `count` queues.
 pub(in crate::scheduler::bfq) fn leaves(count: usize) -> Vec<QueueId> {
     let mut wf2q = Wf2q::new(Ticks::per_second(1000));
     (0..count).map(|_| wf2q.add_leaf(CgroupId::ROOT, Class::BestEffort, 40)).collect()

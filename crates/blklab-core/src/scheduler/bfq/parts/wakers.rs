@@ -1,49 +1,49 @@
-//! Wakers: a queue is another one's waker if its completions bring that one new requests. An
-//! example is a process that waits for data which a second process reads for it, or for a
-//! journal's commit. The waker's requests are injected while the disk idles for the queue that it
-//! wakes (`injection.rs`), since they bring that queue's next request nearer.
+//! Wakers: a queue is another queue's waker if its completions bring that queue new requests. An
+//! example is a process that waits for data that a second process reads, or for a journal's commit.
+//! While the disk idles for a queue, BFQ injects its waker's requests (`injection.rs`), because
+//! they make the queue's next request come sooner.
 //!
-//! Follows `bfq_check_waker` of Linux 7.3. Only queues with a long think time are looked at. When
-//! such a queue gets a first request within 4 ms after another queue's completion, that other one is
-//! its tentative waker; three times in a row, each within 128 `slice_idle` of the first, make it the
-//! waker. A queue has one waker and goes on to know it after it has got another one's list
-//! entry removed; a waker may wake any number of queues, the one that became busy last first.
+//! Follows `bfq_check_waker` of Linux 7.3. It looks only at queues with a long think time. When
+//! such a queue gets a first request within 4 ms after another queue's completion, that other queue
+//! is its tentative waker. Three detections in a row, each within 128 `slice_idle` of the first,
+//! make it the waker. A queue has one waker, and remembers it even after it is removed from the
+//! waker's list. A waker may wake any number of queues; the queue that became busy last is first.
 //!
-//! The part keeps all links between queues, so that a queue that is gone is nobody's waker.
+//! This part keeps all links between queues, so that a freed queue is never a waker.
 
 use super::QueueId;
 
-/// A request that comes later after a completion has nothing to do with it.
+/// A request that comes later than this after a completion has nothing to do with it.
 const WITHIN_NS: u64 = 4_000_000;
-/// So many times in a row.
+/// Detections in a row that make a waker.
 const DETECTIONS: u32 = 3;
-/// Detections must follow each other within so many `slice_idle`.
+/// All detections must come within this many `slice_idle`.
 const SLICES: u64 = 128;
 
 /// One queue's links.
 #[derive(Debug, Default)]
 struct Links {
     waker: Option<QueueId>,
-    /// Stands in the waker's `woken`.
+    /// Listed in the waker's `woken`.
     linked: bool,
     tentative: Option<QueueId>,
     detections: u32,
     detection_started: u64,
-    /// Queues that this one wakes, the latest that became busy first.
+    /// Queues that this one wakes; the queue that became busy last is first.
     woken: Vec<QueueId>,
 }
 
-/// Which queue wakes which.
+/// The links of all queues.
 #[derive(Debug, Default)]
 pub(in crate::scheduler::bfq) struct Wakers {
-    /// The queue of the latest completion, unless that is shared.
+    /// The queue of the latest completion, unless the queue is shared.
     last_completed: Option<QueueId>,
     /// By queue.
     links: Vec<Links>,
 }
 
 impl Wakers {
-    /// A queue that has just been made has no links.
+    /// A new queue has no links.
     pub fn queue_made(&mut self, q: QueueId) {
         if q.index() >= self.links.len() {
             self.links.resize_with(q.index() + 1, Links::default);
@@ -54,7 +54,7 @@ impl Wakers {
         *links = Links { woken, ..Links::default() };
     }
 
-    /// A request of the queue has ended; `None`: of a shared queue.
+    /// A request of the queue completes; `None`: the queue is shared.
     #[inline]
     pub fn completed(&mut self, q: Option<QueueId>) {
         self.last_completed = q;
@@ -66,13 +66,13 @@ impl Wakers {
         self.links[q.index()].waker
     }
 
-    /// Of the queues that `q` wakes, the one that became busy last.
+    /// The queue that `q` wakes and that became busy last.
     #[inline]
     pub fn woken_by(&self, q: QueueId) -> Option<QueueId> {
         self.links[q.index()].woken.first().copied()
     }
 
-    /// A first request has come to `q`, which thinks for long, `since_ns` after the latest
+    /// `q`, which has a long think time, gets a first request `since_ns` after the latest
     /// completion (`bfq_check_waker`).
     pub fn first_request(&mut self, q: QueueId, now: u64, since_ns: u64, slice_idle_ns: u32) {
         let Some(last) = self.last_completed.filter(|&last| last != q) else { return };
@@ -95,7 +95,7 @@ impl Wakers {
         }
     }
 
-    /// `waker` wakes `q` from now on.
+    /// Makes `waker` the waker of `q`.
     pub fn link(&mut self, q: QueueId, waker: QueueId) {
         let own = &mut self.links[q.index()];
         own.waker = Some(waker);
@@ -103,7 +103,7 @@ impl Wakers {
         self.links[waker.index()].woken.insert(0, q);
     }
 
-    /// `q` leaves its waker's list, but goes on to know it.
+    /// Removes `q` from its waker's list; `q` still knows its waker.
     fn unlink(&mut self, q: QueueId) {
         if std::mem::take(&mut self.links[q.index()].linked)
             && let Some(waker) = self.links[q.index()].waker
@@ -112,7 +112,7 @@ impl Wakers {
         }
     }
 
-    /// `q` has become busy: it is the first that its waker's idling makes room for.
+    /// `q` becomes busy: it is now the first in its waker's list.
     pub fn became_busy(&mut self, q: QueueId) {
         let Links { waker, linked, .. } = self.links[q.index()];
         if linked
@@ -124,7 +124,7 @@ impl Wakers {
         }
     }
 
-    /// `from` is merged into `into`, which takes over its waker unless it has one.
+    /// `from` is merged into `into`, which takes over the waker unless it has one.
     pub fn merged(&mut self, from: QueueId, into: QueueId) {
         if let Some(waker) = self.waker_of(from)
             && self.waker_of(into).is_none()
@@ -135,7 +135,7 @@ impl Wakers {
         }
     }
 
-    /// `q` is gone: it wakes no queue, and none wakes it.
+    /// `q` is freed: it wakes no queue, and no queue wakes it.
     pub fn queue_gone(&mut self, q: QueueId) {
         self.unlink(q);
         while let Some(other) = self.links[q.index()].woken.pop() {
@@ -167,7 +167,7 @@ mod tests {
         (wakers, queues)
     }
 
-    /// `waker` completes a request, and `since_ns` later `q` gets its first one.
+    /// `waker` completes a request, and `since_ns` later `q` gets a first request.
     fn detect(wakers: &mut Wakers, waker: QueueId, q: QueueId, now: u64, since_ns: u64) {
         wakers.completed(Some(waker));
         wakers.first_request(q, now, since_ns, SLICE_IDLE_NS);
@@ -214,7 +214,7 @@ mod tests {
         detect(&mut wakers, q[0], q[2], 0, 0);
         wakers.queue_gone(q[0]);
         assert_eq!((wakers.waker_of(q[1]), wakers.woken_by(q[3])), (None, None));
-        // Neither as a tentative waker: it takes three detections again.
+        // Nor as a tentative waker: it takes three detections again.
         detect(&mut wakers, q[1], q[2], 1, 0);
         detect(&mut wakers, q[1], q[2], 2, 0);
         assert_eq!(wakers.waker_of(q[2]), None);

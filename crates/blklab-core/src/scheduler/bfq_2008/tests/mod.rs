@@ -1,4 +1,4 @@
-//! What each tunable changes, and what the header of the scheduler says.
+//! The effect of each tunable, and what the header of the scheduler says.
 
 mod promises;
 mod turns;
@@ -29,7 +29,7 @@ fn level(class: PrioClass, level: u8) -> Task {
     Task { prio: IoPrio { class, level }, cgroup: CgroupId::ROOT }
 }
 
-/// Processes of these priorities, who have no cgroups.
+/// Processes with these priorities and without cgroups.
 fn with_prios(tunables: &[(&str, i64)], tasks: &[Task]) -> Rig {
     let root = Tasks::default().cgroups().to_vec();
     Rig::with_tasks(NAME, tunables, limits(), Tasks::new(tasks.to_vec(), root))
@@ -43,7 +43,7 @@ fn keep(rig: &mut Rig) {
     rig.scheduler.journal().expect("it has one").keep(Nanos::ZERO, 10_000);
 }
 
-/// Sectors that a process's turns ended with, and why.
+/// The reason and the sectors of each end of a process's turns.
 fn ends(notes: &[Note], process: u32) -> Vec<(EndReason, u32)> {
     let of_it = notes.iter().filter(|note| note.process == ProcessId(process));
     of_it
@@ -54,7 +54,7 @@ fn ends(notes: &[Note], process: u32) -> Vec<(EndReason, u32)> {
         .collect()
 }
 
-/// Budgets that a process's turns began with.
+/// The budgets at the start of a process's turns.
 fn budgets(notes: &[Note], process: u32) -> Vec<u32> {
     let of_it = notes.iter().filter(|note| note.process == ProcessId(process));
     of_it
@@ -77,15 +77,15 @@ fn serve(rig: &mut Rig, count: usize, service: Nanos) -> Vec<u64> {
     sectors
 }
 
-/// Process 1 has read up to there and has gone: the next turn is another's.
+/// Process 1 reads up to `sector` and pauses: the next turn is another process's.
 fn head_at(rig: &mut Rig, sector: u64) {
     rig.submit(of(1, bio(Read, sector - 8)));
     assert_eq!(serve(rig, 1, Nanos(1000)), [sector - 8]);
     rig.advance(ms(100));
 }
 
-/// The first request of process 0 to go, with the head at 100,000. One goes at a time, since
-/// another process wants the disk too: those that go out together would be sorted again.
+/// The first request of process 0 to be dispatched, with the head at 100,000. Another process is
+/// busy too, so that one request is dispatched at a time: several together would be sorted again.
 fn first(tunables: &[(&str, i64)], sectors: &[u64]) -> u64 {
     let mut rig = Rig::new(NAME, &[tunables, &[("quantum", 1)]].concat());
     head_at(&mut rig, 100_000);
@@ -174,7 +174,7 @@ fn who_asks_while_the_disk_waits_goes_on() {
     assert_eq!(serve(&mut rig, 1, ms(5)), [8]);
 }
 
-/// Two processes with many requests: the reasons and sectors of the first one's turns.
+/// Two processes with many requests: reasons and sectors of the first process's turns.
 fn turns_of_two(tunables: &[(&str, i64)]) -> Vec<(EndReason, u32)> {
     let mut rig = Rig::new(NAME, tunables);
     keep(&mut rig);
@@ -190,7 +190,7 @@ fn turns_of_two(tunables: &[(&str, i64)]) -> Vec<(EndReason, u32)> {
 fn max_budget_is_the_most_sectors_of_a_turn() {
     for max_budget in [80, 160, 240] {
         let turns = turns_of_two(&[("max_budget", max_budget)]);
-        // It begins with three quarters, in whole requests of eight sectors.
+        // The first budget is three quarters, in whole requests of eight sectors.
         assert_eq!(turns[0], (EndReason::BudgetExhausted, max_budget as u32 * 3 / 4 / 8 * 8));
         assert_eq!(turns[1], (EndReason::BudgetExhausted, max_budget as u32));
     }
@@ -206,14 +206,14 @@ fn max_budget_0_takes_the_budget_from_the_peak_rate() {
             let process = place % 2;
             let sector = u64::from(process) * 100_000_000 + u64::from(place) * 100;
             rig.submit(Bio { sectors: 16, ..of(process, bio(Read, sector)) });
-            // Both always have a hundred more.
+            // Both always have a hundred more requests.
             if place > 200 {
                 serve(&mut rig, 1, Nanos(16 * 1_000_000 / sectors_per_ms));
             }
         }
         *budgets(&kept(&mut rig), 0).last().expect("it had turns")
     };
-    // What moves in 3/4 of the time. A turn's first request counts without its time.
+    // What the disk moves in 3/4 of the time. A turn's first request counts without its time.
     for (timeout, rate, moves) in [(125, 100, 9375), (125, 50, 4687), (80, 100, 6000)] {
         let found = last_budget(0, timeout, rate);
         assert!((moves..moves + moves / 50).contains(&found), "{found} in {timeout} ms at {rate}");
@@ -238,7 +238,7 @@ fn max_budget_async_rq_is_how_many_asynchronous_requests_go_in_one_turn() {
     }
 }
 
-/// How long the first turn of a process takes whose requests take 10 ms each.
+/// The length of a process's first turn, with requests that take 10 ms each.
 fn turn_of_slow_requests(tunables: &[(&str, i64)], bio: impl Fn(u64) -> Bio) -> Nanos {
     let mut rig = Rig::new(NAME, tunables);
     keep(&mut rig);
@@ -285,7 +285,7 @@ fn who_is_merged_with_whom_depends_on_whose_they_are() {
     rig.submit(of(0, bio(Write, 100)));
     assert!(matches!(rig.submit(of(1, bio(Write, 108))), Submitted::Waits(_)));
     assert!(matches!(rig.submit(of(0, bio(Write, 108))), Submitted::Merged(_)));
-    // Nobody waits for these: all of a priority share a queue.
+    // Asynchronous: all of one priority share a queue.
     rig.submit(asynchronous(0, 500));
     rig.submit(asynchronous(1, 900));
     assert!(matches!(rig.submit(asynchronous(1, 508)), Submitted::Merged(_)));

@@ -1,4 +1,4 @@
-//! What holds for processes with any habits and priorities.
+//! Properties that hold for processes with any behaviour and priority.
 
 use super::world::{Reader, World};
 use super::*;
@@ -6,8 +6,8 @@ use crate::request::PrioClass::{BestEffort, Idle, RealTime};
 use proptest::prelude::*;
 
 const SLICE_IDLE: Nanos = Nanos::from_millis(8);
-/// Three quarters of what the world's disk moves in `timeout_sync`, and a little for the turns
-/// that count as faster than they were.
+/// Three quarters of what the modelled disk moves in `timeout_sync`, and a little more for turns
+/// that look faster than they were.
 const LARGEST_BUDGET: u64 = 20_000;
 
 fn any_reader(class: impl Strategy<Value = PrioClass>) -> impl Strategy<Value = Reader> {
@@ -31,8 +31,8 @@ fn any_class() -> impl Strategy<Value = PrioClass> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Ahead of the ideal share by a budget and a request at most, behind by twice a budget
-    /// (see the bound of B-WF2Q+) and a request.
+    /// At most a budget and a request ahead of the ideal share; at most twice a budget (see the
+    /// bound of B-WF2Q+) and a request behind it.
     #[test]
     fn who_always_has_requests_gets_his_weights_share_of_the_sectors(
         levels in prop::collection::vec((0..8_u8, 1..=8_u32), 2..8), max_budget in 200..4000_i64,
@@ -84,9 +84,9 @@ proptest! {
         }
     }
 
-    /// While a process waits the others get their weights' share of its budget and a budget each,
-    /// and as much again for a turn that began before. In sectors, not in time: seeky processes
-    /// that pause do not pay for the time that they take, see the slips that are kept.
+    /// While a process waits, the others get their weights' share of its budget and a budget each,
+    /// and the same again for a turn that began before. This is in sectors, not in time: seeky
+    /// processes that pause are not charged for their time, see the traits that are kept.
     #[test]
     fn nobody_starves(readers in prop::collection::vec(any_reader(Just(BestEffort)), 2..7)) {
         let mut world = World::new(&[], &readers);

@@ -1,4 +1,4 @@
-//! Turns: whose, how they end, what they cost.
+//! Turns: their order, their ends, their charges.
 
 use super::*;
 use crate::request::PrioClass::{BestEffort, Idle, RealTime};
@@ -13,7 +13,7 @@ fn a_budget_grows_by_1024_when_used_up_to_the_largest() {
             rig.submit(Bio { sectors: 64, ..of(process, bio(Read, sector)) });
         }
     }
-    // Fast enough to be through in time, so short that it is not measured.
+    // Fast enough to finish before the timeout, and too short to be measured.
     serve(&mut rig, 8000, Nanos(50_000));
     let budgets = budgets(&kept(&mut rig), 0);
     assert_eq!(budgets[..6], [12_288, 13_312, 14_336, 15_360, 16_384, 16_384]);
@@ -26,7 +26,7 @@ fn a_budget_shrinks_by_128_for_who_is_idle_down_to_half_of_the_largest() {
     for turn in 0..8 {
         rig.submit(of(0, bio(Read, turn * 8)));
         serve(&mut rig, 1, Nanos(50_000));
-        // It comes back a little too late, but not so late that nobody waits for it.
+        // The next request comes a little late, but the think time still allows idling.
         rig.advance(ms(8));
     }
     let notes = kept(&mut rig);
@@ -36,7 +36,7 @@ fn a_budget_shrinks_by_128_for_who_is_idle_down_to_half_of_the_largest() {
 
 #[test]
 fn a_turn_that_times_out_costs_the_whole_budget() {
-    // One reads 8 sectors in 10 ms, the other 64 in 100 us, with the same weight.
+    // With the same weight, one process reads 8 sectors in 10 ms, the other 64 in 100 us.
     let mut rig = Rig::new(NAME, &[("max_budget", 4096), ("quantum", 1)]);
     keep(&mut rig);
     for place in 0..3000 {
@@ -52,7 +52,8 @@ fn a_turn_that_times_out_costs_the_whole_budget() {
     let notes = kept(&mut rig);
     let (seeky, fast) = (ends(&notes, 0), ends(&notes, 1));
     assert!(seeky.len() > 5 && seeky.iter().all(|end| *end == (EndReason::TimeOut, 14 * 8)), "{seeky:?}");
-    // Each of its turns costs 3/4 of a budget: three of them for four of the other's.
+    // Each turn of the seeky process is charged 3/4 of a budget: three turns for four of the
+    // other's.
     let expected = fast.len() * 4 / 3;
     assert!(seeky.len().abs_diff(expected) <= 2, "{} for {}", seeky.len(), fast.len());
 }
@@ -84,7 +85,7 @@ fn real_time_goes_before_best_effort_and_the_idle_class_last() {
     }
     let mut order = Vec::new();
     while order.len() < 9 {
-        // Who has nothing more is waited for.
+        // The disk idles for the queue that is empty.
         order.extend(serve(&mut rig, 9, Nanos(1000)));
         rig.advance(ms(8));
     }
@@ -114,7 +115,7 @@ fn who_thinks_longer_than_slice_idle_is_not_waited_for() {
             rig.complete(0);
         }
         let waits = rig.scheduler.next_timer() != Nanos::NEVER;
-        // After three requests its habit is known.
+        // After three requests its think time is known.
         assert_eq!(waits, turn < 2, "turn {turn}");
         rig.advance(ms(50));
         while rig.dispatch(0).is_some() {
@@ -140,7 +141,7 @@ fn a_process_that_ends_gives_the_disk_back_at_once() {
 fn what_goes_out_together_goes_upwards_from_the_head() {
     let mut rig = Rig::new(NAME, &[("quantum", 8)]);
     head_at(&mut rig, 100_000);
-    // The oldest has expired and is chosen first; it goes where it lies.
+    // The oldest has expired and is chosen first; the dispatch list sorts it by sector.
     rig.submit(of(0, bio(Read, 130_000)));
     rig.advance(ms(200));
     for sector in [120_000, 50_000, 110_000, 40_000, 140_000] {
@@ -151,7 +152,7 @@ fn what_goes_out_together_goes_upwards_from_the_head() {
 
 #[test]
 fn a_fast_reader_that_pauses_pays_for_its_whole_budget_and_a_slow_one_does_not() {
-    // As the patch has it; see the header.
+    // As in the patch; see the header.
     let others_until_it_is_back = |service: Nanos| {
         let tasks = [level(BestEffort, 7), level(BestEffort, 0)];
         let mut rig = with_prios(&[("max_budget", 2000)], &tasks);
@@ -171,8 +172,8 @@ fn a_fast_reader_that_pauses_pays_for_its_whole_budget_and_a_slow_one_does_not()
         let order = serve(&mut rig, 400, Nanos(10_000));
         order.iter().position(|&sector| sector == 10_000).expect("it is served") * 64
     };
-    // Of nine sectors the other one is due eight. The budget is 1500, 320 are served; turns of
-    // the other are 2000 at most.
+    // The other process is due eight of nine sectors. The budget is 1500, 320 sectors are served;
+    // the other's turns have at most 2000.
     let fast = others_until_it_is_back(ms(1));
     assert!(fast.abs_diff(8 * 1500) <= 2000, "{fast}");
     let slow = others_until_it_is_back(ms(30));

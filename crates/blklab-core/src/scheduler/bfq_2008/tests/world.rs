@@ -1,4 +1,4 @@
-//! A disk that takes one request at a time, and processes that wait for each of theirs.
+//! A disk with one request at a time, and processes that wait for each of their requests.
 
 use super::*;
 use crate::request::RequestId;
@@ -6,35 +6,36 @@ use crate::scheduler::AnyScheduler;
 use crate::scheduler::bfq_2008::state::State;
 use crate::units::Sector;
 
-/// A request that does not begin where the last one ended.
+/// The time of a request that does not begin where the last one ended.
 const SEEK: Nanos = Nanos::from_millis(8);
-/// Some 100 MB/s.
+/// About 100 MB/s.
 const SECTOR: Nanos = Nanos(5_000);
 
-/// One process: reads, each when the last one has come and it has thought.
+/// A process that reads: after each completion it thinks, then sends the next request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reader {
     pub task: Task,
     pub sectors: u32,
     pub random: bool,
     pub think: Nanos,
-    /// Requests after which it stops.
+    /// The number of requests.
     pub count: u32,
 }
 
 pub(super) struct World {
     pub rig: Rig,
     readers: Vec<Reader>,
-    /// When each asks next, and for which sector.
+    /// The time and sector of each reader's next request.
     due: Vec<(Nanos, u64)>,
     head: Sector,
     completes: Nanos,
-    /// Since when the disk is free and somebody waits.
+    /// Since when the disk is free while requests wait.
     free_since: Option<Nanos>,
     pub free_longest: Nanos,
-    /// Sectors that each has got.
+    /// Sectors that each reader has got.
     pub served: Vec<u64>,
-    /// Sectors that all had got when each asked last, and the most that moved while it waited.
+    /// Sectors that all readers had got at each reader's last request; then the most sectors moved
+    /// while it waited.
     asked_at: Vec<u64>,
     pub waited: Vec<u64>,
 }
@@ -58,19 +59,19 @@ impl World {
         }
     }
 
-    /// It has asked and not got.
+    /// The reader has sent a request that has not completed.
     pub fn is_waiting(&self, place: usize) -> bool {
         let own = |id: &RequestId| self.rig.requests[*id].process.0 as usize == place;
         self.rig.waiting.keys().any(own) || self.rig.in_flight.iter().any(|(id, _)| own(id))
     }
 
-    /// In a queue, not chosen yet.
+    /// The request is in a queue and not chosen yet.
     pub fn is_in_queue(&self, id: RequestId) -> bool {
         let AnyScheduler::Bfq2008(bfq) = &self.rig.scheduler else { panic!("another scheduler") };
         bfq.slots[id.index()].state == State::Waiting
     }
 
-    /// The next thing that happens, if it does before `end`. Who began turns in it.
+    /// Performs the next event, if it comes before `end`. Returns the processes whose turns began.
     pub fn step(&mut self, end: Nanos) -> Option<Vec<usize>> {
         let asks = self.due.iter().map(|due| due.0).min().unwrap_or(Nanos::NEVER);
         let next = asks.min(self.completes).min(self.rig.scheduler.next_timer()).max(self.rig.now);
@@ -92,7 +93,7 @@ impl World {
         Some(notes.into_iter().filter(begins).map(|note| note.process.0 as usize).collect())
     }
 
-    /// Sectors that moved since the process asked, if it still waits; else since it last did.
+    /// Sectors moved since the reader's last request.
     pub fn waits(&self, place: usize) -> u64 {
         self.served.iter().sum::<u64>() - self.asked_at[place]
     }

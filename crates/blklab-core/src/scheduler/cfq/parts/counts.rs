@@ -1,10 +1,10 @@
-//! How many queues are busy, and how many requests wait or are with the disk: totals that
-//! CFQ's decisions look at.
+//! The number of busy queues, and of requests that wait or are in flight: totals for CFQ's
+//! decisions.
 //!
 //! A queue is busy from its first request until its turn has ended without one. A request is queued
-//! from its insertion until it leaves its queue; then it is in flight, by the kind of its queue, until
-//! it ends (`rq_in_flight`). In between, when the disk has taken it, it is in the driver too
-//! (`rq_in_driver`).
+//! from its insertion until it leaves its queue; then it is in flight, counted by the kind of its
+//! queue, until it completes (`rq_in_flight`). Once the disk has taken it, it also counts as in the
+//! driver (`rq_in_driver`).
 
 /// The totals.
 #[derive(Debug, Default)]
@@ -24,7 +24,7 @@ impl Counts {
         self.busy
     }
 
-    /// Those of synchronous requests.
+    /// Busy queues of synchronous requests.
     #[inline]
     pub fn busy_sync(&self) -> u32 {
         self.busy_sync
@@ -36,14 +36,14 @@ impl Counts {
         self.queued
     }
 
-    /// Requests that the disk has.
+    /// Requests that the disk has taken.
     #[inline]
     pub fn in_driver(&self) -> u32 {
         self.in_driver
     }
 
-    /// Requests that have left their queues and have not ended, of asynchronous or synchronous
-    /// queues.
+    /// Requests of asynchronous or synchronous queues that have left their queues and have not
+    /// completed.
     #[inline]
     pub fn in_flight(&self, sync: bool) -> u32 {
         self.in_flight[usize::from(sync)]
@@ -68,17 +68,17 @@ impl Counts {
         self.queued -= 1;
     }
 
-    /// A removed request of such a queue is to go to the disk.
+    /// A removed request of such a queue is going to the disk.
     pub fn sent(&mut self, sync: bool) {
         self.in_flight[usize::from(sync)] += 1;
     }
 
-    /// The disk takes it.
+    /// The disk takes a request.
     pub fn taken(&mut self) {
         self.in_driver += 1;
     }
 
-    /// It ends.
+    /// A request completes.
     pub fn completed(&mut self, sync: bool) {
         self.in_driver -= 1;
         self.in_flight[usize::from(sync)] -= 1;

@@ -1,5 +1,5 @@
-//! The parts of CFQ. Each has its own state and rules and knows of the others only what its
-//! calls are given; the scheduler (the folder above) owns them and tells them what happens.
+//! The parts of CFQ. Each has its own state and rules and gets all else as arguments; the scheduler
+//! (the folder above) owns them and calls them.
 
 pub(super) mod counts;
 pub(super) mod positions;

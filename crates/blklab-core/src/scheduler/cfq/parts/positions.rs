@@ -1,9 +1,10 @@
-//! Where the queues' next requests are: how queues that read one area in turns find each other.
+//! The sectors of the queues' next requests: how queues that read one area in turns find each
+//! other.
 //!
-//! Follows the `prio_trees` of Linux 4.12: the queues of each priority level are sorted by the sector
-//! of their next request. Of two queues with the same sector only the first is listed. Of two queues
-//! that are both close to a place the nearer is taken, in the kernel the one that its tree
-//! happens to show first.
+//! Follows the `prio_trees` of Linux 4.12: the queues of each priority level are sorted by the
+//! sector of their next request. Of two queues with the same sector only the first is listed. Of
+//! two queues that are both close to a sector the nearer is taken; the kernel takes the one that
+//! its tree shows first.
 
 use super::super::state::QueueId;
 use crate::containers::ordered::{Members, Set};
@@ -12,12 +13,12 @@ const LEVELS: usize = 8;
 /// Two requests no further apart than this are close (`CFQQ_CLOSE_THR`).
 const CLOSE_SECTORS: u64 = 8 * 1024;
 
-/// Whether two places are near to each other (`cfq_rq_close`).
+/// Whether two sectors are close to each other (`cfq_rq_close`).
 pub(in crate::scheduler::cfq) fn is_close(a: u64, b: u64) -> bool {
     a.abs_diff(b) <= CLOSE_SECTORS
 }
 
-/// Queues by the sector of their next request when they were put in, level by level.
+/// Queues by level and by the sector of their next request when they were listed.
 #[derive(Debug)]
 pub(in crate::scheduler::cfq) struct Positions {
     members: Members<u64>,
@@ -31,7 +32,7 @@ impl Positions {
         Positions { members: Members::default(), levels: [Set::EMPTY; LEVELS], listed: Vec::new() }
     }
 
-    /// A queue that has just been made is not listed.
+    /// A new queue is not listed.
     pub fn queue_made(&mut self, q: QueueId) {
         if q >= self.listed.len() {
             self.listed.resize(q + 1, false);
@@ -44,7 +45,7 @@ impl Positions {
         self.listed[q]
     }
 
-    /// The queue's next request is at `next` now; `None`: it is not to be found
+    /// The queue's next request is now at `next`; `None`: the queue must not be found
     /// (`cfq_prio_tree_add`).
     pub fn set(&mut self, q: QueueId, level: u8, next: Option<u64>) {
         if self.listed[q] && next == Some(self.members.key(q as u32)) {
@@ -60,14 +61,14 @@ impl Positions {
         }
     }
 
-    /// The queue is not to be found any more.
+    /// The queue must no longer be found.
     pub fn leave(&mut self, q: QueueId, level: u8) {
         if std::mem::take(&mut self.listed[q]) {
             self.members.remove(&mut self.levels[usize::from(level)], q as u32);
         }
     }
 
-    /// A queue of the level whose next request, which `next_of` tells, is close to `place`
+    /// A queue of the level whose next request, given by `next_of`, is close to `place`
     /// (`cfqq_close`).
     pub fn closest(&self, level: u8, place: u64, next_of: impl Fn(QueueId) -> u64) -> Option<QueueId> {
         let (below, above) = self.members.around(&self.levels[usize::from(level)], place);

@@ -1,17 +1,17 @@
-//! Does the disk take several commands at once? Flash that does gains nothing from idling, and where
-//! it is so and `slice_idle` is 0, groups share requests instead of time.
+//! Does the disk queue commands? Flash that does gains nothing from idling; if it does and
+//! `slice_idle` is 0, groups share requests instead of time.
 //!
-//! Follows `cfq_update_hw_tag` of Linux 4.12. At each completion at which the disk could have had
-//! more than five requests a sample is taken: the most that it ever had. After 50 samples the
-//! answer is known; "yes" is final, "no" is looked at again with each further sample. Until then
-//! the disk counts as one that does.
+//! Follows `cfq_update_hw_tag` of Linux 4.12. At each completion with enough requests for more than
+//! five in flight, it takes a sample: the maximum in flight so far. After 50 samples the answer is
+//! known; "yes" is final, "no" is checked again with each further sample. Until then the disk
+//! counts as one that queues commands.
 
-/// A disk that has this many requests at once takes commands in a queue (`CFQ_HW_QUEUE_MIN`).
+/// A disk with this many requests in flight queues commands (`CFQ_HW_QUEUE_MIN`).
 pub(in crate::scheduler::cfq) const QUEUE_MIN: u32 = 5;
-/// Samples until that is decided.
+/// Samples until the decision.
 const QUEUE_SAMPLES: u32 = 50;
 
-/// What has been seen of the disk (`hw_tag`).
+/// The samples so far and the answer (`hw_tag`).
 #[derive(Debug, Default)]
 pub(in crate::scheduler::cfq) struct QueueingWatch {
     found: Option<bool>,
@@ -20,14 +20,15 @@ pub(in crate::scheduler::cfq) struct QueueingWatch {
 }
 
 impl QueueingWatch {
-    /// As far as is known.
+    /// The disk queues commands, or the answer is still open.
     #[inline]
     pub fn may_queue(&self) -> bool {
         self.found != Some(false)
     }
 
-    /// A request ends while the disk has `in_driver` requests, this one among them, and others are
-    /// queued. `is_starved`: the active queue, for which the disk idles, keeps it from being filled.
+    /// A request completes while `in_driver` requests, including this one, are at the disk and
+    /// `queued` requests wait. `is_starved`: the active queue, for which the disk idles, keeps the
+    /// disk from being filled.
     pub fn completed(&mut self, in_driver: u32, queued: u32, is_starved: impl FnOnce() -> bool) {
         self.depth = self.depth.max(in_driver);
         if self.found == Some(true) || queued <= QUEUE_MIN && in_driver <= QUEUE_MIN || is_starved() {

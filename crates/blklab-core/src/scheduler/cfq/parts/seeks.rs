@@ -1,20 +1,20 @@
-//! Seek history: which of a queue's last 32 requests were far from the one before.
+//! Seek history: how many of a queue's last 32 requests were seeks.
 //!
 //! Follows `cfq_update_io_seektime` of Linux 4.12. On a rotating disk a request is a seek if it
-//! begins more than 800 sectors from where the last one ended; on flash if it is small, since then
-//! it gains nothing from order. A queue is seeky after more than four seeks: CFQ idles for it only
-//! as one of all seeky queues, and does not let it cooperate.
+//! begins more than 800 sectors from the end of the last one; on flash if it is small, because then
+//! it gains nothing from order. A queue is seeky after more than four seeks: CFQ idles only for all
+//! seeky queues together, and does not let them cooperate.
 
 use crate::units::Sector;
 
-/// More sectors than this between two requests are a seek (`CFQQ_SEEK_THR`).
+/// A longer distance between two requests than this is a seek (`CFQQ_SEEK_THR`).
 const SEEK_SECTORS: u64 = 8 * 100;
 /// On flash a request of fewer sectors is a "seek" (`CFQQ_SECT_THR_NONROT`).
 const SMALL_SECTORS: u32 = 2 * 32;
-/// More seeks than this of the last 32 requests (`CFQQ_SEEKY`).
+/// With more seeks than this in the last 32 requests a queue is seeky (`CFQQ_SEEKY`).
 const SEEKY: u32 = 4;
 
-/// One queue's.
+/// The seek history of one queue.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::scheduler::cfq) struct SeekHistory {
     /// A bit for each request: 1 is a seek.
@@ -24,7 +24,7 @@ pub(in crate::scheduler::cfq) struct SeekHistory {
 }
 
 impl SeekHistory {
-    /// A request has come.
+    /// A request comes.
     pub fn request(&mut self, sector: Sector, sectors: u32, rotational: bool) {
         let seek = if rotational {
             self.last_end.0 != 0 && sector.0.abs_diff(self.last_end.0) > SEEK_SECTORS
@@ -34,7 +34,7 @@ impl SeekHistory {
         self.seeks = self.seeks << 1 | u32::from(seek);
     }
 
-    /// The next one is compared with this end.
+    /// Sets the end with which the next request is compared.
     pub fn set_end(&mut self, end: Sector) {
         self.last_end = end;
     }
@@ -49,7 +49,7 @@ impl SeekHistory {
 mod tests {
     use super::*;
 
-    /// After requests of 8 sectors so far from each other's ends.
+    /// The history after requests of 8 sectors, at these distances from each other's ends.
     fn history(distances: &[u64], rotational: bool) -> SeekHistory {
         let (mut history, mut sector) = (SeekHistory::default(), 1000);
         for distance in distances {

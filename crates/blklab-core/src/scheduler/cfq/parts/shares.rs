@@ -1,15 +1,16 @@
-//! Cgroups share the disk by weight: the group that has had least for its weight is served next.
+//! Cgroups share the disk by weight: the group with the least service for its weight is served
+//! next.
 //!
 //! Follows `cfq_group_service_tree_add`, `cfq_group_service_tree_del`, `cfq_get_next_cfqg` and the
 //! arithmetic of `cfq_group_served` of Linux 4.12, on the default hierarchy.
 //!
 //! A group with busy queues takes part. Its *fraction* of the disk is its weight among its busy
-//! siblings, at each level from itself to the root; its own processes count against its children
-//! with a leaf weight. Each group has a virtual time that goes on by what it has been served,
-//! divided by its fraction; groups are sorted by it. A group that becomes busy begins behind the
-//! last, so that being idle saves nothing up.
+//! siblings, at each level from itself to the root; its own processes compete with its children by
+//! a leaf weight. Each group has a virtual time, which advances by its service divided by its
+//! fraction; groups are sorted by it. A group that becomes busy is placed behind the last one, so
+//! that idle time saves up no service.
 //!
-//! What a group is served for, time or requests, and which of its queues, is decided elsewhere.
+//! The measure of service (time or requests) and the choice of the queue are not part of this file.
 
 use crate::containers::ordered::{Members, Set};
 use crate::scheduler::Cgroup;
@@ -22,7 +23,7 @@ const SERVICE_SHIFT: u32 = 12;
 struct Node {
     parent: Option<usize>,
     weight: u32,
-    /// Share of its own processes against its children.
+    /// The weight of its own processes against its children.
     leaf_weight: u32,
     /// Busy children, and itself if it is busy.
     active: u32,
@@ -30,15 +31,15 @@ struct Node {
     children_weight: u32,
     /// Share of the whole disk, of 4096 (`vfraction`).
     fraction: u32,
-    /// Virtual time (`vdisktime`).
+    /// The virtual time (`vdisktime`).
     time: i64,
-    /// It takes part.
+    /// Takes part.
     busy: bool,
 }
 
 impl Node {
-    /// Weights are those of the default hierarchy, where the root has twice the default and
-    /// nothing can change a leaf weight.
+    /// The weights of the default hierarchy: the root has twice the default, and leaf weights are
+    /// fixed.
     fn new(cgroup: &Cgroup) -> Node {
         let default = u32::from(Cgroup::DEFAULT_WEIGHT);
         let root = 2 * default;
@@ -60,10 +61,10 @@ impl Node {
 #[derive(Debug)]
 pub(in crate::scheduler::cfq) struct Shares {
     groups: Vec<Node>,
-    /// Those that take part, by virtual time.
+    /// Groups that take part, by virtual time.
     members: Members<i64>,
     busy: Set,
-    /// No group that takes part is behind it.
+    /// The smallest virtual time of groups that take part.
     least: i64,
 }
 
@@ -73,7 +74,7 @@ impl Shares {
         Shares { groups, members: Members::default(), busy: Set::EMPTY, least: 0 }
     }
 
-    /// The group has a busy queue: it takes part from now on, `delay` behind the last.
+    /// The group has a busy queue: it now takes part, `delay` behind the last one.
     pub fn becomes_busy(&mut self, group: usize, delay: i64) {
         if self.groups[group].busy {
             return;
@@ -85,12 +86,13 @@ impl Shares {
         self.enter(group);
     }
 
-    /// The group has no busy queue any more.
+    /// The group has no busy queue left.
     pub fn becomes_idle(&mut self, group: usize) {
         self.leave(group);
     }
 
-    /// The group's share is its weight among the busy ones, at each level up to the root.
+    /// Computes the group's fraction: its weight among the busy groups, at each level up to the
+    /// root.
     fn enter(&mut self, index: usize) {
         let group = &mut self.groups[index];
         group.busy = true;
@@ -134,14 +136,14 @@ impl Shares {
         self.members.remove(&mut self.busy, index as u32);
     }
 
-    /// The group that has had least.
+    /// The group with the least service for its weight.
     pub fn next(&mut self) -> Option<usize> {
         let first = self.members.first(&self.busy)?;
         self.least = self.least.max(self.members.key(first));
         Some(first as usize)
     }
 
-    /// The group, which takes part, has been served so much.
+    /// Adds service to a group that takes part.
     pub fn served(&mut self, group: usize, service: u64) {
         let share = u64::from(self.groups[group].fraction);
         self.leave(group);
@@ -149,7 +151,7 @@ impl Shares {
         self.enter(group);
     }
 
-    /// The group's part of `whole`.
+    /// The group's fraction of `whole`.
     pub fn part_of(&self, whole: u64, group: usize) -> u64 {
         whole.wrapping_mul(self.groups[group].fraction.into()) >> SERVICE_SHIFT
     }
@@ -176,7 +178,7 @@ mod tests {
         ])
     }
 
-    /// How often each group is served in so many turns of equal length.
+    /// How many of `count` turns of equal length each group gets.
     fn turns(shares: &mut Shares, count: usize) -> [usize; 4] {
         let mut served = [0; 4];
         for _ in 0..count {
@@ -194,7 +196,7 @@ mod tests {
         shares.becomes_busy(2, 0);
         let [_, light, heavy, _] = turns(&mut shares, 400);
         assert!(light.abs_diff(100) <= 1 && heavy.abs_diff(300) <= 1, "{light} {heavy}");
-        // Half of what the heavy group has is its child's now.
+        // The child now has half of the heavy group's share.
         shares.becomes_busy(3, 0);
         turns(&mut shares, 10);
         let [_, light, heavy, child] = turns(&mut shares, 800);

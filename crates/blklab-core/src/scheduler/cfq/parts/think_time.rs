@@ -1,8 +1,8 @@
-//! Think time: how long a process takes from a completion to its next request. Idling for one that
-//! thinks for longer than the idling lasts is of no use.
+//! Think time: the time from a completion to the process's next request. Idling does not pay for a
+//! process with a think time longer than the idling.
 //!
 //! Follows `cfq_ttime` of Linux 4.12: a weighted mean of pauses, in which each older pause counts
-//! 7/8 of the next. Processes, service trees and groups each have one. It is known once there
+//! 7/8 of the next. Processes, service trees and groups each have one. The mean is valid once there
 //! are enough samples.
 
 use super::super::state::Instant;
@@ -16,13 +16,13 @@ pub(in crate::scheduler::cfq) struct ThinkTime {
 }
 
 impl ThinkTime {
-    /// A request has ended.
+    /// A request completes.
     #[inline]
     pub fn ended(&mut self, now: Instant) {
         self.last_end = now;
     }
 
-    /// A request has come; more than twice the time that one idles counts as that.
+    /// A request comes; a pause longer than twice the idle time counts as that.
     pub fn sample(&mut self, now: Instant, idle: u64) {
         let elapsed = ((now - self.last_end) as u64).min(2 * idle);
         self.samples = (7 * self.samples + 256) / 8;
@@ -33,9 +33,9 @@ impl ThinkTime {
         self.samples > 80
     }
 
-    /// It is known, and its mean, `total / samples` rounded, is longer than `span`: not worth
-    /// idling so long (`cfq_io_thinktime_big`). Asked for less often than there are samples, and
-    /// worked out without a division.
+    /// The mean (`total / samples`, rounded) is valid and longer than `span`: too long to idle for
+    /// (`cfq_io_thinktime_big`). Called less often than samples come, and computed without a
+    /// division.
     #[inline]
     pub fn is_longer(&self, span: u64) -> bool {
         self.is_known() && self.total + 128 >= span.saturating_add(1).saturating_mul(self.samples)
@@ -48,7 +48,7 @@ mod tests {
 
     const IDLE: u64 = 8_000_000;
 
-    /// After so many pauses of `pause` ns.
+    /// After `pauses` pauses of `pause` ns.
     fn think_time(pauses: i64, pause: i64) -> ThinkTime {
         let mut time = ThinkTime::default();
         for turn in 0..pauses {

@@ -1,4 +1,4 @@
-//! Classes, kinds of load, and who takes the disk from whom.
+//! Classes, workload types, and preemption.
 
 use super::drive::{Drive, Process, limits};
 use crate::request::Op::{Read, Write};
@@ -10,19 +10,19 @@ use crate::units::Nanos;
 
 const ALL: [PrioClass; 3] = [PrioClass::RealTime, PrioClass::BestEffort, PrioClass::Idle];
 
-/// A rig whose processes have these classes.
+/// A rig with processes of these classes.
 fn rig_of(classes: &[PrioClass]) -> Rig {
     let process = |&class| Process { class, ..Process::reader(0) };
     Drive::with(&[], classes.iter().map(process).collect(), &[], limits(true)).rig
 }
 
-/// A bio of that process; `sync` for a read, else a write that nobody waits for.
+/// A bio of that process; `sync`: a read, else an asynchronous write.
 fn of(process: u32, sector: u64, sync: bool) -> Bio {
     let op = if sync { Read } else { Write };
     Bio { process: ProcessId(process), sync, ..bio(op, sector) }
 }
 
-/// Whose request is dispatched next, and what it does there.
+/// The process of the next request, which is dispatched and completed.
 fn next(rig: &mut Rig) -> Option<u32> {
     let id = rig.dispatch(0)?;
     let process = rig.requests[id].process.0;
@@ -56,7 +56,7 @@ fn a_request_takes_the_disk_from_a_lower_class_at_once_and_never_from_a_higher_o
             assert_eq!(next(&mut rig), Some(0));
             rig.submit(of(1, 50_000_000, true));
             let expected = if new < active { 1 } else { 0 };
-            // One of the idle class has no turn longer than a request.
+            // A turn of the idle class is one request long.
             let taken = next(&mut rig).expect("both have requests");
             assert!(taken == expected || old == PrioClass::Idle, "{class:?} against {old:?}: {taken}");
         }
@@ -72,7 +72,7 @@ fn who_waits_for_a_read_takes_the_disk_from_writes_that_nobody_waits_for() {
     assert_eq!(next(&mut rig), Some(0));
     rig.submit(of(1, 50_000_000, true));
     assert_eq!(next(&mut rig), Some(1));
-    // The disk idles for the reader; the writes wait for that.
+    // The disk idles for the reader; the writes wait until it ends.
     assert_eq!(next(&mut rig), None);
     rig.advance(Nanos::from_millis(8));
     assert_eq!(next(&mut rig), Some(0));
@@ -99,7 +99,7 @@ fn of_the_idle_class_one_request_at_a_time_is_with_the_disk() {
         rig.submit(of(0, 1_000_000 + place * 16, true));
     }
     assert_eq!(rig.dispatch_all().len(), 1);
-    // Not so of another class, if it is alone.
+    // A process of another class, if it is alone, has no such limit.
     let mut rig = rig_of(&[PrioClass::BestEffort]);
     for place in 0..10 {
         rig.submit(of(0, 1_000_000 + place * 16, true));
@@ -115,7 +115,7 @@ fn only_requests_of_one_process_are_merged() {
     assert_eq!(rig.waiting.len(), 2);
     rig.submit(of(0, 1008, true));
     assert_eq!(rig.waiting.len(), 2);
-    // What nobody waits for shares a queue.
+    // Asynchronous requests share a queue.
     rig.submit(of(0, 5000, false));
     rig.submit(of(1, 5008, false));
     assert_eq!(rig.waiting.len(), 3);
@@ -129,11 +129,11 @@ fn writes_that_nobody_waits_for_share_a_queue_by_priority() {
         rig.submit(of(process, 1000 + 8 * u64::from(process), false));
         rig.submit(of(process, 9000 + 8 * u64::from(process), false));
     }
-    // Two and two were merged, the third is on its own.
+    // Two and two were merged, the third has its own queue.
     assert_eq!(rig.waiting.len(), 4);
 }
 
-/// Which part of 20 seconds the disk worked for each process.
+/// The fraction of 20 seconds that the disk worked for each process.
 fn shares(drive: &Drive) -> Vec<f64> {
     let mut shares = vec![0.0; drive.processes.len()];
     for served in &drive.served {
@@ -156,9 +156,9 @@ fn a_sequential_and_a_random_reader_take_turns_of_one_length() {
     }
 }
 
-/// While one of several random readers has its request with the disk and nobody would idle for
-/// it, anybody of its class may preempt it: the sequential one, whose slice has just ended, does
-/// so with its next request (`cfq_should_preempt`).
+/// While a random reader's request is in flight and the disk would not idle for that reader, any
+/// process of its class may preempt it. The sequential reader, whose slice has just ended, does so
+/// with its next request (`cfq_should_preempt`).
 #[test]
 fn of_many_random_readers_each_loses_its_turn_to_a_sequential_one_that_comes_back() {
     let random = (2..5).map(Process::random_reader);

@@ -32,7 +32,7 @@ fn readers_of_one_area_come_to_share_a_queue() {
     drive.run(ms(5000));
     assert_eq!(drive.queues(), 2, "one for two, and one for the third");
     assert_eq!(drive.noted(merged), 1);
-    // They take turns request by request without a long way in between.
+    // They take turns request by request, without long seeks.
     let far = drive.served.iter().filter(|served| served.ended - served.began == FAR).count();
     assert!(far < 120, "{far} seeks in five seconds");
 }
@@ -58,7 +58,7 @@ fn a_shared_queue_is_split_when_its_processes_part() {
     let mut drive = Drive::new(&[], interleaved(2, 1).chain([Process::reader(5)]).collect());
     drive.run(ms(3000));
     assert_eq!((drive.noted(merged), drive.queues()), (1, 2));
-    // One of them goes elsewhere: what the queue asks for is far apart from now on.
+    // One of them moves elsewhere: from now on the queue's requests are far apart.
     drive.processes[1].next = 900_000_000;
     drive.run(ms(8000));
     assert!(drive.noted(split) >= 1);

@@ -1,4 +1,4 @@
-//! A disk with one head, and processes that ask it for something, in virtual time.
+//! A disk with one head, and processes that send it requests, in virtual time.
 
 use super::super::Cfq;
 use crate::request::{Bio, IoPrio, Op, PrioClass, ProcessId};
@@ -8,9 +8,9 @@ use crate::scheduler::{AnyScheduler, Cgroup, CgroupId, QueueLimits, Task, Tasks}
 use crate::ticks::Ticks;
 use crate::units::{Nanos, Sector};
 
-/// What a request takes where the head is already.
+/// The time of a request at the head's position.
 pub(super) const NEAR: Nanos = Nanos::from_millis(1);
-/// What one takes that is elsewhere.
+/// The time of a request elsewhere.
 pub(super) const FAR: Nanos = Nanos::from_millis(8);
 
 pub(super) fn limits(rotational: bool) -> QueueLimits {
@@ -25,29 +25,29 @@ pub(super) fn limits(rotational: bool) -> QueueLimits {
     }
 }
 
-/// What a process does.
+/// The behaviour of a process.
 #[derive(Clone, Debug)]
 pub(super) struct Process {
     pub class: PrioClass,
     pub level: u8,
     pub cgroup: u16,
     pub op: Op,
-    /// Somebody waits for its writes.
+    /// Its writes are synchronous.
     pub sync: bool,
-    /// Where its next request is ...
+    /// The sector of its next request.
     pub next: u64,
-    /// ... and how much further on each one after that.
+    /// The distance from each request to the next.
     pub stride: u64,
-    /// Requests that it has under way at once.
+    /// Its requests in flight at once.
     pub depth: u32,
-    /// How long it takes from an answer to the next question.
+    /// Its think time.
     pub think: Nanos,
-    /// Requests that it will still make.
+    /// Its remaining requests.
     pub left: u64,
 }
 
 impl Process {
-    /// Reads ahead of itself, one request at a time, at its own end of the disk.
+    /// A sequential reader, one request at a time, in its own area of the disk.
     pub fn reader(place: u64) -> Process {
         Process {
             class: PrioClass::BestEffort,
@@ -63,12 +63,12 @@ impl Process {
         }
     }
 
-    /// The same with every request far from the one before.
+    /// The same with random requests.
     pub fn random_reader(place: u64) -> Process {
         Process { stride: 100_000, ..Process::reader(place) }
     }
 
-    /// 0 goes first.
+    /// The rank of the class; 0 goes first.
     fn rank(&self) -> u8 {
         match self.class {
             PrioClass::RealTime => 0,
@@ -77,16 +77,16 @@ impl Process {
         }
     }
 
-    /// Writes what nobody waits for, 64 requests ahead.
+    /// A writer of asynchronous writes, 64 requests ahead.
     pub fn writer(place: u64) -> Process {
         Process { op: Op::Write, sync: false, depth: 64, ..Process::reader(place) }
     }
 }
 
-/// The lowest.
+/// The lowest rank.
 const IDLE_RANK: u8 = 2;
 
-/// What was served.
+/// A served request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Served {
     pub process: usize,
@@ -95,41 +95,41 @@ pub(super) struct Served {
     pub ended: Nanos,
 }
 
-/// Requests of one process that were served one after the other.
+/// Consecutive requests of one process.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Turn {
     pub process: usize,
     pub requests: u64,
-    /// When its first request had ended ...
+    /// When its first request completed.
     pub first_ended: Nanos,
-    /// ... and its last.
+    /// When its last request completed.
     pub ended: Nanos,
 }
 
 impl Turn {
-    /// What CFQ takes for the time of the turn: from the end of its first request.
+    /// The length of the turn by CFQ's measure: from the completion of its first request.
     pub fn slice_ms(&self) -> f64 {
         self.ended.saturating_sub(self.first_ended).0 as f64 / 1e6
     }
 }
 
-/// The disk and the processes before it.
+/// The disk and its processes.
 pub(super) struct Drive {
     pub rig: Rig,
     pub processes: Vec<Process>,
-    /// Requests that the disk takes at once, and serves in order. The driver looks at one more
+    /// Requests that the disk takes at once; it serves them in order. The driver peeks at one more
     /// before it knows whether the disk takes it (`blk_peek_request`).
     pub depth: usize,
     pub served: Vec<Served>,
-    /// When each process makes its next request; one entry for each that it may make.
+    /// The times of each process's next requests, one entry for each that it may send.
     wakes: Vec<Vec<Nanos>>,
     head: u64,
-    /// When the oldest request in flight began, and when it ends.
+    /// When the oldest request in flight was started, and when it completes.
     busy: Option<(Nanos, Nanos)>,
-    /// A request went to the disk while one of a higher class waited, or one of the idle class
-    /// while the disk was kept for somebody.
+    /// Requests that were dispatched while one of a higher class waited, or that belong to the idle
+    /// class and were dispatched while the disk idled for another class.
     pub overtaken: u64,
-    /// How long the disk has had nothing although somebody waited: now, and at most.
+    /// How long the disk has been idle while requests waited: now, and at most.
     kept_idle: Nanos,
     pub kept_idle_max: Nanos,
 }
@@ -139,7 +139,7 @@ impl Drive {
         Drive::with(tunables, processes, &[], limits(true))
     }
 
-    /// With cgroups, by the number of the one above and the weight; the root is number 0.
+    /// With cgroups, given as (number of the parent, weight); the root is number 0.
     pub fn with(
         tunables: &[(&str, i64)],
         processes: Vec<Process>,
@@ -172,10 +172,10 @@ impl Drive {
         }
     }
 
-    /// Go on until that time.
+    /// Runs until that time.
     pub fn run(&mut self, until: Nanos) {
         loop {
-            // The queue runs when a request ends, before its process has its answer.
+            // The queue runs when a request completes, before its process continues.
             self.dispatch();
             self.submit_all();
             self.dispatch();
@@ -217,7 +217,7 @@ impl Drive {
         Bio { sync: process.sync, process: process_id, prio, ..bio(process.op, process.next) }
     }
 
-    /// The disk takes what it is given and begins with what it has had for longest.
+    /// The disk takes all dispatched requests and starts the oldest.
     fn dispatch(&mut self) {
         while self.rig.in_flight.len() <= self.depth && self.dispatch_one() {}
         let Some((id, _)) = self.rig.in_flight.first().filter(|_| self.busy.is_none()) else { return };
@@ -227,7 +227,7 @@ impl Drive {
         self.busy = Some((self.rig.now, self.rig.now + time));
     }
 
-    /// The disk idles for somebody whose slice is not over.
+    /// The disk idles for a process whose slice is not over.
     fn is_kept(&self) -> bool {
         let cfq = self.cfq();
         let now = self.rig.now.0 as i64;
@@ -256,7 +256,7 @@ impl Drive {
         }
     }
 
-    /// Who was served how long without anybody in between.
+    /// The turns: consecutive requests of one process.
     pub fn turns(&self) -> Vec<Turn> {
         let mut turns: Vec<Turn> = Vec::new();
         for &Served { process, ended, .. } in &self.served {
@@ -271,7 +271,7 @@ impl Drive {
         turns
     }
 
-    /// Turns of a process but for its first and the last of all, which may be cut short.
+    /// The turns of a process, without its first and the last of all, which may be cut short.
     pub fn whole_turns(&self, process: usize) -> Vec<Turn> {
         let mut turns = self.turns();
         turns.pop();
@@ -283,27 +283,27 @@ impl Drive {
         cfq
     }
 
-    /// Queues that CFQ has.
+    /// The number of CFQ's queues.
     pub fn queues(&self) -> usize {
         self.cfq().queues.len()
     }
 
-    /// Whether the disk takes commands in a queue, as far as CFQ has found out.
+    /// Whether the disk queues commands, by CFQ's measurement.
     pub fn hw_tag(&self) -> Option<bool> {
         self.cfq().queueing.found()
     }
 
-    /// Requests of a process that were served.
+    /// The number of served requests of a process.
     pub fn count(&self, process: usize) -> usize {
         self.served.iter().filter(|served| served.process == process).count()
     }
 
-    /// What was decided since the last time somebody asked.
+    /// The decisions since the last call.
     pub fn notes(&mut self) -> Vec<Note> {
         self.rig.scheduler.journal().expect("cfq has one").take().0
     }
 
-    /// How often something like this was decided.
+    /// The number of decisions that match.
     pub fn noted(&mut self, wanted: impl Fn(&Decision) -> bool) -> usize {
         self.notes().iter().filter(|note| wanted(&note.decision)).count()
     }

@@ -1,4 +1,4 @@
-//! Whom the disk is kept idle for.
+//! Idling.
 
 use super::drive::{Drive, Process, limits};
 use crate::request::Op::{Read, Write};
@@ -49,7 +49,7 @@ fn random_readers_are_served_one_after_the_other_with_one_wait_for_all() {
 
 #[test]
 fn the_last_of_the_random_readers_is_idled_for() {
-    // One sequential, one random: the random one is alone in its tree.
+    // One sequential, one random reader: the random one is alone in its tree.
     let mut drive = Drive::new(&[], vec![Process::reader(1), Process::random_reader(2)]);
     drive.run(ms(10_000));
     let turns = drive.whole_turns(1);
@@ -78,7 +78,7 @@ fn a_disk_that_never_has_five_requests_at_once_takes_none_in_a_queue() {
         drive.hw_tag()
     };
     assert_eq!(queues_commands(1), Some(false));
-    // The driver has one more in its hands.
+    // The driver holds one more.
     assert_eq!(queues_commands(3), Some(false));
     assert_eq!(queues_commands(4), Some(true));
     assert_eq!(queues_commands(32), Some(true));
@@ -95,14 +95,14 @@ fn writes_of_fsync_are_not_idled_for_one_by_one_and_direct_ones_are() {
         rig.dispatch(0).expect("two wait");
         rig.complete(0);
         assert_eq!(rig.dispatch(0).is_none(), idle);
-        // After the last of them the disk idles for all.
+        // After the last of them the disk idles for all together.
         rig.complete_all();
         assert_eq!(rig.scheduler.next_timer(), ms(8));
     }
 }
 
-/// A reader that is alone on the disk and has had its answer, with another's request waiting or
-/// not; how its next request, of that size, is taken.
+/// A reader that has the disk alone and whose request has completed, with or without a waiting
+/// request of another process. Returns how its next request, of that size, is served.
 fn comes_back(others: bool, sectors: u32) -> (usize, bool) {
     let mut rig = Rig::with_limits("cfq", &[], limits(true));
     rig.submit(bio(Read, 1000));
@@ -121,7 +121,7 @@ fn comes_back(others: bool, sectors: u32) -> (usize, bool) {
 
 #[test]
 fn the_wait_ends_with_the_request_that_was_waited_for() {
-    // A request of one page by who is alone may be about to grow: the timer runs on.
+    // The page-sized request of the only process may still grow by merges: the timer runs on.
     assert_eq!(comes_back(false, 8), (1, true));
     assert_eq!(comes_back(false, 16), (1, false));
     assert_eq!(comes_back(true, 8), (1, false));

@@ -1,4 +1,4 @@
-//! What holds whatever the processes are: shares, classes, and how long anybody waits.
+//! Properties that hold for any processes: shares, classes and waiting times.
 
 use super::drive::{Drive, FAR, Process, limits};
 use crate::request::{Op, PrioClass};
@@ -14,7 +14,7 @@ fn slice_ms(level: u8) -> f64 {
     100.0 + 20.0 * (4.0 - f64::from(level))
 }
 
-/// What `low_latency` makes of it if so many processes are to fit into 300 ms.
+/// The slice under `low_latency`, if `processes` processes fit into 300 ms.
 fn scaled_ms(level: u8, processes: usize) -> f64 {
     let expected = 100.0 * processes as f64;
     let slice = slice_ms(level);
@@ -24,7 +24,7 @@ fn scaled_ms(level: u8, processes: usize) -> f64 {
     (slice * 300.0 / expected).max(slice.min(16.0 * slice / 100.0))
 }
 
-/// Sequential readers that always have something, at these levels.
+/// Sequential readers with these levels that always have requests.
 fn backlogged(levels: &[u8], tunables: &[(&str, i64)], until: Nanos) -> Drive {
     let reader = |(place, &level): (usize, &u8)| Process { level, ..Process::reader(place as u64 + 1) };
     let mut drive = Drive::new(tunables, levels.iter().enumerate().map(reader).collect());
@@ -32,7 +32,7 @@ fn backlogged(levels: &[u8], tunables: &[(&str, i64)], until: Nanos) -> Drive {
     drive
 }
 
-/// One of any class that reads or writes, here or there, often or seldom.
+/// A process of any class that reads or writes, sequentially or randomly, often or rarely.
 fn any_process() -> impl Strategy<Value = Process> {
     let class = prop::sample::select(vec![PrioClass::RealTime, PrioClass::BestEffort, PrioClass::Idle]);
     let op =
@@ -45,7 +45,7 @@ fn any_process() -> impl Strategy<Value = Process> {
     )
 }
 
-/// Each at its own place of the disk.
+/// Each process in its own area of the disk.
 fn apart(mut processes: Vec<Process>) -> Vec<Process> {
     for (place, process) in processes.iter_mut().enumerate() {
         process.next = (place as u64 + 1) * 100_000_000;
@@ -56,7 +56,7 @@ fn apart(mut processes: Vec<Process>) -> Vec<Process> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 32, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Every turn is as long as the table says, to within a request and a half.
+    /// Every turn is as long as the table says, within a request and a half.
     #[test]
     fn a_turn_is_as_long_as_the_slice_of_its_level(
         levels in prop::collection::vec(0u8..8, 2..7), low_latency in 0usize..2
@@ -64,7 +64,7 @@ proptest! {
         let drive = backlogged(&levels, &[("low_latency", low_latency as i64)], ms(12_000));
         for (process, &level) in levels.iter().enumerate() {
             let slice = if low_latency == 1 { scaled_ms(level, levels.len()) } else { slice_ms(level) };
-            // The average number of queues needs some turns to rise.
+            // The mean number of queues needs some turns to rise.
             for turn in drive.whole_turns(process).iter().skip(1) {
                 let whole = turn.requests as f64;
                 let off = (turn.slice_ms() - slice).abs();
@@ -73,8 +73,8 @@ proptest! {
         }
     }
 
-    /// Of two, each gets the disk as long as its slice is; of more, a higher level comes round
-    /// more often as well (`cfq_slice_offset`), so that it gets that much or more, never less.
+    /// Two processes get the disk for the length of their slices. With more, a higher level also
+    /// gets more turns (`cfq_slice_offset`): its share is at least that large.
     #[test]
     fn time_is_shared_by_the_slices_of_the_levels(
         levels in prop::collection::vec(0u8..8, 2..7), low_latency in 0i64..2
@@ -116,8 +116,8 @@ proptest! {
         }
     }
 
-    /// Nobody overtakes a higher class, and the idle class waits even while the disk idles for
-    /// somebody of another whose slice is not over.
+    /// No process overtakes a higher class, and the idle class waits even while the disk idles for
+    /// a process of another class whose slice is not over.
     #[test]
     fn a_class_is_served_only_when_no_higher_one_has_anything(
         processes in prop::collection::vec(any_process(), 2..8), depth in 1usize..9
@@ -129,7 +129,8 @@ proptest! {
         prop_assert_eq!(drive.overtaken, 0);
     }
 
-    /// Whoever has stopped asking holds the disk for `slice_idle`, or its group for `group_idle`.
+    /// For a process that stops, the disk idles for `slice_idle`, or for its group for
+    /// `group_idle`.
     #[test]
     fn the_disk_is_not_kept_idle_for_longer_than_the_tunables_say(
         processes in prop::collection::vec((any_process(), 0u16..3, 1u64..200), 2..8),
@@ -145,8 +146,8 @@ proptest! {
         prop_assert!(drive.kept_idle_max <= ms(bound), "{} of {} ms", drive.kept_idle_max.0 as f64 / 1e6, bound);
     }
 
-    /// On a disk that takes commands in a queue, whoever waits is answered within four seconds;
-    /// of what nobody waits for, a request goes every two.
+    /// On a disk that queues commands, a synchronous request completes within four seconds; of
+    /// asynchronous requests, one completes every two seconds.
     #[test]
     fn nobody_starves(processes in prop::collection::vec(any_process(), 2..8)) {
         let best_effort = |process| Process { class: PrioClass::BestEffort, ..process };
@@ -167,8 +168,8 @@ proptest! {
     }
 }
 
-/// Without a queue in the disk they do: each random reader that comes back preempts the one
-/// whose request the disk has, and goes before all that wait (`cfq_should_preempt`).
+/// On a disk without a queue processes do starve: each random reader that comes back preempts the
+/// reader with the request in flight, and goes before all waiting requests (`cfq_should_preempt`).
 #[test]
 fn on_a_disk_that_takes_one_command_busy_random_readers_overtake_a_sequential_one() {
     let random = |place, think| Process { depth: 2, think: ms(think), ..Process::random_reader(place) };
@@ -185,7 +186,7 @@ fn on_a_disk_that_takes_one_command_busy_random_readers_overtake_a_sequential_on
 
 #[test]
 fn weights_count_at_every_level_of_the_tree() {
-    // 1 (weight 200) holds 2 (100) and 3 (300); 4 (100) stands beside 1.
+    // Group 1 (weight 200) holds 2 (100) and 3 (300); 4 (100) is a sibling of 1.
     let groups = [(0, 200), (1, 100), (1, 300), (0, 100)];
     let readers = [2, 3, 4].map(|cgroup| Process { cgroup, ..Process::reader(cgroup.into()) });
     let mut drive = Drive::with(&[], readers.to_vec(), &groups, limits(true));

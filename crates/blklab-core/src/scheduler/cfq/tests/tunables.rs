@@ -1,4 +1,4 @@
-//! What each tunable changes.
+//! The effect of each tunable.
 
 use super::drive::{Drive, Process, limits};
 use crate::request::Op::{Read, Write};
@@ -10,7 +10,7 @@ fn ms(span: u64) -> Nanos {
     Nanos::from_millis(span)
 }
 
-/// In the order of dispatch, where requests begin.
+/// The first sectors of requests, in the order of dispatch.
 fn order(rig: &mut Rig, count: usize) -> Vec<u64> {
     let mut sectors = Vec::new();
     for _ in 0..count {
@@ -35,7 +35,7 @@ fn mean(values: impl Iterator<Item = f64>) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// A tunable in milliseconds and its other name in microseconds, for a time in milliseconds.
+/// A tunable in milliseconds and its other name in microseconds, both set to `ms`.
 fn both(name: &'static str, us: &'static str, ms: i64) -> [(&'static str, i64); 2] {
     [(name, ms), (us, ms * 1000)]
 }
@@ -48,8 +48,8 @@ fn quantum_is_the_number_of_requests_that_a_process_has_with_the_disk() {
             rig.submit(of(0, 1_000_000 + place * 16));
             rig.submit(of(1, 9_000_000 + place * 16));
         }
-        // Half of it until the first has ended and after that the whole, as long as the slice
-        // is not soon over.
+        // Half of it until the first request completes; then all of it, unless the slice is almost
+        // over.
         assert_eq!(rig.dispatch_all().len() as i64, (quantum / 2).max(1), "quantum {quantum}");
         rig.complete(0);
         rig.dispatch_all();
@@ -67,7 +67,7 @@ fn fifo_expire_sync_and_fifo_expire_async_say_when_the_oldest_goes_first() {
             let mut rig = Rig::with_limits("cfq", &[(name, expire)], limits(true));
             rig.submit(Bio { sync, ..bio(op, 500_000) });
             rig.advance(ms(20));
-            // Nearer to where the head is.
+            // Nearer to the head.
             rig.submit(Bio { sync, ..bio(op, 1000) });
             order(&mut rig, 2)
         };
@@ -76,8 +76,8 @@ fn fifo_expire_sync_and_fifo_expire_async_say_when_the_oldest_goes_first() {
     }
 }
 
-/// What goes second after a request at sector 100,000 that is followed by one 1000 KiB behind
-/// it and one 5000 KiB ahead.
+/// The second request after one at sector 100,000, with one 1000 KiB behind it and one 5000 KiB
+/// ahead.
 fn second_of_back_and_front(tunables: &[(&str, i64)]) -> u64 {
     let mut rig = Rig::with_limits("cfq", tunables, limits(true));
     rig.submit(bio(Read, 100_000));
@@ -96,7 +96,7 @@ fn back_seek_max_is_how_far_behind_a_request_may_be_to_be_next() {
 #[test]
 fn back_seek_penalty_times_the_way_back_counts_as_the_way_ahead() {
     assert_eq!(second_of_back_and_front(&[("back_seek_penalty", 4)]), 98_008);
-    // Equivalent: of two alike the upper one.
+    // Equivalent distances: the upper request wins.
     assert_eq!(second_of_back_and_front(&[("back_seek_penalty", 5)]), 110_008);
     assert_eq!(second_of_back_and_front(&[("back_seek_penalty", 6)]), 110_008);
 }
@@ -127,7 +127,7 @@ fn a_level_of_priority_is_a_fifth_of_slice_sync() {
     }
 }
 
-/// Two writers of different priority that always have something.
+/// Two writers of different priority that always have requests.
 fn writers(tunables: &[(&str, i64)], until: Nanos) -> Drive {
     let writers = vec![Process::writer(1), Process { level: 5, ..Process::writer(2) }];
     let mut drive = Drive::new(tunables, writers);
@@ -159,7 +159,7 @@ fn slice_async_rq_is_the_number_of_requests_of_such_a_turn_by_priority() {
     }
 }
 
-/// How long the disk waits for process 0 while a request of process 1 is there.
+/// How long the disk idles for process 0 while a request of process 1 waits.
 fn kept_waiting(mut rig: Rig) -> Nanos {
     rig.submit(of(0, 1000));
     rig.submit(of(1, 9_000_000));
@@ -210,7 +210,7 @@ fn group_idle_is_how_long_the_disk_waits_for_the_last_process_of_a_cgroup() {
     }
 }
 
-/// Ten readers: the mean turn of each in milliseconds, and the longest that a request waited.
+/// Ten readers: the mean length of their turns in milliseconds, and the longest wait of a request.
 fn ten_readers(tunables: &[(&str, i64)]) -> (f64, f64) {
     let mut drive = Drive::new(tunables, (1..11).map(Process::reader).collect());
     drive.run(ms(10_000));
@@ -225,7 +225,7 @@ fn low_latency_shortens_slices_until_all_fit_into_target_latency() {
     let (full, late) = ten_readers(&[("low_latency", 0)]);
     close(short, 30.0, 2.0, "300 ms for ten");
     close(full, 100.0, 2.0, "each its whole slice");
-    // Each turn costs a seek of 8 ms as well, and keys look ahead a little.
+    // Each turn costs a seek of 8 ms as well, and keys lie a little ahead.
     assert!(soon < 450.0 && late > 900.0, "waited {soon} and {late} ms");
 }
 
@@ -245,7 +245,7 @@ fn low_latency_holds_back_what_nobody_waits_for_after_somebody_waited_long() {
         rig.advance(ms(250));
         rig.dispatch_all().len()
     };
-    // One more for each slice_sync that nobody has been late.
+    // One more for each slice_sync without a late request.
     assert_eq!(writes_at_once(1), 2);
     assert_eq!(writes_at_once(0), 20);
 }
@@ -258,7 +258,7 @@ fn target_latency_is_what_the_slices_of_all_add_up_to() {
             close(slice, target as f64 / 10.0, 2.0, tunable.0);
         }
     }
-    // But no slice is shorter than twice slice_idle.
+    // No slice is shorter than twice slice_idle.
     close(ten_readers(&[("target_latency", 50)]).0, 16.0, 2.0, "the least");
 }
 

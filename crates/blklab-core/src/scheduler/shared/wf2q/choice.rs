@@ -1,4 +1,4 @@
-//! Who goes next: in one group, and from the root down to a queue.
+//! The next entity: in one group, and from the root down to a queue.
 
 use super::Wf2q;
 use super::entity::{CLASSES, IDLE_CLASS};
@@ -6,13 +6,13 @@ use super::tree::{NIL, later};
 use crate::units::Nanos;
 
 impl Wf2q {
-    /// An entity of this group has changed: `changed` was activated or moved, or (`NIL`)
-    /// anything happened. True if the group's own entity must now be moved in its parent
-    /// (`bfq_update_next_in_service`).
+    /// Updates the next entity of a group after a change: `changed` was activated or moved, or
+    /// (`NIL`) something else changed. True if the group's own entity must now be moved in its
+    /// parent (`bfq_update_next_in_service`).
     pub(super) fn update_next(&mut self, group: u32, changed: u32, expiration: bool, now: Nanos) -> bool {
         let old = self.groups[group as usize].next;
         let next = if changed != NIL && changed != old && !self.always_searches {
-            // Without a search: only the one that changed can be better than before.
+            // Without a search: only the changed entity can be better than before.
             if old == NIL || self.goes_before(group, changed, old) { changed } else { NIL }
         } else {
             NIL
@@ -33,8 +33,8 @@ impl Wf2q {
             && later(self.nodes[old].finish, self.nodes[changed].finish)
     }
 
-    /// A group's budget is that of its next child. True if it has shrunk: the group may
-    /// now go earlier.
+    /// A group's budget is that of its next child. True if it has shrunk: the group may now be
+    /// served earlier.
     fn pass_budget_up(&mut self, group: u32, next: u32) -> bool {
         let above = self.groups[group as usize].entity;
         if above == NIL {
@@ -46,8 +46,8 @@ impl Wf2q {
         shrunk
     }
 
-    /// The first eligible entity of the highest class that has one; after a while without
-    /// it, of the idle class (`bfq_lookup_next_entity`).
+    /// The first eligible entity of the highest class that has one; or of the idle class, if it was
+    /// not served for some time (`bfq_lookup_next_entity`).
     fn lookup_next(&mut self, group: u32, expiration: bool, now: Nanos) -> u32 {
         let from = if self.idle_class_is_due(group, now) { IDLE_CLASS } else { 0 };
         let in_service = self.groups[group as usize].in_service != NIL && !expiration;
@@ -56,8 +56,8 @@ impl Wf2q {
             if tree.active.is_empty() {
                 continue;
             }
-            // Time jumps to the first start if nobody is eligible. While somebody is in
-            // service, that one is: the jump is for this search alone.
+            // Virtual time jumps to the first start time if no entity is eligible. While an entity
+            // is in service, that one is eligible: the jump is for this search alone.
             let mut vtime = tree.vtime;
             let min_start = self.nodes.min_start(&tree.active);
             if later(min_start, vtime) {
@@ -75,8 +75,8 @@ impl Wf2q {
         NIL
     }
 
-    /// Whether the idle class was out of sight for too long and has somebody waiting. Looking
-    /// counts as serving.
+    /// Whether the idle class was not served for too long and has waiting entities. This check
+    /// counts as service.
     fn idle_class_is_due(&mut self, group: u32, now: Nanos) -> bool {
         let Some(timeout) = self.idle_class_timeout else { return false };
         let tick = self.ticks.at(now);
@@ -88,8 +88,8 @@ impl Wf2q {
         !group.trees[IDLE_CLASS].active.is_empty()
     }
 
-    /// From the root down, everybody who is next goes into service; the queue at the end.
-    /// All groups on the way then have a new next one.
+    /// Puts the next entity of each level into service, from the root down to a queue, which is
+    /// returned. All groups on the way then get a new next entity.
     pub(super) fn descend(&mut self, now: Nanos) -> u32 {
         let mut group = 0;
         let leaf = loop {
@@ -100,7 +100,7 @@ impl Wf2q {
             assert!(id != NIL, "a group on the way to a busy queue has somebody next");
             self.groups[group as usize].in_service = id;
             let own = self.entities[id as usize].own;
-            // A group with more than one active child stays: another child may be next.
+            // A group with more than one active child stays in the tree: another child may be next.
             if own == NIL || self.groups[own as usize].active == 1 {
                 self.active_extract(id);
             }

@@ -1,4 +1,4 @@
-//! What a scheduler asks and sets besides: weights, budgets, counts.
+//! Further queries and settings: weights, budgets, counts.
 
 use super::entity::Entity;
 use super::tree::NIL;
@@ -14,14 +14,14 @@ impl Wf2q {
         &mut self.entities[leaf.index()]
     }
 
-    /// A new weight from the queue's next activation on.
+    /// Sets a new weight, which counts from the queue's next activation.
     pub fn set_weight(&mut self, leaf: LeafId, weight: u32) {
         self.leaf_mut(leaf).new_weight = weight;
         self.mark_changed(leaf);
     }
 
-    /// How many times its own weight the queue has (`wr_coeff`); in force from its next
-    /// activation after [`Wf2q::mark_changed`] on, or after [`Wf2q::update_weight`].
+    /// Sets the factor of the queue's weight (`wr_coeff`); it counts from the next activation after
+    /// [`Wf2q::mark_changed`], or after [`Wf2q::update_weight`].
     pub fn set_coefficient(&mut self, leaf: LeafId, coefficient: u32) {
         let entity = self.leaf_mut(leaf);
         let (old, busy) = (entity.coefficient, entity.busy);
@@ -32,12 +32,12 @@ impl Wf2q {
         }
     }
 
-    /// Look at the weight anew at the next activation (`prio_changed`).
+    /// Marks the weight for a check at the next activation (`prio_changed`).
     pub fn mark_changed(&mut self, leaf: LeafId) {
         self.leaf_mut(leaf).prio_changed = true;
     }
 
-    /// Take over a marked change of weight at once, wherever the queue is
+    /// Applies a marked change of weight at once, in whatever state the queue is
     /// (`__bfq_entity_update_weight_prio`).
     pub fn update_weight(&mut self, leaf: LeafId) {
         self.take_over_changes(leaf.0);
@@ -48,7 +48,7 @@ impl Wf2q {
         self.leaf(leaf).budget
     }
 
-    /// Set before [`Wf2q::activate`] or [`Wf2q::requeue`], which work with it.
+    /// Must be set before [`Wf2q::activate`] or [`Wf2q::requeue`], which use it.
     pub fn set_budget(&mut self, leaf: LeafId, sectors: i32) {
         self.leaf_mut(leaf).budget = sectors;
     }
@@ -58,12 +58,12 @@ impl Wf2q {
         self.leaf(leaf).service
     }
 
-    /// Begin to count a queue's service anew.
+    /// Resets a queue's service.
     pub fn reset_service(&mut self, leaf: LeafId) {
         self.leaf_mut(leaf).service = 0;
     }
 
-    /// The same for all groups above it.
+    /// Resets the service of all groups above it.
     pub fn reset_service_above(&mut self, leaf: LeafId) {
         let mut id = self.parent_of(leaf.0);
         while id != NIL {
@@ -72,33 +72,33 @@ impl Wf2q {
         }
     }
 
-    /// The weight in force, raised or not.
+    /// The current weight, with raising.
     pub fn weight(&self, leaf: LeafId) -> u32 {
         self.leaf(leaf).weight
     }
 
-    /// The weight in force without raising.
+    /// The current weight without raising.
     pub fn orig_weight(&self, leaf: LeafId) -> u32 {
         self.leaf(leaf).orig_weight
     }
 
-    /// The weight without raising that is to come.
+    /// The next weight without raising.
     pub fn new_weight(&self, leaf: LeafId) -> u32 {
         self.leaf(leaf).new_weight
     }
 
-    /// The group that the queue is in.
+    /// The queue's group.
     pub fn group(&self, leaf: LeafId) -> CgroupId {
         CgroupId(self.leaf(leaf).group as u16)
     }
 
-    /// The weight in force of a group; `None` for the root.
+    /// The current weight of a group; `None` for the root.
     pub fn group_weight(&self, group: CgroupId) -> Option<u32> {
         let entity = self.groups[usize::from(group.0)].entity;
         (entity != NIL).then(|| self.entities[entity as usize].weight)
     }
 
-    /// Between [`Wf2q::add_busy`] and [`Wf2q::remove_busy`].
+    /// True between [`Wf2q::add_busy`] and [`Wf2q::remove_busy`].
     pub fn is_busy(&self, leaf: LeafId) -> bool {
         self.leaf(leaf).busy
     }
@@ -113,7 +113,7 @@ impl Wf2q {
         self.raised_busy
     }
 
-    /// Busy queues that wait, from the one activated last to the first (`active_list`).
+    /// Busy queues that wait; the one activated last comes first (`active_list`).
     pub fn active_leaves(&self) -> impl Iterator<Item = LeafId> + '_ {
         let some = |id: u32| (id != NIL).then_some(LeafId(id));
         std::iter::successors(some(self.newest_active), move |leaf| {
@@ -140,12 +140,12 @@ impl Wf2q {
         }
     }
 
-    /// Count the queue under its weight, once (`bfq_weights_tree_add`).
+    /// Counts the queue under its weight, once (`bfq_weights_tree_add`).
     pub fn count_weight(&mut self, leaf: LeafId) {
         self.count_weight_of(leaf.0);
     }
 
-    /// Count it no longer (`bfq_weights_tree_remove`).
+    /// Removes the queue from the count (`bfq_weights_tree_remove`).
     pub fn uncount_weight(&mut self, leaf: LeafId) {
         self.uncount_weight_of(leaf.0);
     }
@@ -176,8 +176,8 @@ impl Wf2q {
         self.free_if_unused(id);
     }
 
-    /// Queues with requests differ in weight; but not if the one asked about has the least
-    /// (the first half of `bfq_asymmetric_scenario`).
+    /// The weights of queues with requests differ; false if `leaf` has the smallest weight (the
+    /// first half of `bfq_asymmetric_scenario`).
     pub fn weights_vary(&self, leaf: Option<LeafId>) -> bool {
         let least = self.weights.first().map_or(0, |counter| counter.0);
         let is_least = leaf.is_some_and(|leaf| least != 0 && self.leaf(leaf).counted_weight == least);
@@ -189,13 +189,13 @@ impl Wf2q {
         self.busy.iter().filter(|&&busy| busy > 0).count() > 1
     }
 
-    /// Service must be guarded by idling: weights or classes differ, or there is more than
-    /// one group with requests (`bfq_asymmetric_scenario`).
+    /// Idling must protect shares: weights or classes differ, or more than one group has requests
+    /// (`bfq_asymmetric_scenario`).
     pub fn is_asymmetric(&self, leaf: Option<LeafId>) -> bool {
         self.weights_vary(leaf) || self.classes_vary() || self.groups_pending > 1
     }
 
-    /// The queue has requests, waiting or under way (`bfq_add_bfqq_in_groups_with_pending_reqs`).
+    /// The queue has requests, waiting or in flight (`bfq_add_bfqq_in_groups_with_pending_reqs`).
     pub fn count_pending(&mut self, leaf: LeafId) {
         let entity = &mut self.entities[leaf.index()];
         if std::mem::replace(&mut entity.pending, true) {
@@ -206,7 +206,7 @@ impl Wf2q {
         self.groups_pending += u32::from(group.pending == 1);
     }
 
-    /// It has none any more.
+    /// The queue has no requests left.
     pub fn uncount_pending(&mut self, leaf: LeafId) {
         let entity = &mut self.entities[leaf.index()];
         if !std::mem::replace(&mut entity.pending, false) {
@@ -217,7 +217,7 @@ impl Wf2q {
         self.groups_pending -= u32::from(group.pending == 0);
     }
 
-    /// A request of the queue exists from here on (`bfqq_request_allocated`).
+    /// A request of the queue was allocated (`bfqq_request_allocated`).
     pub fn request_allocated(&mut self, leaf: LeafId) {
         let mut id = leaf.0;
         while id != NIL {
@@ -226,7 +226,7 @@ impl Wf2q {
         }
     }
 
-    /// It exists no more (`bfqq_request_freed`).
+    /// A request of the queue was freed (`bfqq_request_freed`).
     pub fn request_freed(&mut self, leaf: LeafId) {
         let mut id = leaf.0;
         while id != NIL {
@@ -235,13 +235,13 @@ impl Wf2q {
         }
     }
 
-    /// Requests of the queue that exist.
+    /// The queue's allocated requests.
     pub fn allocated(&self, leaf: LeafId) -> u32 {
         self.leaf(leaf).allocated
     }
 
-    /// The queue, or a group above it, has used up its share of `limit` requests, as its
-    /// weight divides them (`bfqq_request_over_limit`).
+    /// The queue, or a group above it, has used up its share by weight of `limit` requests
+    /// (`bfqq_request_over_limit`).
     pub fn is_over_limit(&self, leaf: LeafId, limit: u32) -> bool {
         let entity = self.leaf(leaf);
         if !entity.counts {
@@ -261,8 +261,8 @@ impl Wf2q {
         !entity.has_share_left(above, wsum)
     }
 
-    /// `None`: somebody on the way is not active. `Some(None)`: used up. Else what the group
-    /// may use.
+    /// `None`: an entity on the way is not active. `Some(None)`: the share is used up. Else the
+    /// group's share.
     fn share_of_group(&self, id: u32, limit: u32) -> Option<Option<u64>> {
         let entity = &self.entities[id as usize];
         if !entity.counts {

@@ -1,19 +1,19 @@
-//! What an entity, a service tree and a group are.
+//! Entities, service trees and groups.
 
 use super::tree::{NIL, Tree};
 
-/// A request's share in virtual time is `sectors << SERVICE_SHIFT` over the weight
+/// A request advances virtual time by `sectors << SERVICE_SHIFT` over the weight
 /// (`WFQ_SERVICE_SHIFT`).
 const SERVICE_SHIFT: u32 = 22;
 
-/// I/O priority classes have trees of their own, three of them.
+/// The number of I/O priority classes; each has a tree.
 pub(super) const CLASSES: usize = 3;
-/// Where the idle class is among them.
+/// The index of the idle class.
 pub(super) const IDLE_CLASS: usize = 2;
 /// Groups are best effort (`BFQ_DEFAULT_GRP_CLASS`).
 pub(super) const GROUP_CLASS: u8 = 1;
 
-/// Service in virtual time (`bfq_delta`): `sectors` over a weight, or over the sum of them.
+/// Service in virtual time (`bfq_delta`): `sectors` over a weight, or over a sum of weights.
 #[inline]
 pub(super) fn delta(sectors: u64, weight: u64) -> u64 {
     debug_assert!(weight > 0, "whoever is served has a weight");
@@ -23,20 +23,20 @@ pub(super) fn delta(sectors: u64, weight: u64) -> u64 {
 /// The tree that an entity is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
-    /// None: never active, forgotten, or in service.
+    /// No tree: never active, forgotten, or in service.
     Nowhere,
     /// It has requests and waits for its turn.
     Active,
-    /// It has none, but its finish time is still to come.
+    /// It has no requests, but virtual time has not reached its finish time.
     Idle,
 }
 
-/// A queue or a group, as its parent sees it.
+/// A queue or a group, as a child of its parent.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entity {
-    /// The group that it is in.
+    /// The group that holds it.
     pub group: u32,
-    /// The group that it stands for; [`NIL`] for a queue.
+    /// The group that it represents; [`NIL`] for a queue.
     pub own: u32,
     pub place: Place,
     /// In a tree or in service: its weight counts in the sum (`on_st_or_in_serv`).
@@ -48,23 +48,23 @@ pub(super) struct Entity {
     pub weight: u32,
     pub orig_weight: u32,
     pub new_weight: u32,
-    /// Weight raising (`wr_coeff`); 1 for groups.
+    /// Weight-raising factor (`wr_coeff`); 1 for groups.
     pub coefficient: u32,
     /// The class as an index: real time, best effort, idle.
     pub class: u8,
-    /// A new weight is to be taken over at the next chance.
+    /// A new weight must be applied at the next opportunity.
     pub prio_changed: bool,
-    /// Has requests, or is in service and waits for one.
+    /// It has requests, or is in service and empty.
     pub busy: bool,
     /// Counted in its group's `pending`.
     pub pending: bool,
-    /// Nobody will use it again; it goes when it is forgotten.
+    /// No longer in use; freed when it is forgotten.
     pub released: bool,
-    /// The weight that it is counted under; 0 for none.
+    /// The weight under which it is counted; 0 for none.
     pub counted_weight: u32,
-    /// Requests that exist at or below it.
+    /// Requests allocated at or below it.
     pub allocated: u32,
-    /// Neighbours in the list of active queues, later and earlier ones.
+    /// Neighbours in the list of active queues: later, earlier.
     pub links: [u32; 2],
 }
 
@@ -96,13 +96,13 @@ impl Entity {
         self.own == NIL
     }
 
-    /// Its part of `above` requests, rounded, where the weights sum up to `wsum`; all if there
-    /// are none.
+    /// Its rounded share of `above` requests, where the weights sum up to `wsum`; all of them if
+    /// `wsum` is 0.
     pub fn share(&self, above: u64, wsum: u64) -> u64 {
         (above * u64::from(self.weight) + wsum / 2).checked_div(wsum).unwrap_or(above)
     }
 
-    /// It has fewer requests than its share, which needs no division; or there are no weights.
+    /// It has fewer requests than its share (without a division), or there are no weights.
     #[inline]
     pub fn has_share_left(&self, above: u64, wsum: u64) -> bool {
         let one_more = u64::from(self.allocated) + 1;
@@ -115,28 +115,28 @@ impl Entity {
 pub(super) struct ServiceTree {
     pub active: Tree,
     pub idle: Tree,
-    /// Of the idle ones, who finishes first and last.
+    /// The first and the last idle entity by finish time.
     pub first_idle: u32,
     pub last_idle: u32,
     pub vtime: u64,
-    /// Sum of the weights of all that count.
+    /// Sum of the weights of all entities that count.
     pub wsum: u64,
 }
 
 /// A group's schedulers, one per class (`bfq_sched_data`).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Group {
-    /// The entity that stands for it in its parent; [`NIL`] for the root.
+    /// The entity that represents it in its parent; [`NIL`] for the root.
     pub entity: u32,
     pub in_service: u32,
-    /// Who goes next if nothing changes; the one in service is not looked at.
+    /// The next entity if nothing changes; the entity in service is not considered.
     pub next: u32,
     pub trees: [ServiceTree; CLASSES],
-    /// The tick in which the idle class was last looked at; `None`: never.
+    /// The tick in which the idle class was last checked; `None`: never.
     pub idle_class_served: Option<u64>,
     /// Entities in active trees (not kept for the root).
     pub active: u32,
-    /// Queues with requests waiting or under way.
+    /// Queues with requests, waiting or in flight.
     pub pending: u32,
 }
 

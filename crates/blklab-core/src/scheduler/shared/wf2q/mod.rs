@@ -1,31 +1,31 @@
-//! B-WF2Q+: who is served next, so that everybody gets the share that its weight says.
+//! B-WF2Q+: chooses the next queue so that each gets the share of its weight.
 //!
 //! Follows `block/bfq-wf2q.c` of Linux 7.3 with the groups of `bfq-cgroup.c`; the algorithm
 //! is that of Valente and Checconi, "High throughput disk scheduling with fair bandwidth
 //! distribution" (IEEE Transactions on Computers, 2010), upon Bennett and Zhang's WF2Q+
 //! (SIGCOMM 1996).
 //!
-//! Think of a fluid disk that serves all at once, each in proportion to its weight. A
-//! virtual clock runs there: it advances by the service given, divided by the sum of the
-//! weights. A queue that asks for a *budget* of sectors would begin at its start time S and
-//! be through at F = S + budget / weight. The real disk serves one at a time: among those
-//! who would have begun by now (S <= V: *eligible*) the one that would be through first.
-//! Nobody gets ahead of the fluid disk or behind it by much more than a budget.
+//! Imagine a fluid disk that serves all queues at once, each in proportion to its weight. It has a
+//! virtual clock, which advances by the service given, divided by the sum of the weights. A queue
+//! with a *budget* of sectors would begin at its start time S and finish at F = S + budget /
+//! weight. The real disk serves one queue at a time: of the queues that would have begun by now (S
+//! <= V: *eligible*), the one with the smallest finish time. No queue gets ahead of the fluid disk
+//! or behind it by much more than a budget.
 //!
-//! Groups nest: a group is an entity like a queue, its budget is that of its next child.
-//! In each group there are three schedulers of this kind, one per I/O priority class; a
-//! class is served only while the ones above it have nothing, but for the idle class,
-//! which is looked at first when it was not for 200 ms.
+//! Groups nest: a group is an entity like a queue; its budget is that of its next child. In each
+//! group there are three schedulers of this kind, one per I/O priority class. A class is served
+//! only while the classes above it are empty; but the idle class goes first if it was not served
+//! for 200 ms.
 //!
-//! Who has no more requests stays as *idle* until virtual time has passed its finish time:
-//! coming back earlier than the fluid disk would have been through must not pay.
+//! A queue without requests stays as *idle* until virtual time passes its finish time: a queue that
+//! comes back before the fluid disk would have finished it must not gain from that.
 //!
-//! Everything is an index: entities, tree nodes and groups lie in tables, a step costs
-//! O(log entities) for each level and allocates nothing once the tables have grown.
+//! Everything is an index: entities, tree nodes and groups lie in tables. A step costs O(log
+//! entities) for each level and allocates nothing once the tables have grown.
 //!
-//! Two traits of the kernel's code are kept, since its choices depend on them: the search
-//! for the first eligible entity may pass one over ([`tree`]), and the next one of a group is
-//! remembered and worked out anew only at the moments at which the kernel does ([`choice`]).
+//! Two traits of the kernel's code are kept, since its choices depend on them: the search for the
+//! first eligible entity may miss one ([`tree`]), and the next entity of a group is remembered and
+//! computed again only at the same moments as in the kernel ([`choice`]).
 //!
 //! Left out: moving a queue between groups, and groups that go away. A run's cgroups are
 //! fixed.
@@ -45,13 +45,13 @@ use crate::units::Nanos;
 use entity::{CLASSES, Entity, Group};
 use tree::{NIL, Node, Nodes};
 
-/// A queue of requests: what is scheduled in the end.
+/// A queue of requests: a leaf of the hierarchy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LeafId(u32);
 
 impl LeafId {
-    /// As an index, for tables that a scheduler keeps beside this one. Groups take some of
-    /// the indices; those of released leaves are used again.
+    /// The index, for tables that a scheduler keeps beside this one. Groups take some of the
+    /// indices; those of released leaves are reused.
     pub const fn index(self) -> usize {
         self.0 as usize
     }
@@ -64,12 +64,12 @@ pub enum Class {
     RealTime,
     /// The default.
     BestEffort,
-    /// When nobody else has anything.
+    /// Only while no other class has requests.
     Idle,
 }
 
 impl From<PrioClass> for Class {
-    /// A process that has set none is best effort.
+    /// A process without a class is best effort.
     fn from(class: PrioClass) -> Class {
         match class {
             PrioClass::RealTime => Class::RealTime,
@@ -84,7 +84,7 @@ pub const fn weight_of_level(level: u8) -> u32 {
     (8 - level as u32) * 10
 }
 
-/// How long the idle class may be without service (`BFQ_CL_IDLE_TIMEOUT`).
+/// The longest time of the idle class without service (`BFQ_CL_IDLE_TIMEOUT`).
 const IDLE_CLASS_TIMEOUT: Nanos = Nanos::from_millis(200);
 
 /// The hierarchy of queues and groups.
@@ -94,26 +94,25 @@ pub struct Wf2q {
     entities: Vec<Entity>,
     groups: Vec<Group>,
     ticks: Ticks,
-    /// Ticks; `None`: the idle class waits for as long as it takes.
+    /// Ticks; `None`: the idle class has no such limit.
     idle_class_timeout: Option<u64>,
     always_searches: bool,
     in_service: u32,
-    /// Busy queues per class, and those of them with raised weight.
+    /// Busy queues per class, and the number of them with raised weight.
     busy: [u32; CLASSES],
     raised_busy: u32,
-    /// Active queues, the latest in front.
+    /// Active queues, the latest first.
     newest_active: u32,
-    /// Weights of queues that have requests, how many have each; ascending.
+    /// Weights of queues with requests, ascending, with the number of queues of each.
     weights: Vec<(u32, u32)>,
     groups_pending: u32,
-    /// Released and forgotten, not yet reported.
+    /// Released and forgotten queues that were not yet returned.
     freed: Vec<LeafId>,
     vacant: Vec<u32>,
 }
 
 impl Wf2q {
-    /// Only the root group, which is empty. `ticks` is the clock by which the idle class's
-    /// patience is measured.
+    /// With an empty root group only. `ticks` is the clock for the timeout of the idle class.
     pub fn new(ticks: Ticks) -> Wf2q {
         Wf2q {
             nodes: Nodes::default(),
@@ -134,13 +133,13 @@ impl Wf2q {
     }
 
     /// The rules of the patch of 2008: the idle class is served only while no other queue has
-    /// requests, however long that is, and every choice is searched for anew.
+    /// requests, without a time limit, and every choice is a new search.
     pub fn with_rules_of_2008(self) -> Wf2q {
         Wf2q { idle_class_timeout: None, always_searches: true, ..self }
     }
 
-    /// Take in those of the run's groups that are not here yet; queues may then be added to
-    /// them. One comparison if there are none.
+    /// Adds the run's groups that are not here yet; queues may then be added to them. One
+    /// comparison if there are none.
     #[inline]
     pub fn know_groups(&mut self, cgroups: &[Cgroup]) {
         while self.groups.len() < cgroups.len() {
@@ -153,7 +152,7 @@ impl Wf2q {
         }
     }
 
-    /// A new queue, not yet active. Weights of 10 to 80 are those of the priority levels.
+    /// Adds a queue, not yet active. Weights of 10 to 80 are those of the priority levels.
     pub fn add_leaf(&mut self, group: CgroupId, class: Class, weight: u32) -> LeafId {
         let entity = Entity::new(u32::from(group.0), NIL, class as u8, weight);
         LeafId(match self.vacant.pop() {
@@ -172,20 +171,20 @@ impl Wf2q {
         self.entities.len() as u32 - 1
     }
 
-    /// Nobody will use the queue again: no process, no request. It still counts in its
-    /// tree's weight sum until virtual time has passed it; then [`Wf2q::pop_freed`] gives it.
+    /// No process or request uses the queue any more. It still counts in its tree's weight sum
+    /// until virtual time has passed it; then [`Wf2q::pop_freed`] returns it.
     pub fn release(&mut self, leaf: LeafId) {
         self.entities[leaf.index()].released = true;
         self.free_if_unused(leaf.0);
     }
 
-    /// Whether [`Wf2q::pop_freed`] gives one.
+    /// Whether [`Wf2q::pop_freed`] returns a queue.
     #[inline]
     pub fn has_freed(&self) -> bool {
         !self.freed.is_empty()
     }
 
-    /// A released queue that is now forgotten. Its number is free from here on.
+    /// A released queue that is now forgotten. Its number is free from now on.
     pub fn pop_freed(&mut self) -> Option<LeafId> {
         let leaf = self.freed.pop()?;
         self.vacant.push(leaf.0);
@@ -201,15 +200,15 @@ impl Wf2q {
         }
     }
 
-    /// The queue has requests (`bfq_activate_bfqq`); its budget has been set. If it was
-    /// waited for without idling the disk, and comes in time, its start time may lie before
-    /// the virtual time: it gets what it would have got without the gap.
+    /// The queue has requests (`bfq_activate_bfqq`); its budget has been set. If its request was
+    /// expected without idling and comes in time, its start time may lie before the virtual time:
+    /// the queue gets what it would have got without the gap.
     pub fn activate(&mut self, leaf: LeafId, non_blocking_wait: bool, now: Nanos) {
         self.activate_upwards(leaf.0, non_blocking_wait, false, false, now);
     }
 
-    /// The queue's budget has changed, or its turn ends while it still has requests
-    /// (`expiration`): new time stamps (`bfq_requeue_bfqq`).
+    /// The queue's budget has changed, or its turn ends while it still has requests (`expiration`):
+    /// computes new timestamps (`bfq_requeue_bfqq`).
     pub fn requeue(&mut self, leaf: LeafId, expiration: bool, now: Nanos) {
         self.activate_upwards(leaf.0, false, leaf.0 == self.in_service, expiration, now);
     }
@@ -232,8 +231,8 @@ impl Wf2q {
         }
     }
 
-    /// The queue has no more requests (`bfq_deactivate_bfqq`). `keep`: it may stay idle until
-    /// its finish time; else it is forgotten at once. `expiration`: its turn ends.
+    /// The queue has no more requests (`bfq_deactivate_bfqq`). `keep`: it may stay idle until its
+    /// finish time; otherwise it is forgotten at once. `expiration`: its turn ends.
     pub fn deactivate(&mut self, leaf: LeafId, keep: bool, expiration: bool, now: Nanos) {
         let (mut id, mut keep) = (leaf.0, keep);
         loop {
@@ -262,8 +261,8 @@ impl Wf2q {
         }
     }
 
-    /// A queue begins to have requests (`bfq_add_bfqq_busy`). `under_way`: earlier ones are
-    /// still with the disk. For `non_blocking_wait` see [`Wf2q::activate`].
+    /// An empty queue gets requests (`bfq_add_bfqq_busy`). `under_way`: earlier requests are still
+    /// in flight. For `non_blocking_wait` see [`Wf2q::activate`].
     pub fn add_busy(&mut self, leaf: LeafId, under_way: bool, non_blocking_wait: bool, now: Nanos) {
         self.activate(leaf, non_blocking_wait, now);
         let entity = &mut self.entities[leaf.index()];
@@ -279,7 +278,7 @@ impl Wf2q {
         }
     }
 
-    /// A queue has no more requests that wait (`bfq_del_bfqq_busy`).
+    /// A queue has no more waiting requests (`bfq_del_bfqq_busy`).
     pub fn remove_busy(&mut self, leaf: LeafId, under_way: bool, expiration: bool, now: Nanos) {
         let entity = &mut self.entities[leaf.index()];
         entity.busy = false;
@@ -292,8 +291,8 @@ impl Wf2q {
         }
     }
 
-    /// The queue that goes next, with everybody above it now in service; `None` if no queue
-    /// is busy (`bfq_get_next_queue`). Nobody may be in service.
+    /// The next queue, which is now in service with all entities above it; `None` if no queue is
+    /// busy (`bfq_get_next_queue`). No queue may be in service before.
     pub fn next(&mut self, now: Nanos) -> Option<LeafId> {
         debug_assert!(self.in_service == NIL, "a turn ends before the next begins");
         if self.busy.iter().sum::<u32>() == 0 {
@@ -317,14 +316,13 @@ impl Wf2q {
         }
     }
 
-    /// Somebody else than who is in service would go next at the root
-    /// (`next_queue_may_preempt`).
+    /// The next entity at the root is not the one in service (`next_queue_may_preempt`).
     pub fn next_may_preempt(&self) -> bool {
         self.groups[0].next != self.groups[0].in_service
     }
 
-    /// The queue in service got so many sectors more; so did all groups above it, and
-    /// virtual time goes on there (`bfq_bfqq_served`).
+    /// Adds sectors to the service of the queue in service and of all groups above it; virtual time
+    /// advances there (`bfq_bfqq_served`).
     pub fn served(&mut self, leaf: LeafId, sectors: u32) {
         let mut id = leaf.0;
         while id != NIL {

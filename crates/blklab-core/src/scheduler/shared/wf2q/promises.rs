@@ -1,18 +1,19 @@
-//! What B-WF2Q+ promises, with any weights, budgets and groups.
+//! The guarantees of B-WF2Q+, with any weights, budgets and groups.
 //!
-//! The fluid disk gives a queue that always has requests its share phi of all service W. The
-//! real one may be ahead of it by (1 - phi) of one budget, for it begins only when the fluid one
-//! would have; and behind by (1 - phi) of its own budget and phi of somebody else's. That is
-//! for a search that finds the best. The kernel's has two shortcuts, the search that may pass one
-//! over and the next one that is not always searched for; each lets somebody go early now and
-//! then, for phi of one more budget. With neither, 20,000 random runs kept the first bound.
+//! The fluid disk gives a queue that always has requests its share phi of all service W. The real
+//! disk may be ahead of that by (1 - phi) of one budget, because the queue is served only after the
+//! fluid disk would have begun; and behind by (1 - phi) of the queue's own budget and phi of
+//! another queue's. This holds for a search that finds the best queue. The kernel's code has two
+//! shortcuts, the search that may miss an entity and the remembered next entity; each lets a queue
+//! go early from time to time, for phi of one more budget. Without both, 20,000 random runs kept
+//! the first bound.
 
 use super::*;
 use proptest::prelude::*;
 
-/// Integer division, once for each time that virtual time moves: less than a sector in all.
+/// One integer division each time that virtual time advances: less than a sector in all.
 const ROUNDING: f64 = 1.0;
-/// No budget here is larger.
+/// The largest budget in these tests.
 const LARGEST: f64 = 2000.0;
 
 impl Class {
@@ -20,7 +21,7 @@ impl Class {
 }
 
 impl Wf2q {
-    /// The class in force.
+    /// The current class.
     fn class(&self, leaf: LeafId) -> Class {
         Class::ALL[usize::from(self.entities[leaf.index()].class)]
     }
@@ -51,7 +52,7 @@ impl Wf2q {
     }
 }
 
-/// Queues that are given turns, and what they have got.
+/// Queues that get turns, and their service so far.
 struct Run {
     wf2q: Wf2q,
     queues: Vec<(LeafId, u64)>,
@@ -87,13 +88,14 @@ impl Run {
         self.wf2q.add_busy(leaf, false, false, self.now);
     }
 
-    /// The next queue gets `percent` of its budget, but a sector at least; its next budget is
-    /// `budget`, unless it has nothing more to ask for. Its place.
+    /// The next queue gets `percent` of its budget, but at least one sector; its next budget is
+    /// `budget`, unless it has no more requests. Returns its index.
     fn turn(&mut self, percent: i32, budget: i32, stays: bool) -> Result<usize, TestCaseError> {
         let leaf = self.wf2q.next(self.now).expect("there is one with requests");
         let (group, class) = (self.wf2q.group(leaf), self.wf2q.class(leaf));
         let vtime = self.wf2q.vtime(group, class);
-        // Today's kernel lets somebody go on a jump of virtual time that it then does not make.
+        // The current kernel may choose a queue by a jump of virtual time that it then does not
+        // make.
         let eligible = !tree::later(self.wf2q.start(leaf), vtime);
         prop_assert!(eligible || !self.first_version, "only who would have begun goes");
         self.wf2q.reset_service(leaf);
@@ -136,7 +138,7 @@ fn any_turns() -> impl Strategy<Value = Vec<(i32, i32)>> {
     prop::collection::vec((1..2000_i32, prop_oneof![3 => Just(100), 1 => 1..=100_i32]), 50..300)
 }
 
-/// `got` of `total` is what `weight` of `all` is due, within the bounds.
+/// `got` of `total` is the due share of `weight` in `all`, within the bounds.
 fn is_due(got: f64, total: f64, weight: u32, all: u32) -> Result<(), TestCaseError> {
     let phi = f64::from(weight) / f64::from(all);
     let ahead = got - phi * total;
@@ -166,7 +168,7 @@ proptest! {
         cgroups in prop::collection::vec(1..1000_u16, 3),
         turns in any_turns(),
     ) {
-        // Who is in group 0 is the groups' sibling.
+        // Queues in group 0 are siblings of the groups.
         let queues: Vec<_> = members.iter().map(|&(group, weight)| (group, Class::BestEffort, weight)).collect();
         let of = |group: u16| (0..members.len()).filter(|&place| members[place].0 == group).collect::<Vec<_>>();
         let sum = |places: &[usize]| places.iter().map(|&place| members[place].1).sum::<u32>();
@@ -196,7 +198,8 @@ proptest! {
         turns in prop::collection::vec((1..2000_i32, 1..=100_i32, any::<bool>(), 0..12_usize), 50..300),
         first_version: bool,
     ) {
-        // Of all who have requests, and who had until the fluid disk would be through with them.
+        // Among all queues with requests, and those that the fluid disk would not have finished
+        // yet.
         let mut due = 0.0;
         let mut run = Run::new(first_version, &groups(&[]), &of_one_class(&weights));
         for (budget, percent, stays, comes) in turns {

@@ -1,4 +1,4 @@
-//! Into the trees and out of them: time stamps, weights that change, who is forgotten.
+//! Insertion into the trees and removal: timestamps, changes of weights, forgotten entities.
 
 use super::Wf2q;
 use super::entity::{GROUP_CLASS, Place, ServiceTree, delta};
@@ -89,7 +89,7 @@ impl Wf2q {
         self.entities[id as usize].place = Place::Nowhere;
     }
 
-    /// The entity, in no tree now, has no more part in its tree's weight sum.
+    /// Removes the weight of an entity in no tree from its tree's sum.
     pub(super) fn forget(&mut self, id: u32) {
         self.entities[id as usize].counts = false;
         let weight = self.entities[id as usize].weight;
@@ -98,8 +98,8 @@ impl Wf2q {
         self.free_if_unused(id);
     }
 
-    /// Virtual time has moved: forget at most one entity whose finish time has come. One,
-    /// so that no step costs more than a search.
+    /// Virtual time has advanced: forgets at most one entity whose finish time has passed. Only
+    /// one, so that no step costs more than a search.
     #[inline]
     pub(super) fn forget_idle(&mut self, group: u32, class: usize) {
         let tree = &self.groups[group as usize].trees[class];
@@ -113,8 +113,8 @@ impl Wf2q {
         if tree.last_idle != NIL && tree.active.is_empty() {
             let last = self.nodes[tree.last_idle].finish;
             if !later(last, tree.vtime) {
-                // As the kernel writes it: here that changes nothing, or moves time back to
-                // a moment which all that are left have reached.
+                // As in the kernel: here this changes nothing, or moves time back to a moment that
+                // all remaining entities have reached.
                 tree.vtime = last;
             }
         }
@@ -125,7 +125,7 @@ impl Wf2q {
         }
     }
 
-    /// Take over a new weight (`__bfq_entity_update_weight_prio`).
+    /// Applies a new weight (`__bfq_entity_update_weight_prio`).
     pub(super) fn take_over_changes(&mut self, id: u32) {
         let index = id as usize;
         if !self.entities[index].prio_changed {
@@ -153,7 +153,8 @@ impl Wf2q {
         tree.wsum = tree.wsum.wrapping_add(u64::from(weight));
     }
 
-    /// With its start time set: finish time from the budget, and into the active tree.
+    /// Computes the finish time from the start time and the budget, and inserts into the active
+    /// tree.
     fn enqueue(&mut self, id: u32, backshifted: bool) {
         self.take_over_changes(id);
         self.set_finish(id, self.entities[id as usize].budget);
@@ -161,8 +162,8 @@ impl Wf2q {
             let vtime = self.tree_of(id).vtime;
             let node = &mut self.nodes[id];
             if later(vtime, node.finish) {
-                // Those who often come late by a little would else gather an advance over
-                // all others that nothing bounds. For raised ones most of it stays.
+                // Without this, queues that often come a little late would gain an unbounded
+                // advance over all others. Raised queues keep most of it.
                 let coefficient = u64::from(self.entities[id as usize].coefficient);
                 let push = vtime.wrapping_sub(node.finish) / coefficient;
                 node.start = node.start.wrapping_add(push);
@@ -190,8 +191,7 @@ impl Wf2q {
         self.enqueue(id, backshifted);
     }
 
-    /// New time stamps, and a new place in the active tree, for one that is active or in
-    /// service.
+    /// Computes new timestamps, and moves the entity, active or in service, in the active tree.
     pub(super) fn requeue_entity(&mut self, id: u32) {
         if self.is_in_service(id) {
             self.set_finish(id, self.entities[id as usize].service);
@@ -214,7 +214,8 @@ impl Wf2q {
         }
     }
 
-    /// Out of the active tree (or service): idle, or forgotten. False if it was not there.
+    /// Removes the entity from the active tree or from service: it becomes idle or is forgotten.
+    /// False if it was in neither.
     pub(super) fn deactivate_entity(&mut self, id: u32, keep: bool) -> bool {
         if !self.entities[id as usize].counts {
             return false;

@@ -1,10 +1,9 @@
-//! Entities in order of their finish times, and the least start time of each subtree.
+//! Entities in order of their finish times, with the smallest start time of each subtree.
 //!
-//! A red-black tree whose nodes lie in one table, so that nothing is allocated to move
-//! one. It has to be red-black, balanced by the textbook's rules (Cormen et al.,
-//! "Introduction to Algorithms", chapter 13, which `lib/rbtree.c` also follows) and not by
-//! others: [`Nodes::first_eligible`] answers as the kernel does, and that answer depends
-//! on the tree's shape.
+//! A red-black tree with all nodes in one table, so that a move allocates nothing. It must be
+//! red-black, and balanced by the textbook's rules (Cormen et al., "Introduction to Algorithms",
+//! chapter 13, which `lib/rbtree.c` also follows): [`Nodes::first_eligible`] answers as the kernel
+//! does, and that answer depends on the tree's shape.
 
 /// "No node" in a link.
 pub(super) const NIL: u32 = u32::MAX;
@@ -18,14 +17,14 @@ pub(super) const fn later(a: u64, b: u64) -> bool {
     (a.wrapping_sub(b) as i64) > 0
 }
 
-/// What the tree knows of an entity.
+/// An entity's node.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Node {
-    /// Virtual start time. May change only while the node is in no tree; so for `finish`.
+    /// Virtual start time. It changes only while the node is in no tree; so does `finish`.
     pub start: u64,
-    /// Virtual finish time: the order of the tree.
+    /// Virtual finish time: the key of the tree.
     pub finish: u64,
-    /// The least start time of the node and all below it.
+    /// The smallest start time of the node and all below it.
     min_start: u64,
     parent: u32,
     child: [u32; 2],
@@ -37,7 +36,7 @@ impl Node {
         Node { start: 0, finish: 0, min_start: 0, parent: NIL, child: [NIL; 2], red: false };
 }
 
-/// The top of one tree. A node is in at most one tree of a [`Nodes`] table.
+/// The root of one tree. A node is in at most one tree of a [`Nodes`] table.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tree {
     root: u32,
@@ -61,7 +60,7 @@ impl Nodes {
         self.0.push(node);
     }
 
-    /// Put the node behind all that finish no later than it.
+    /// Inserts the node after all nodes that finish no later.
     pub fn insert(&mut self, tree: &mut Tree, id: u32) {
         let Node { start, finish, .. } = self[id];
         let (mut parent, mut side, mut at) = (NIL, LEFT, tree.root);
@@ -82,10 +81,10 @@ impl Nodes {
         self.repaint_after_insert(tree, id);
     }
 
-    /// Take the node out of the tree that it is in.
+    /// Removes the node from its tree.
     pub fn remove(&mut self, tree: &mut Tree, id: u32) {
         let Node { child: [left, right], parent, red, min_start, .. } = self[id];
-        // Where one node less hangs than before, and the colour of the place that is gone.
+        // The position with one node fewer than before, and the colour of the lost node.
         let (from, side, below, lost_red);
         if left == NIL || right == NIL {
             below = if left == NIL { right } else { left };
@@ -115,18 +114,18 @@ impl Nodes {
             at = self[at].parent;
         }
         if below != NIL {
-            // An only child is red, and black now that it stands in its parent's place.
+            // An only child is red; it becomes black in its parent's place.
             self[below].red = false;
         } else if !lost_red {
             self.repaint_after_remove(tree, from, side);
         }
     }
 
-    /// The node that the kernel would serve at this virtual time: eligible (it starts no
-    /// later), and of the least finish time as `bfq_first_active_entity` finds it. That
-    /// search goes left wherever somebody eligible is there, but once it has seen an
-    /// eligible node it no longer turns right; so one that hangs to the right of a node
-    /// not eligible, left of one eligible, is passed over.
+    /// The node that the kernel would serve at this virtual time: eligible (its start time has
+    /// come), with the smallest finish time that `bfq_first_active_entity` finds. That search goes
+    /// left wherever the left subtree has an eligible node; but once it has seen an eligible node
+    /// it never turns right. So it misses a node that is in the right subtree of a node that is not
+    /// eligible, left of an eligible one.
     #[inline]
     pub fn first_eligible(&self, tree: &Tree, vtime: u64) -> Option<u32> {
         let (mut first, mut at) = (None, tree.root);
@@ -147,13 +146,13 @@ impl Nodes {
         first
     }
 
-    /// The least start time in a tree that is not empty.
+    /// The smallest start time in a tree that is not empty.
     #[inline]
     pub fn min_start(&self, tree: &Tree) -> u64 {
         self[tree.root].min_start
     }
 
-    /// The node behind `id`.
+    /// The node after `id`.
     pub fn next(&self, id: u32) -> u32 {
         self.neighbour(id, RIGHT)
     }
@@ -189,7 +188,7 @@ impl Nodes {
         id != NIL && self[id].red
     }
 
-    /// Which child of its parent `id` is.
+    /// The side on which `id` hangs below its parent.
     fn side_of(&self, id: u32) -> usize {
         let parent = self[id].parent;
         usize::from(parent != NIL && self[parent].child[RIGHT] == id)
@@ -202,7 +201,7 @@ impl Nodes {
         }
     }
 
-    /// `new` (or nothing) takes the place of `old` below its parent.
+    /// Puts `new` (or nothing) in the place of `old` below its parent.
     fn replace(&mut self, tree: &mut Tree, old: u32, new: u32) {
         let parent = self[old].parent;
         if parent == NIL {
@@ -216,7 +215,7 @@ impl Nodes {
         }
     }
 
-    /// Work out `min_start` from the children's.
+    /// Computes `min_start` from the children.
     fn refresh(&mut self, id: u32) {
         let mut min = self[id].start;
         for child in self[id].child {
@@ -227,7 +226,7 @@ impl Nodes {
         self[id].min_start = min;
     }
 
-    /// `top` goes down on `side`, its child from the other side comes up.
+    /// Rotates: `top` moves down on `side`, its child from the other side moves up.
     fn rotate(&mut self, tree: &mut Tree, top: u32, side: usize) {
         let up = self[top].child[1 - side];
         let middle = self[up].child[side];
@@ -269,7 +268,7 @@ impl Nodes {
         }
     }
 
-    /// Below `parent`, on `side`, every path has one black node less than elsewhere.
+    /// Below `parent`, on `side`, every path has one black node fewer than elsewhere.
     fn repaint_after_remove(&mut self, tree: &mut Tree, mut parent: u32, mut side: usize) {
         while parent != NIL {
             let mut sibling = self[parent].child[1 - side];

@@ -1,9 +1,9 @@
-//! Buffered I/O, and everything that makes data durable or forgets them.
+//! Buffered I/O, and the calls that sync or drop data.
 
 use super::*;
 
 impl Process {
-    /// A flush that it waits for has ended.
+    /// A flush of this process has completed.
     pub fn flush_ended(&mut self, world: &mut World) {
         if !self.syncing.flush_ended() {
             return;
@@ -12,7 +12,7 @@ impl Process {
         world.wake(self.who.actor, at);
     }
 
-    /// A buffered read or write goes on at byte `done`.
+    /// Continues a buffered read or write at byte `done`.
     #[inline]
     pub(super) fn buffered(&mut self, slot: u32, done: u64, world: &mut World) -> Flow {
         let unit = self.slots[slot as usize].unit;
@@ -45,7 +45,7 @@ impl Process {
         Flow::At(at)
     }
 
-    /// Hand the pages over, then wait for what the cache said.
+    /// Submits the pages, then waits for the event that the cache named.
     pub(super) fn buffered_pages(
         &mut self,
         slot: u32,
@@ -133,11 +133,11 @@ impl Process {
         Flow::Go
     }
 
-    /// Which of the process's regions lies in that file.
+    /// The process's region in that file.
     #[inline]
     pub(super) fn region(&self, file: u32) -> u32 {
         let regions = &self.spec.regions;
-        // A process's files mostly follow one another.
+        // A process's files usually have consecutive numbers.
         let guess = file.wrapping_sub(regions[0].file) as usize;
         if regions.get(guess).is_some_and(|region| region.file == file) {
             return guess as u32;
@@ -146,8 +146,7 @@ impl Process {
             as u32
     }
 
-    /// `posix_fadvise(POSIX_FADV_DONTNEED)`: dirty pages are handed to the disk, clean
-    /// ones dropped.
+    /// `posix_fadvise(POSIX_FADV_DONTNEED)`: submits dirty pages to the disk and drops clean ones.
     pub(super) fn invalidate(&mut self, region: u32, end: u32, world: &mut World) -> Flow {
         if region == end {
             return self.go(State::Top);

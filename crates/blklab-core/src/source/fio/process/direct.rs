@@ -3,8 +3,8 @@
 use super::*;
 use crate::block::Manner;
 
-/// As many I/Os as a submission may have without being plugged as a whole
-/// (`AIO_PLUG_THRESHOLD`, and the same with io_uring).
+/// A submission of at most this many I/Os has no plug around it as a whole (`AIO_PLUG_THRESHOLD`,
+/// and the same with io_uring).
 const UNPLUGGED_MAX: usize = 2;
 
 impl Process {
@@ -20,8 +20,8 @@ impl Process {
         Flow::At(cpus.submit(self.who.cpu, now, cost, &mut devices[device].lock))
     }
 
-    /// Direct I/O to a range of which pages are cached: dirty ones go to the disk first,
-    /// and what is written or trimmed is dropped (`kiocb_invalidate_pages`).
+    /// Direct I/O to a range with cached pages: dirty pages are written to the disk first; a write
+    /// or trim drops the range's pages (`kiocb_invalidate_pages`).
     pub(super) fn uncache(&mut self, slot: u32, world: &mut World) -> Flow {
         let IoUnit { direction, file, offset, len, .. } = self.slots[slot as usize].unit;
         let (file, len) = (FileId(file), u64::from(len));
@@ -56,7 +56,7 @@ impl Process {
         }
     }
 
-    /// `io_submit()`: all that is prepared becomes bios. A few have a plug each at most.
+    /// `io_submit()`: all prepared I/Os become bios. A few have at most a plug each.
     pub(super) fn commit(&mut self, world: &mut World) -> Flow {
         let few = self.at_once() <= UNPLUGGED_MAX;
         while let Some(&slot) = self.prepared.front() {
@@ -71,7 +71,7 @@ impl Process {
         self.committed(world)
     }
 
-    /// All bios of a submission are with the block layer.
+    /// All bios of a submission are in the block layer.
     #[inline]
     fn committed(&mut self, world: &mut World) -> Flow {
         world.unplug();
@@ -81,7 +81,7 @@ impl Process {
         self.queued(world)
     }
 
-    /// The bios of a slot go to the block layer, or as many as there are requests for.
+    /// Submits the bios of a slot to the block layer, as long as there are requests for them.
     #[inline]
     fn hand_over(&mut self, slot: u32, world: &mut World) -> Result<(), Flow> {
         if self.stream.is_none() {
@@ -114,7 +114,7 @@ impl Process {
         Ok(())
     }
 
-    /// A direct I/O as one bio, to be cut, and the device that it goes to.
+    /// A direct I/O as one bio, to be cut, and its device.
     #[inline]
     fn bio(&mut self, slot: u32, world: &World) -> (DeviceId, Bio) {
         let job = &self.spec.job;
@@ -141,13 +141,13 @@ impl Process {
         (place.device, bio)
     }
 
-    /// I/Os of the submission under way.
+    /// The number of I/Os in the current submission.
     #[inline]
     fn at_once(&self) -> usize {
         self.handed_over as usize + self.prepared.len()
     }
 
-    /// An I/O on a device that fits one bio goes past the plug, unless it is one of many.
+    /// An I/O on a device that fits one bio has no plug, unless it is one of many.
     #[inline]
     fn manner(&self, unit: &IoUnit, world: &World) -> Manner {
         let sectors = Bytes(u64::from(unit.len)).sectors() as u32;

@@ -1,9 +1,9 @@
 //! One fio process: the loop of `do_io()` in fio's backend, as a state machine around an
-//! [`Issuer`], which says what to do next.
+//! [`Issuer`], which decides the next step.
 //!
-//! A process runs until it has to wait: for its own CPU work, for a pause, for a free
-//! request, for pages or for completions. Everything that takes CPU time moves its clock
-//! on first and has its effect at the end of that time.
+//! A process runs until it must wait: for its own CPU work, for a pause, for a free request, for
+//! pages or for completions. Everything that takes CPU time advances its clock first and takes
+//! effect at the end of that time.
 
 mod buffered;
 mod direct;
@@ -29,47 +29,47 @@ use crate::workload::pattern::IoUnit;
 use crate::workload::plan::ProcessSpec;
 use crate::workload::spec::{AdviceHint, Direction, SyncMode};
 
-/// An I/O unit that fio has begun to work on (`struct io_u`).
+/// An I/O unit that fio has started to work on (`struct io_u`).
 #[derive(Clone, Copy, Debug)]
 struct Slot {
     unit: IoUnit,
     start: Nanos,
     issued: Nanos,
-    /// Bios not ended.
+    /// Bios that have not completed.
     bios_left: u32,
 }
 
-/// What follows when everything under way has been reaped.
+/// The step after everything in flight has been reaped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
-    /// fsync of what threads have written (`aio_fsync`, behind what was asked for before).
+    /// fsync of what threads have written (`aio_fsync`, after the earlier requests).
     Sync,
-    /// What the issuer has said.
+    /// The issuer's step.
     Step(Then),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// Emptying the page cache before anything else.
+    /// Emptying the page cache before the first I/O.
     DropCaches,
-    /// Decide what to do next.
+    /// Choosing the next step.
     Top,
-    /// Making the page cache and the disk agree on this slot's range.
+    /// Syncing or dropping the cached pages of this slot's range.
     Uncache(u32),
-    /// The CPU work of submitting this slot is done.
+    /// The CPU work for the submission of this slot is done.
     Prepared(u32),
-    /// Handing over what is prepared.
+    /// Submitting what is prepared.
     Commit,
-    /// All slots are in use: wait for completions.
+    /// All slots are in use: waiting for completions.
     Reap,
-    /// Reap everything, then go on with this.
+    /// Reaping everything, then continuing with this.
     Drain(Next),
-    /// A buffered I/O, so many bytes of which are done.
+    /// A buffered I/O, with this many bytes done.
     Buffered {
         slot: u32,
         done: u64,
     },
-    /// The buffered I/O's pages are being handed over; then this is to be waited for.
+    /// Submitting the buffered I/O's pages, then waiting for this.
     BufferedPages {
         slot: u32,
         done: u64,
@@ -77,13 +77,13 @@ enum State {
     },
     /// The buffered I/O is done; O_SYNC may follow.
     BufferedDone(u32),
-    /// Making a write of this slot durable.
+    /// Syncing a write of this slot.
     SyncWrite(u32),
     /// fsync, then `Top`.
     Sync,
     /// Dropping the cached pages of these regions' files.
     Invalidate(u32, u32),
-    /// fsync of every file at the end of a pass; `last`: no other may follow.
+    /// fsync of every file at the end of a pass; `last`: there may be no other pass.
     PassSync {
         last: bool,
     },
@@ -92,27 +92,27 @@ enum State {
 
 /// How a step of the state machine ended.
 enum Flow {
-    /// Go on in the new state.
+    /// Continue in the new state.
     Go,
-    /// Go on at that time.
+    /// Continue at that time.
     At(Nanos),
-    /// The same, where [`World::advance_to`] has said no.
+    /// The same, after [`World::advance_to`] has returned false.
     Yield(Nanos),
-    /// Something else wakes the process.
+    /// Another event wakes the process.
     Sleep,
 }
 
-/// What a process is there for.
+/// The role of a process.
 #[derive(Clone, Copy, Debug)]
 enum Role {
     /// It issues the I/Os of its job.
     Issuer,
-    /// It is a thread of POSIX AIO and does what another process asks for: this, once it had a first
-    /// request.
+    /// It is a thread of POSIX AIO and performs the requests of another process: this request, once
+    /// it has had one.
     Thread(Option<AioRequest>),
 }
 
-/// A fio process at work.
+/// A fio process and its state.
 pub struct Process {
     spec: ProcessSpec,
     who: Submitter,
@@ -125,22 +125,22 @@ pub struct Process {
     syncing: Syncing,
     slots: Vec<Slot>,
     free: Vec<u32>,
-    /// Begun, not handed over.
+    /// Started, not submitted.
     prepared: VecDeque<u32>,
-    /// What is left of the first of those, and its device.
+    /// The rest of the first prepared I/O, and its device.
     stream: Option<(DeviceId, BioStream)>,
-    /// Slots handed over by the commit under way.
+    /// Slots submitted by the current commit.
     handed_over: u32,
     in_flight: u32,
-    /// Done, not reaped.
+    /// Completed, not reaped.
     done: VecDeque<u32>,
-    /// Completions that the sleeping process waits for; 0 if it waits for something else.
+    /// The number of completions for which the process sleeps; 0 if it sleeps for another reason.
     wake_at_done: usize,
     ended: Nanos,
     system: Nanos,
     user: Nanos,
     sleeps: u64,
-    /// The threads of POSIX AIO that it leaves its I/O to, or that it is one of.
+    /// The threads of POSIX AIO that do its I/O; or, for a thread, those that it belongs to.
     pool: Option<Rc<RefCell<Pool>>>,
     role: Role,
 }
@@ -153,7 +153,7 @@ impl Process {
         let cpu = machine::cpu_of(job, spec.id.0, spec.clone, world.host.cpus);
         let actor = Actor::Process(spec.id);
         let who = Submitter { actor, prio: job.priorities.base, cpu, waits: true };
-        // fio tells the kernel what to expect (`fadvise_hint`).
+        // fio's advice to the kernel (`fadvise_hint`).
         let advice = match job.advice {
             AdviceHint::Off => Advice::Normal,
             AdviceHint::AsRw if job.access.rw.is_random() => Advice::Random,
@@ -193,7 +193,7 @@ impl Process {
         self.spec.id
     }
 
-    /// What it was asked to do.
+    /// Its specification.
     pub fn spec(&self) -> &ProcessSpec {
         &self.spec
     }
@@ -203,23 +203,23 @@ impl Process {
         self.state == State::Ended
     }
 
-    /// Begin at `now`.
+    /// Starts at `now`.
     pub fn start(&mut self, now: Nanos) {
         self.issuer.start(now);
     }
 
-    /// End at the next opportunity (`exitall`).
+    /// Ends at the next opportunity (`exitall`).
     pub fn tell_to_end(&mut self) {
         self.issuer.tell_to_end();
     }
 
-    /// Run until it has to wait or has ended.
+    /// Runs until it must wait or has ended.
     #[inline]
     pub fn run(&mut self, world: &mut World) -> Ran {
         loop {
             let flow = match self.state {
                 State::DropCaches => {
-                    // sync(1) before it would make no difference: either no process has written
+                    // A sync(1) before this would change nothing: either no process has written
                     // yet, or dirty pages stay, as they do in the kernel.
                     world.cache.drop_caches();
                     self.go(State::Top)
@@ -255,7 +255,7 @@ impl Process {
         }
     }
 
-    /// I/Os begun and not reaped (fio's `cur_depth`).
+    /// I/Os started and not reaped (fio's `cur_depth`).
     fn depth(&self) -> u32 {
         self.slots.len() as u32 - self.free.len() as u32
     }
@@ -302,7 +302,7 @@ impl Process {
         Flow::Go
     }
 
-    /// Where the loop goes on once an I/O has been queued.
+    /// Continues the loop once an I/O has been queued.
     #[inline]
     fn queued(&mut self, world: &mut World) -> Flow {
         if self.free.is_empty() {
@@ -321,7 +321,7 @@ impl Process {
         Flow::At(self.issuer.think(world.now(), spun))
     }
 
-    /// What it measured.
+    /// Its measurements.
     pub fn result(&mut self) -> JobResult {
         JobResult {
             user_ns: self.user.0,

@@ -1,10 +1,10 @@
-//! Completions: waiting for them, reaping them, waiting for all.
+//! Completions: waiting for them, reaping them, draining.
 
 use super::*;
 
 impl Process {
-    /// A bio of direct I/O has ended: CPU work, and the process woken if that was what it
-    /// waited for.
+    /// A bio of direct I/O has completed: adds its CPU work, and wakes the process if it waited for
+    /// this.
     #[inline]
     pub fn bio_ended(&mut self, slot: u32, world: &mut World) {
         let io = &mut self.slots[slot as usize];
@@ -23,7 +23,7 @@ impl Process {
         }
     }
 
-    /// Wait until `least` I/Os are done; true when they are.
+    /// Waits until `least` I/Os are done; true if they are.
     #[inline(always)]
     fn await_done(&mut self, least: usize) -> bool {
         if self.has_threads()
@@ -80,7 +80,7 @@ impl Process {
 
     pub(super) fn drain(&mut self, next: Next, world: &mut World) -> Flow {
         if !self.prepared.is_empty() {
-            // Commit ends in Top or Reap, both of which find their way back here.
+            // Commit ends in Top or Reap, and both return here.
             return self.go(State::Commit);
         }
         while self.depth() > 0 {
@@ -108,8 +108,8 @@ impl Process {
         }
     }
 
-    /// An I/O that blocked its caller is done: reaped at once by a blocking engine, or to
-    /// be reaped like any other by a queued one.
+    /// An I/O that blocked its caller is done: a blocking engine reaps it at once, a queued one
+    /// like any other.
     #[inline]
     pub(super) fn blocking_done(&mut self, slot: u32, world: &mut World) -> Flow {
         self.issuer.tally.depth(self.depth());

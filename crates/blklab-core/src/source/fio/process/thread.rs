@@ -1,4 +1,4 @@
-//! POSIX AIO: the process hands an I/O to a thread; the thread is a process of its own.
+//! POSIX AIO: the process passes an I/O to a thread; the thread is a process of its own.
 
 use std::cell::RefMut;
 
@@ -6,8 +6,8 @@ use super::*;
 use crate::workload::spec::{Access, Distribution, Engine, JobSpec, Queueing, Rate};
 
 impl Process {
-    /// The thread `id` of the process that `owner` describes: it takes a request from `pool`, does
-    /// it, waits until it is done, and takes the next.
+    /// The thread `id` of the process that `owner` describes: it takes a request from `pool`,
+    /// performs it, waits for its completion, and takes the next.
     pub fn aio_thread(
         owner: &ProcessSpec,
         id: ProcessId,
@@ -25,7 +25,7 @@ impl Process {
             low: 1,
             ..job.queueing
         };
-        // What the process asks for decides the order; a thread needs none of its own.
+        // The requests of the process set the order; a thread needs none of its own.
         let access = Access { distribution: Distribution::Random, random_map: false, ..job.access.clone() };
         let rate = Rate::default();
         let job = JobSpec { queueing, access, rate, drop_caches: false, ..JobSpec::clone(job) };
@@ -33,26 +33,26 @@ impl Process {
         Process { pool: Some(pool), role: Role::Thread(None), ..Process::new(&spec, seed, world) }
     }
 
-    /// It is a thread of POSIX AIO.
+    /// The process is a thread of POSIX AIO.
     #[inline]
     pub(super) fn is_thread(&self) -> bool {
         matches!(self.role, Role::Thread(_))
     }
 
-    /// It leaves its I/O to threads.
+    /// Threads do its I/O.
     #[inline]
     pub(super) fn has_threads(&self) -> bool {
         self.spec.job.queueing.engine == Engine::Posixaio
     }
 
-    /// It leaves its I/O to `threads` from now on; their pool.
+    /// From now on `threads` do its I/O; returns their pool.
     pub fn use_threads(&mut self, threads: Vec<ProcessId>) -> Rc<RefCell<Pool>> {
         let pool = Rc::new(RefCell::new(Pool::new(self.spec.id, &self.read_ahead, threads)));
         self.pool = Some(Rc::clone(&pool));
         pool
     }
 
-    /// The schedulers learn that the process has ended, and its threads with it.
+    /// Reports the exits of the process and of its threads to the schedulers.
     pub fn exit(&self, world: &mut World) {
         if let Some(pool) = &self.pool {
             pool.borrow().threads().iter().for_each(|&thread| world.process_exited(thread));
@@ -64,7 +64,7 @@ impl Process {
         self.pool.as_ref().expect("a process of POSIX AIO has a pool, and so have its threads").borrow_mut()
     }
 
-    /// `aio_read()`, `aio_write()`: a thread will do it.
+    /// `aio_read()`, `aio_write()`: passes the I/O to a thread.
     pub(super) fn hand_to_thread(&mut self, slot: u32, world: &mut World) -> Flow {
         self.issuer.tally.depth(self.depth());
         self.issuer.tally.submit_levels[1] += 1;
@@ -78,7 +78,7 @@ impl Process {
         self.queued(world)
     }
 
-    /// A thread looks for work.
+    /// A thread takes its next request.
     pub(super) fn serve(&mut self, world: &mut World) -> Flow {
         let next = self.pool().next(self.spec.id);
         let Some((request, read_ahead)) = next else { return Flow::Sleep };
@@ -87,7 +87,7 @@ impl Process {
         self.begin_io(request.unit, world)
     }
 
-    /// A thread has done what it was asked for.
+    /// A thread has performed its request.
     pub(super) fn served(&mut self, world: &mut World) {
         let Role::Thread(Some(request)) = self.role else { return };
         let read_ahead = self.read_ahead[request.region as usize];
@@ -98,7 +98,7 @@ impl Process {
         }
     }
 
-    /// CPU time in the kernel, and how often it slept.
+    /// CPU time in the kernel, and the number of sleeps.
     pub fn usage(&self) -> (Nanos, u64) {
         (self.system, self.sleeps)
     }

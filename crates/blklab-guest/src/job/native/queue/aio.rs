@@ -1,7 +1,7 @@
 //! `ioengine=libaio`: `io_setup`, `io_submit`, `io_getevents`, without the library.
 //!
-//! `io_submit()` sleeps where the disk has no tag left, and what ends meanwhile stays there to
-//! be reaped: that is how fio's processes compete for a short queue, and io_uring's do not.
+//! `io_submit()` sleeps when the disk has no tag left, and requests that complete meanwhile are
+//! reaped later: this is how fio's processes compete for a short queue, and io_uring's do not.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -42,7 +42,7 @@ const _: () = assert!(cfg!(target_endian = "little"), "Iocb's first fields stand
 
 const CMD_PREAD: u16 = 0;
 const CMD_PWRITE: u16 = 1;
-/// `reqprio` counts.
+/// `reqprio` is valid.
 const FLAG_IOPRIO: u32 = 1 << 1;
 
 /// An asynchronous I/O context.
@@ -52,16 +52,16 @@ pub struct Aio {
     context: libc::c_ulong,
     /// One per slot: the kernel takes a list of addresses.
     blocks: Box<[Iocb]>,
-    /// Slots to hand over, in order.
+    /// Slots to submit, in order.
     prepared: Vec<*mut Iocb>,
-    /// The first `got` are the kernel's, those before `next` are taken.
+    /// The first `got` are the kernel's; those before `next` have been taken.
     events: Box<[Event]>,
     got: usize,
     next: usize,
 }
 
 impl Aio {
-    /// Room for `depth` I/Os.
+    /// With room for `depth` I/Os.
     pub fn new(depth: u32) -> io::Result<Aio> {
         let mut context: libc::c_ulong = 0;
         // SAFETY: the kernel writes one number to the address.
@@ -77,13 +77,13 @@ impl Aio {
         })
     }
 
-    /// Prepare an I/O with the buffer at `address`.
+    /// Prepares an I/O with the buffer at `address`.
     pub fn prepare(&mut self, request: Request, address: u64) {
         let block = &mut self.blocks[request.slot as usize];
         *block = Iocb {
             data: request.slot.into(),
             opcode: if request.write { CMD_PWRITE } else { CMD_PREAD },
-            // Without a priority of its own it gets the process's.
+            // Without its own priority it gets the process's.
             flags: if request.prio == 0 { 0 } else { FLAG_IOPRIO },
             reqprio: request.prio.cast_signed(),
             fd: request.fd.cast_unsigned(),
@@ -95,7 +95,7 @@ impl Aio {
         self.prepared.push(block);
     }
 
-    /// Hand over all that is prepared, in its order.
+    /// Submits all that is prepared, in order.
     pub fn submit(&mut self) -> io::Result<()> {
         let mut done = 0;
         while done < self.prepared.len() {
@@ -111,9 +111,9 @@ impl Aio {
         Ok(())
     }
 
-    /// Wait until `least` completions are there to be taken, and get at most so many.
+    /// Waits until `least` completions can be taken, and gets at most `most`.
     pub fn wait(&mut self, least: u32, most: u32) -> io::Result<()> {
-        // Some may be left over, or have been got by a call that a signal ended.
+        // Some may be left over, or a call that a signal interrupted has returned some.
         self.events.copy_within(self.next..self.got, 0);
         (self.next, self.got) = (0, self.got - self.next);
         let most = (most as usize).min(self.events.len());
@@ -134,7 +134,7 @@ impl Aio {
         Ok(())
     }
 
-    /// Completions that are there.
+    /// Completions that can be taken.
     pub fn ready(&self) -> u32 {
         (self.got - self.next) as u32
     }
@@ -155,7 +155,7 @@ impl Drop for Aio {
     }
 }
 
-/// What a system call has counted.
+/// The count that a system call returned.
 fn count(result: libc::c_long) -> io::Result<usize> {
     usize::try_from(result).map_err(|_| io::Error::last_os_error())
 }

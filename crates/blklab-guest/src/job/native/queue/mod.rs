@@ -1,4 +1,4 @@
-//! I/Os under way: handed over, waited for and taken, by the engine that the job names.
+//! I/Os in flight: submitted, waited for and taken, by the job's engine.
 
 mod aio;
 mod ring;
@@ -9,34 +9,34 @@ use std::os::fd::RawFd;
 use blklab_core::workload::spec::Engine;
 use blklab_disk::shared::Buffers;
 
-/// An I/O to be handed over.
+/// An I/O to submit.
 #[derive(Clone, Copy, Debug)]
 pub struct Request {
-    /// Whose buffer it uses; what its completion names it by.
+    /// Its buffer's number, which also identifies its completion.
     pub slot: u32,
     /// An open file.
     pub fd: RawFd,
-    /// It writes.
+    /// True for a write.
     pub write: bool,
-    /// Where it begins, byte.
+    /// Its first byte.
     pub at: u64,
-    /// How much.
+    /// Its length.
     pub bytes: u32,
-    /// Its priority, as `ioprio_set(2)` takes it.
+    /// Its priority, encoded as for `ioprio_set(2)`.
     pub prio: u16,
 }
 
-/// A completion: the slot, and how many bytes.
+/// A completion: the slot and the number of bytes.
 type Taken = (u32, io::Result<u32>);
 
-/// Reads and writes under way, each in a buffer of its own.
+/// Reads and writes in flight, each with its own buffer.
 pub struct Queue {
-    // Before the buffers: the kernel is through with them when the engine is gone.
+    // Declared before the buffers: the kernel no longer uses them when the engine is gone.
     engine: Handles,
     buffers: Buffers,
 }
 
-/// What the kernel knows the queue by.
+/// The kernel's handle of the queue.
 enum Handles {
     /// The job waits for every I/O.
     None,
@@ -45,7 +45,7 @@ enum Handles {
 }
 
 impl Queue {
-    /// Room for `depth` I/Os of at most `bytes`.
+    /// With room for `depth` I/Os of at most `bytes`.
     pub fn new(engine: Engine, depth: u32, bytes: usize) -> io::Result<Queue> {
         let engine = match engine {
             Engine::Libaio => Handles::Aio(aio::Aio::new(depth)?),
@@ -55,12 +55,12 @@ impl Queue {
         Ok(Queue { engine, buffers: Buffers::new(depth as usize, bytes)? })
     }
 
-    /// The buffer of `slot`, nothing of which is under way.
+    /// The buffer of `slot`, which has no I/O in flight.
     pub fn buffer(&mut self, slot: u32, bytes: usize) -> &mut [u8] {
         self.buffers.get(slot as usize, bytes)
     }
 
-    /// Prepare an I/O.
+    /// Prepares an I/O.
     pub fn prepare(&mut self, request: Request) {
         let address = self.buffers.address(request.slot as usize);
         match &mut self.engine {
@@ -70,8 +70,8 @@ impl Queue {
         }
     }
 
-    /// Hand over what is prepared. io_uring also waits for `least` completions by the same
-    /// call; `io_submit()` may have to wait for a tag.
+    /// Submits what is prepared. io_uring also waits for `least` completions in the same call;
+    /// `io_submit()` may have to wait for a tag.
     pub fn submit(&mut self, least: u32) -> io::Result<()> {
         match &mut self.engine {
             Handles::None => Ok(()),
@@ -80,7 +80,7 @@ impl Queue {
         }
     }
 
-    /// Wait until `least` completions are there to be taken, and get at most so many.
+    /// Waits until `least` completions can be taken, and gets at most `most`.
     pub fn wait(&mut self, least: u32, most: u32) -> io::Result<()> {
         match &mut self.engine {
             Handles::None => Ok(()),
@@ -89,7 +89,7 @@ impl Queue {
         }
     }
 
-    /// Completions that are there.
+    /// Completions that can be taken.
     pub fn ready(&mut self) -> u32 {
         match &mut self.engine {
             Handles::None => 0,
@@ -108,7 +108,7 @@ impl Queue {
     }
 }
 
-/// What a kernel's result says: bytes, or an error number below zero.
+/// The result of the kernel: bytes, or a negative error number.
 fn outcome(result: i64) -> io::Result<u32> {
     u32::try_from(result).map_err(|_| io::Error::from_raw_os_error(result.unsigned_abs() as i32))
 }
@@ -122,7 +122,7 @@ mod tests {
 
     const BYTES: u32 = 4096;
 
-    /// Write four blocks, read them back, each through its own slot.
+    /// Writes four blocks and reads them back, each through its own slot.
     fn written_and_read(engine: Engine) -> io::Result<()> {
         let mut file = tempfile::tempfile()?;
         let mut queue = Queue::new(engine, 4, BYTES as usize)?;
@@ -156,7 +156,7 @@ mod tests {
         file.flush()
     }
 
-    /// A machine may forbid io_uring, or have used up its aio contexts.
+    /// A machine may forbid io_uring, or have no aio contexts left.
     fn unless_forbidden(result: io::Result<()>) {
         match result.as_ref().map_err(io::Error::raw_os_error) {
             Err(Some(libc::ENOSYS | libc::EPERM | libc::EAGAIN)) => println!("skipped: {result:?}"),

@@ -13,14 +13,14 @@ pub struct Ring {
 }
 
 impl Ring {
-    /// Room for `depth` I/Os.
+    /// With room for `depth` I/Os.
     pub fn new(depth: u32) -> io::Result<Ring> {
         let mut builder = IoUring::builder();
         builder.setup_single_issuer().setup_defer_taskrun();
         Ok(Ring { ring: builder.build(depth.next_power_of_two())? })
     }
 
-    /// Prepare an I/O with the buffer at `address`.
+    /// Prepares an I/O with the buffer at `address`.
     pub fn prepare(&mut self, request: Request, address: u64) {
         let Request { slot, fd, write, at, bytes, prio } = request;
         let (fd, address) = (types::Fd(fd), address as *mut u8);
@@ -34,7 +34,7 @@ impl Ring {
         unsafe { self.ring.submission().push(&entry.user_data(slot.into())) }.expect("a slot has an entry");
     }
 
-    /// Hand over what is prepared and wait until `least` completions are there.
+    /// Submits what is prepared and waits until `least` completions are there.
     pub fn enter(&mut self, least: u32) -> io::Result<()> {
         loop {
             match self.ring.submit_and_wait(least as usize) {
@@ -45,12 +45,12 @@ impl Ring {
         }
     }
 
-    /// Wait until `least` completions are there.
+    /// Waits until `least` completions are there.
     pub fn wait(&mut self, least: u32) -> io::Result<()> {
         if self.ready() >= least { Ok(()) } else { self.enter(least) }
     }
 
-    /// Completions that are there.
+    /// Completions that can be taken.
     pub fn ready(&mut self) -> u32 {
         self.ring.completion().len() as u32
     }
