@@ -134,9 +134,9 @@ golden: $(VENV)/.dev  ## Whether every result of the simulator is still the same
 
 soak: $(VENV)/.dev  ## 2,000 random sequences of what may happen to a machine: nothing may be lost
 	@test "$$(id -u)" = 0 || { echo "make soak needs root, for loop devices and namespaces" >&2; exit 1; }
-	$(BIN)/python -m tests.machine_soak 4 --virtual
+	$(BIN)/python -m tests.machine_soak 4 --virtual --out docs/data/soak-virtual.json
 	$(BIN)/python -m tests.machine_soak 2000 --kept docs/data/soak-batches.jsonl --out docs/data/soak.json
-	BLKLAB_HOSTILE_JOBS=2000 $(BIN)/pytest tests/test_live_confined.py
+	BLKLAB_HOSTILE_JOBS=2000 BLKLAB_HOSTILE_OUT=docs/data/hostile.json $(BIN)/pytest tests/test_live_confined.py
 
 pgo: $(VENV)/.pgo  ## The core once more, laid out after what it does most often: faster
 

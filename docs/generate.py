@@ -344,11 +344,20 @@ def live_rig() -> str:
 
 def soak() -> str:
     """The figures of ``make soak``, as last kept."""
-    figures: dict[str, int] = json.loads(_text(ROOT / "docs" / "data" / "soak.json"))
+    data = ROOT / "docs" / "data"
+    figures: dict[str, int] = json.loads(_text(data / "soak.json"))
+    virtual: dict[str, int] = json.loads(_text(data / "soak-virtual.json"))
+    hostile: dict[str, int] = json.loads(_text(data / "hostile.json"))
     by_name = [name for name in figures if name.startswith("signal ")]
-    rows = [(name, f"{value:,}") for name, value in figures.items() if name not in by_name]
+    rows = [
+        (name, f"{value:,}", f"{virtual.get(name, 0):,}")
+        for name, value in figures.items()
+        if name not in by_name
+    ]
     signals = ", ".join(f"{name.removeprefix('signal ')} {figures[name]:,}" for name in by_name)
-    return f"{_table(('what', 'count'), rows, (1,))}\nSignals: {signals}.\n"
+    table = _table(("what", "here", "in the virtual machine"), rows, (1, 2))
+    jobs = ", ".join(f"{value:,} {name}" for name, value in hostile.items())
+    return f"{table}\nSignals: {signals}.\n\nJobs of hostile options, under a tracer: {jobs}.\n"
 
 
 def fuzzed() -> str:

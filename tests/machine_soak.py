@@ -172,6 +172,8 @@ def main() -> int:
     if given.virtual:
         one = batch(given.seed, given.sequences, go_on=given.go_on, virtual=True)
         print(one.failed, json.dumps(one.figures, indent=1), sep="\n")
+        if given.out and not one.failed:
+            given.out.write_text(json.dumps(total([one]), indent=1) + "\n")
         return 1 if one.failed else 0
     every = _kept(given.kept)
     done = {one.seed for one in every}
