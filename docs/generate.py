@@ -175,7 +175,7 @@ def disk_list() -> str:
     """One line for each disk."""
     rows = []
     for name, text, path in _disks():
-        disk = json.loads(_core.disk(text, str(path)))
+        disk = json.loads(_core.Disk(text, str(path)).describe())
         rows.append((f"[`{name}`](#{name})", disk["name"], disk["summary"]))
     return _table(("name", "disk", "what it is"), rows)
 
@@ -184,8 +184,8 @@ def disk_figures() -> str:
     """For each disk, its model beside what was published, with sources."""
     parts = []
     for name, text, path in _disks():
-        disk = json.loads(_core.disk(text, str(path)))
-        figures = json.loads(_core.validate_disk(text, str(path)))
+        disk = json.loads(_core.Disk(text, str(path)).describe())
+        figures = json.loads(_core.Disk(text, str(path)).validate())
         parts += [f"### {name}\n", f"{disk['name']}: {disk['summary']}.\n"]
         parts.append(
             _table(

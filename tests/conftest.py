@@ -14,7 +14,7 @@ import pytest
 import blklab
 from blklab.base.journal import Journal
 from blklab.base.signals import Signals
-from blklab.domain import core
+from blklab.domain import core, scheduler
 from blklab.host.devices.queue import Queue
 from blklab.host.roots import Roots
 from blklab.rigs import sim
@@ -143,7 +143,7 @@ def fake(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     # For whoever loads it later, and for those who have loaded it.
     monkeypatch.setitem(sys.modules, "blklab._core", fake_core)
     monkeypatch.setattr(blklab, "_core", fake_core, raising=False)
-    for module in (core, sim):
+    for module in (core, scheduler, sim):
         monkeypatch.setattr(module, "_core", fake_core)
     disks, workloads = tmp_path / "disks", tmp_path / "workloads"
     disks.mkdir()

@@ -325,7 +325,7 @@ def simulate(*arguments):
     if len(calls) == 3:
         print("running", file=sys.stderr, flush=True)
     while len(calls) >= 3:
-        if arguments[-2].cancelled:
+        if arguments[5].cancelled:
             raise KeyboardInterrupt
     return quick(*arguments)
 

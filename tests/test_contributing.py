@@ -84,13 +84,13 @@ def test_a_disk_is_one_file_that_is_found_by_name_and_gives_its_published_figure
     file = tmp_path / Path(path).name
     file.write_text(text, encoding="utf-8")
     monkeypatch.setenv("BLKLAB_DISKS", str(tmp_path))
-    figures = json.loads(_core.validate_disk(text, path))
+    figures = json.loads(_core.Disk(text, path).validate())
     assert len(figures) == 3
     for row in figures:
         assert row["met"], row
     unsourced = [
         row["key"]
-        for row in json.loads(_core.disk(text, path))["parameters"]
+        for row in json.loads(_core.Disk(text, path).describe())["parameters"]
         if not row["source"] and row["key"] not in ("kind", "name", "summary", "transport")
     ]
     assert not unsourced

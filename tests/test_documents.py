@@ -176,7 +176,7 @@ def test_the_examples_do_what_their_page_says(tmp_path: Path) -> None:
 
 def test_the_examples_disk_gives_its_published_figures() -> None:
     disk = (ROOT / "examples/laptop.toml").read_text(encoding="utf-8")
-    for row in json.loads(_core.validate_disk(disk, "laptop.toml")):
+    for row in json.loads(_core.Disk(disk, "laptop.toml").validate()):
         assert row["met"], row
 
 

@@ -17,49 +17,73 @@ def decision_kinds() -> list[str]:
 def environment() -> str:
     """{"queue": [...], "page cache": [...], "host": [...]}: tables as those of schedulers."""
 
-def check_host(changed: Mapping[str, int]) -> str:
-    """{name: value} of every tunable of host and page cache; ValueError."""
-
-def disk(text: str, path: str, overrides: Sequence[tuple[str, str]] = ()) -> str:
-    """{"name", "summary", "kind", "transport", "limits": {...}, "parameters": [{"key", "value",
-    "unit", "help", "source"}]}; ValueError if the file is not a disk."""
-
 def disk_keys() -> str:
     """The table of keys of each kind of disk."""
 
-def validate_disk(text: str, path: str) -> str:
-    """[{"figure", "unit", "model", "published", "tolerance", "met", "source"}]"""
-
 def workload_options() -> str:
     """[{"name", "aliases", "type", "default", "help", "status", "why"}]"""
-
-def parse_job(
-    text: str, path: str, env: Mapping[str, str], ignore_unsupported: bool, real: bool
-) -> str:
-    """{"path", "global": [[name, value]], "jobs": [{"name", "description", "line", "clones",
-    "options"}], "ignored": [{"path", "line", "name", "value", "why"}], "without_effect": [...]};
-    ValueError with ``file:line: ...`` if the file is not a job file that can be simulated, or, if
-    `real`, handed to real fio on a real disk."""
 
 def give_up_rights(write: Sequence[Path]) -> bool:
     """From now on this thread, and all that it starts, changes nothing but what is below these
     paths, and has of root's rights those about files only. False where the kernel has no Landlock:
     then files everywhere may still be changed. RuntimeError if it fails."""
 
+class Host:
+    """Costs of the modelled host and sizes of its page cache."""
+
+    def __init__(self, changed: Mapping[str, int] = ...) -> None:
+        """The defaults with some changed; ValueError."""
+    @property
+    def values(self) -> dict[str, int]:
+        """Every tunable of host and page cache."""
+
+class Disk:
+    """A disk model."""
+
+    def __init__(self, text: str, path: str, overrides: Sequence[tuple[str, str]] = ()) -> None:
+        """A disk file with keys changed; ValueError with ``file:line: ...``."""
+    def describe(self) -> str:
+        """{"name", "summary", "kind", "transport", "limits": {...}, "parameters": [{"key",
+        "value", "unit", "help", "source"}]}"""
+    def validate(self) -> str:
+        """[{"figure", "unit", "model", "published", "tolerance", "met", "source"}]"""
+
+class Job:
+    """A job file."""
+
+    def __init__(
+        self,
+        text: str,
+        path: str,
+        env: Mapping[str, str],
+        host: Host,
+        ignore_unsupported: bool = False,
+        real: bool = False,
+    ) -> None:
+        """ValueError with ``file:line: ...`` if the file is not a job file that can be simulated,
+        or, if `real`, handed to real fio on a real disk."""
+    def describe(self) -> str:
+        """{"path", "global": [[name, value]], "jobs": [{"name", "description", "line", "clones",
+        "options"}], "ignored": [{"path", "line", "name", "value", "why"}], "without_effect":
+        [...]}"""
+
 class Scheduler:
     """A scheduler with its tunables."""
 
-    name: str
-    settings: dict[str, int]
-    """Every tunable that the simulator knows, the queue's too."""
-    changed: dict[str, int]
-    """Those of the text."""
-    own: list[tuple[str, str]]
-    """Other tunables of a real kernel, in the order of the text."""
-
-def parse_scheduler(text: str, real: bool) -> Scheduler:
-    """``name[:tunable=value,...]``: a scheduler of the simulator, or with `real` one of any
-    kernel, whose other tunables are not checked. ValueError."""
+    def __init__(self, text: str, real: bool = False) -> None:
+        """``name[:tunable=value,...]``: a scheduler of the simulator, or with `real` one of any
+        kernel, whose other tunables are not checked. ValueError."""
+    @property
+    def name(self) -> str: ...
+    @property
+    def settings(self) -> dict[str, int]:
+        """Every tunable that the simulator knows, the queue's too."""
+    @property
+    def changed(self) -> dict[str, int]:
+        """Those of the text."""
+    @property
+    def own(self) -> list[tuple[str, str]]:
+        """Other tunables of a real kernel, in the order of the text."""
 
 def split_scheduler(text: str) -> tuple[str, list[tuple[str, str]]]:
     """Name and tunables of the same text, no value checked. ValueError."""
@@ -95,16 +119,11 @@ class Run:
         """Little-endian 64-bit integers."""
 
 def simulate(
-    job_text: str,
-    job_path: str,
-    env: Mapping[str, str],
-    disk_text: str,
-    disk_path: str,
-    disk_overrides: Sequence[tuple[str, str]],
-    scheduler: str,
+    job: Job,
+    disk: Disk,
+    scheduler: Scheduler,
+    host: Host,
     seed: int,
-    host: Mapping[str, int],
-    ignore_unsupported: bool,
     cancel: CancelToken | None,
     window: tuple[int, int, int] | None,
 ) -> Run:

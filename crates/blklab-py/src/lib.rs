@@ -1,4 +1,4 @@
-//! Python binding of blklab-core: texts in, JSON and columns out. No logic of its own.
+//! Python binding of blklab-core: objects in, JSON and columns out. No logic of its own.
 //!
 //! `python/blklab/_core.pyi` documents arguments and results of each function. Invalid input raises
 //! `ValueError` with one line of text.
@@ -8,29 +8,22 @@ mod events;
 mod files;
 mod live;
 mod memory;
-mod scheduler;
+mod specs;
 
 use std::collections::BTreeMap;
 use std::panic::resume_unwind;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
-use blklab_core::disk::DiskModel;
 use blklab_core::engine::{RunError, Watch};
-use blklab_core::formats::fio::jobfile;
-use blklab_core::host::{self, Host};
-use blklab_core::pagecache::MemoryConfig;
 use blklab_core::recorder::Window;
 use blklab_core::result::RunResult;
-use blklab_core::scheduler::spec::SchedulerSpec;
 use blklab_core::simulation::{self, Setup};
-use blklab_core::text;
 use blklab_core::units::Nanos;
-use blklab_core::workload::spec::JobFile;
 use blklab_core::workload::{machine, plan};
 use pyo3::exceptions::{PyKeyError, PyKeyboardInterrupt, PyRuntimeError, PyValueError};
 use pyo3::panic::PanicException;
@@ -38,7 +31,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use serde_json::json;
 
-use files::Machine;
+use specs::{Disk, Host, Job, Scheduler};
 
 fn bad_input(error: impl std::fmt::Display) -> PyErr {
     PyValueError::new_err(error.to_string())
@@ -80,93 +73,16 @@ fn environment() -> String {
     describe::environment().to_string()
 }
 
-fn disk_model(text: &str, path: &str, overrides: &[(String, String)]) -> PyResult<DiskModel> {
-    let model = DiskModel::parse(text, path).map_err(bad_input)?;
-    overrides.iter().try_fold(model, |model, (key, value)| model.with_override(key, value)).map_err(bad_input)
-}
-
-/// The properties of a disk file.
-#[pyfunction]
-#[pyo3(signature = (text, path, overrides = Vec::new()))]
-fn disk(text: &str, path: &str, overrides: Vec<(String, String)>) -> PyResult<String> {
-    Ok(describe::disk(&disk_model(text, path, &overrides)?).to_string())
-}
-
 /// The keys of disk files.
 #[pyfunction]
 fn disk_keys() -> String {
     describe::disk_keys().to_string()
 }
 
-/// A disk model's figures beside the published figures of the disk.
-#[pyfunction]
-fn validate_disk(py: Python<'_>, text: &str, path: &str) -> PyResult<String> {
-    let model = disk_model(text, path, &[])?;
-    Ok(py.detach(|| json!(blklab_core::disk::validate(&model)).to_string()))
-}
-
 /// Every option of job files.
 #[pyfunction]
 fn workload_options() -> String {
     describe::workload_options().to_string()
-}
-
-fn job_file(
-    text: &str,
-    path: &str,
-    env: BTreeMap<String, String>,
-    ignore_unsupported: bool,
-    real: bool,
-    host: &Host,
-    memory: &MemoryConfig,
-) -> PyResult<JobFile> {
-    let within = real.then(|| Path::new(path).parent().unwrap_or(Path::new("")).to_owned());
-    let mut machine = Machine { env, within, cpus: host.cpus.into(), memory_mib: memory.memory.0 >> 20 };
-    let options = jobfile::ParseOptions { ignore_unsupported, real };
-    jobfile::parse(text, path, &mut machine, options).map_err(bad_input)
-}
-
-/// The contents of a job file; with `real`, for real fio on a real disk.
-#[pyfunction]
-fn parse_job(
-    text: &str,
-    path: &str,
-    env: BTreeMap<String, String>,
-    ignore_unsupported: bool,
-    real: bool,
-) -> PyResult<String> {
-    let (host, memory) = surroundings(BTreeMap::new())?;
-    let file = job_file(text, path, env, ignore_unsupported, real, &host.0, &memory.0)?;
-    Ok(describe::job_file(&file).to_string())
-}
-
-type Table<T> = (T, blklab_core::tunable::Settings);
-
-/// Host and memory, from their tunables by name.
-fn surroundings(values: BTreeMap<String, i64>) -> PyResult<(Table<Host>, Table<MemoryConfig>)> {
-    let (mut host, mut memory) = (Host::settings(), MemoryConfig::settings());
-    let names: Vec<_> = host.iter().chain(memory.iter()).map(|(tunable, _)| tunable.name).collect();
-    for (name, value) in values {
-        if !names.contains(&name.as_str()) {
-            // Each table knows only its own names.
-            return Err(bad_input(format!("host has no tunable '{name}'{}", text::hint(&name, &names))));
-        }
-        let of_memory = blklab_core::pagecache::TUNABLES.iter().any(|tunable| tunable.name == name);
-        debug_assert!(!(of_memory && host::TUNABLES.iter().any(|tunable| tunable.name == name)));
-        let table = if of_memory { &mut memory } else { &mut host };
-        table.set(&name, &value.to_string()).map_err(bad_input)?;
-    }
-    let config = MemoryConfig::new(&memory, Default::default(), Default::default());
-    Ok(((Host::new(&host), host), (config, memory)))
-}
-
-/// All tunables of host and page cache, with these changed.
-#[pyfunction]
-fn check_host(changed: BTreeMap<String, i64>) -> PyResult<String> {
-    let ((_, host), (_, memory)) = surroundings(changed)?;
-    let all = host.iter().chain(memory.iter());
-    let values: BTreeMap<_, _> = all.map(|(tunable, value)| (tunable.name, value)).collect();
-    Ok(json!(values).to_string())
 }
 
 /// Cancels a running simulation, and reports its progress.
@@ -269,37 +185,28 @@ fn run_watched(setup: Setup<'_>, window: Option<Window>, watch: &Watch) -> PyRes
 
 /// Runs a job file on a modelled disk, without the GIL.
 #[pyfunction]
-#[allow(clippy::too_many_arguments)]
+#[expect(clippy::too_many_arguments, reason = "what a run is, and how it is followed")]
 fn simulate(
     py: Python<'_>,
-    job_text: &str,
-    job_path: &str,
-    env: BTreeMap<String, String>,
-    disk_text: &str,
-    disk_path: &str,
-    disk_overrides: Vec<(String, String)>,
-    scheduler: &str,
+    job: &Job,
+    disk: &Disk,
+    scheduler: &Scheduler,
+    host: &Host,
     seed: u64,
-    host: BTreeMap<String, i64>,
-    ignore_unsupported: bool,
     cancel: Option<&CancelToken>,
     window: Option<(u64, u64, usize)>,
 ) -> PyResult<Run> {
-    let ((host, _), (memory, memory_settings)) = surroundings(host)?;
-    let file = job_file(job_text, job_path, env, ignore_unsupported, false, &host, &memory)?;
-    machine::check(&file, host.cpus, memory.memory).map_err(bad_input)?;
-    let model = disk_model(disk_text, disk_path, &disk_overrides)?;
-    let scheduler = SchedulerSpec::parse(scheduler).map_err(bad_input)?;
+    machine::check(&job.file, host.host.cpus, host.memory.memory).map_err(bad_input)?;
     let watch = cancel.map(|token| Arc::clone(&token.watch)).unwrap_or_default();
     py.detach(|| {
-        let capacity = model.limits().capacity.to_bytes();
-        let plan = plan::plan(&file, capacity, seed).map_err(bad_input)?;
+        let capacity = disk.model.limits().capacity.to_bytes();
+        let plan = plan::plan(&job.file, capacity, seed).map_err(bad_input)?;
         let setup = Setup {
             plan: &plan,
-            disk: model.build(seed),
-            scheduler: &scheduler,
-            host,
-            memory: &memory_settings,
+            disk: disk.model.build(seed),
+            scheduler: &scheduler.known,
+            host: host.host,
+            memory: &host.of_memory,
             seed,
         };
         let window =
@@ -322,15 +229,13 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(schedulers, module)?)?;
     module.add_function(wrap_pyfunction!(decision_kinds, module)?)?;
     module.add_function(wrap_pyfunction!(environment, module)?)?;
-    module.add_class::<scheduler::Scheduler>()?;
-    module.add_function(wrap_pyfunction!(scheduler::parse_scheduler, module)?)?;
-    module.add_function(wrap_pyfunction!(scheduler::split_scheduler, module)?)?;
-    module.add_function(wrap_pyfunction!(check_host, module)?)?;
-    module.add_function(wrap_pyfunction!(disk, module)?)?;
+    module.add_class::<Host>()?;
+    module.add_class::<Disk>()?;
+    module.add_class::<Job>()?;
+    module.add_class::<Scheduler>()?;
+    module.add_function(wrap_pyfunction!(specs::split_scheduler, module)?)?;
     module.add_function(wrap_pyfunction!(disk_keys, module)?)?;
-    module.add_function(wrap_pyfunction!(validate_disk, module)?)?;
     module.add_function(wrap_pyfunction!(workload_options, module)?)?;
-    module.add_function(wrap_pyfunction!(parse_job, module)?)?;
     module.add_function(wrap_pyfunction!(simulate, module)?)?;
     Ok(())
 }

@@ -12,7 +12,8 @@ use blklab_core::workload::plan::{self, FileKind, FilePlan, Plan};
 use pyo3::prelude::*;
 use serde_json::json;
 
-use crate::{Run, bad_input, job_file as parse, surroundings};
+use crate::specs::{Host, Job};
+use crate::{Run, bad_input};
 
 /// A job file planned on a given amount of space.
 #[pyclass(frozen)]
@@ -33,10 +34,9 @@ impl FioJob {
         room_bytes: u64,
         seed: u64,
     ) -> PyResult<FioJob> {
-        let (host, memory) = surroundings(BTreeMap::new())?;
-        let file = parse(text, path, env, ignore_unsupported, true, &host.0, &memory.0)?;
+        let job = Job::new(text, path, env, &Host::new(BTreeMap::new())?, ignore_unsupported, true)?;
         let room = Bytes(room_bytes);
-        let plan = plan::plan(&file, room, seed).map_err(bad_input)?;
+        let plan = plan::plan(&job.file, room, seed).map_err(bad_input)?;
         Ok(FioJob { plan, seed, room })
     }
 

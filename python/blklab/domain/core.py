@@ -4,9 +4,10 @@ there are, and whether the text of a job, a disk, a scheduler or a host is right
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from blklab import _core
@@ -35,7 +36,13 @@ def decision_kinds() -> list[str]:
 
 def describe_disk(disk: Disk) -> dict[str, Any]:
     """What a disk file says, key by key, with what was changed. InputError if it is wrong."""
-    return _checked(_core.disk, disk.file.text, disk.file.place, list(disk.overrides))
+    return _json(disk_model(disk).describe())
+
+
+def disk_model(disk: Disk) -> _core.Disk:
+    """The model of a disk. InputError if its file is wrong."""
+    with wrong_input():
+        return _core.Disk(disk.file.text, disk.file.place, list(disk.overrides))
 
 
 def environment() -> dict[str, list[dict[str, Any]]]:
@@ -46,16 +53,30 @@ def environment() -> dict[str, list[dict[str, Any]]]:
 
 def check_host(changed: Mapping[str, int]) -> dict[str, int]:
     """Every tunable of host and page cache, with these changed. InputError if wrong."""
-    values: dict[str, int] = _checked(_core.check_host, dict(changed))
-    return values
+    return host(changed).values
+
+
+def host(changed: Mapping[str, int]) -> _core.Host:
+    """The modelled host. InputError if a name or value is wrong."""
+    with wrong_input():
+        return _core.Host(dict(changed))
 
 
 def describe_job(entry: Entry, ignore_unsupported: bool, *, real: bool = False) -> dict[str, Any]:
     """What a job file says, section by section; if `real`, to real fio on a real disk. InputError
     if it is wrong."""
-    return _checked(
-        _core.parse_job, entry.text, entry.place, environment_variables(), ignore_unsupported, real
-    )
+    return _json(job(entry, host({}), ignore_unsupported, real=real).describe())
+
+
+def job(
+    entry: Entry, there: _core.Host, ignore_unsupported: bool, *, real: bool = False
+) -> _core.Job:
+    """A job file on this host; if `real`, for real fio on a real disk. InputError if it is
+    wrong."""
+    with wrong_input():
+        return _core.Job(
+            entry.text, entry.place, environment_variables(), there, ignore_unsupported, real
+        )
 
 
 def ignored_options(entry: Entry, ignore_unsupported: bool, *, real: bool = False) -> list[str]:
@@ -67,14 +88,20 @@ def ignored_options(entry: Entry, ignore_unsupported: bool, *, real: bool = Fals
     ]
 
 
-def _checked(call: Any, *arguments: Any) -> dict[str, Any]:
+@contextlib.contextmanager
+def wrong_input() -> Iterator[None]:
+    """InputError for what the core refuses."""
     try:
-        answer: dict[str, Any] = json.loads(call(*arguments))
+        yield
     except OverflowError as error:
         raise InputError(TOO_LARGE) from error
     except ValueError as error:
         raise InputError(str(error)) from error
-    return answer
+
+
+def _json(text: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(text)
+    return found
 
 
 @functools.cache

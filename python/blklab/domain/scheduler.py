@@ -12,7 +12,6 @@ from typing import Any
 from blklab import _core
 from blklab.base.text import shown
 from blklab.domain import core
-from blklab.errors import InputError
 
 # In 6.12 `async_depth` lies with the scheduler's settings, in 7.3 with the queue's.
 _ASYNC_DEPTH_OF_QUEUE = 7
@@ -75,18 +74,14 @@ def parse(text: str) -> Scheduler:
 
 def split(text: str) -> tuple[str, dict[str, str]]:
     """Name and tunables as they are written, no value checked. InputError."""
-    try:
+    with core.wrong_input():
         name, settings = _core.split_scheduler(shown(text))
-    except ValueError as error:
-        raise InputError(str(error)) from error
     return name, dict(settings)
 
 
 def _parsed(text: str, *, real: bool) -> Scheduler:
-    try:
-        found = _core.parse_scheduler(shown(text), real)
-    except ValueError as error:
-        raise InputError(str(error)) from error
+    with core.wrong_input():
+        found = _core.Scheduler(shown(text), real)
     own = dict(found.own)
     changed = {
         name: value

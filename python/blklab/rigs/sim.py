@@ -11,7 +11,7 @@ from typing import Any
 from blklab import _core
 from blklab.base.text import shown
 from blklab.domain import core, scheduler
-from blklab.domain.experiment import Experiment, environment_variables
+from blklab.domain.experiment import Experiment
 from blklab.domain.result import Result
 from blklab.domain.scheduler import Scheduler
 from blklab.errors import InputError, RunError
@@ -42,26 +42,19 @@ class SimRig(ModelledDisks):
     def run(self, experiment: Experiment) -> Result:
         """Simulate without the GIL; see :class:`blklab.rigs.Rig`."""
         check_workload(self.name, experiment.job)
-        job, disk, window = experiment.job, experiment.disk, experiment.window
+        window = experiment.window
         try:
-            run = _core.simulate(
-                job.text,
-                job.place,
-                environment_variables(),
-                disk.file.text,
-                disk.file.place,
-                list(disk.overrides),
-                _without_kernel(experiment.scheduler),
-                experiment.seed,
-                dict(experiment.host),
-                experiment.ignore_unsupported,
-                self._cancel,
-                None if window is None else (window.from_ns, window.until_ns, window.requests),
-            )
-        except OverflowError as error:
-            raise InputError(core.TOO_LARGE) from error
-        except ValueError as error:
-            raise InputError(str(error)) from error
+            with core.wrong_input():
+                host = core.host(experiment.host)
+                run = _core.simulate(
+                    core.job(experiment.job, host, experiment.ignore_unsupported),
+                    core.disk_model(experiment.disk),
+                    _core.Scheduler(_without_kernel(experiment.scheduler)),
+                    host,
+                    experiment.seed,
+                    self._cancel,
+                    None if window is None else (window.from_ns, window.until_ns, window.requests),
+                )
         except RuntimeError as error:
             raise RunError(str(error)) from error
         except _core.PanicException as error:

@@ -72,16 +72,25 @@ pub enum SpecError {
     Setting(#[from] SettingError),
 }
 
-/// The name of any scheduler, and tunables with their values.
+/// A text taken apart.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Written<'a> {
+    /// The name of any scheduler.
+    pub name: &'a str,
+    /// Tunables with their values, in the order of the text.
+    pub settings: Vec<(&'a str, &'a str)>,
+}
+
+/// Take `NAME[:TUNABLE=VALUE[,TUNABLE=VALUE]...]` apart, without looking at names or values.
 ///
 /// # Errors
-/// The text is not `NAME[:TUNABLE=VALUE[,TUNABLE=VALUE]...]`.
-pub fn written(text: &str) -> Result<(&str, Vec<(&str, &str)>), SpecError> {
+/// The text has another form.
+pub fn written(text: &str) -> Result<Written<'_>, SpecError> {
     let (name, rest) = split(text);
     if !is_word(name) {
         return Err(SpecError::NotAName { found: text.to_owned() });
     }
-    Ok((name, settings(name, rest)?))
+    Ok(Written { name, settings: settings(name, rest)? })
 }
 
 fn split(text: &str) -> (&str, Option<&str>) {
@@ -167,7 +176,7 @@ impl OpenSpec {
     /// # Errors
     /// The text is wrong, or the value of a known tunable.
     pub fn parse(text: &str) -> Result<OpenSpec, SpecError> {
-        let (name, settings) = written(text)?;
+        let Written { name, settings } = written(text)?;
         let known = registry::info(name).or_else(|| registry::info("none"));
         let mut known = SchedulerSpec::new(known.expect("none is a scheduler"));
         let mut own = Vec::new();

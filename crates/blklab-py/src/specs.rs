@@ -1,0 +1,164 @@
+//! What a run is made of, as objects: read and checked once, from the texts that users write.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use blklab_core::disk::{self, DiskModel};
+use blklab_core::formats::fio::jobfile;
+use blklab_core::host;
+use blklab_core::pagecache::{self, MemoryConfig};
+use blklab_core::scheduler::spec::{self, OpenSpec, SchedulerSpec};
+use blklab_core::text;
+use blklab_core::tunable::Settings;
+use blklab_core::workload::spec::JobFile;
+use pyo3::prelude::*;
+use serde_json::json;
+
+use crate::files::Machine;
+use crate::{bad_input, describe};
+
+/// Costs of the modelled host, and its page cache.
+#[pyclass(frozen, module = "blklab._core")]
+pub struct Host {
+    pub host: host::Host,
+    pub memory: MemoryConfig,
+    of_host: Settings,
+    pub of_memory: Settings,
+}
+
+#[pymethods]
+impl Host {
+    /// The defaults, with these tunables changed.
+    #[new]
+    #[pyo3(signature = (changed = BTreeMap::new()))]
+    pub fn new(changed: BTreeMap<String, i64>) -> PyResult<Host> {
+        let (mut of_host, mut of_memory) = (host::Host::settings(), MemoryConfig::settings());
+        let names: Vec<_> = of_host.iter().chain(of_memory.iter()).map(|(tunable, _)| tunable.name).collect();
+        for (name, value) in changed {
+            if !names.contains(&name.as_str()) {
+                // Each table knows only its own names.
+                return Err(bad_input(format!("host has no tunable '{name}'{}", text::hint(&name, &names))));
+            }
+            let is_memory = pagecache::TUNABLES.iter().any(|tunable| tunable.name == name);
+            debug_assert!(!(is_memory && host::TUNABLES.iter().any(|tunable| tunable.name == name)));
+            let table = if is_memory { &mut of_memory } else { &mut of_host };
+            table.set(&name, &value.to_string()).map_err(bad_input)?;
+        }
+        let memory = MemoryConfig::new(&of_memory, Default::default(), Default::default());
+        Ok(Host { host: host::Host::new(&of_host), memory, of_host, of_memory })
+    }
+
+    /// Every tunable of host and page cache.
+    #[getter]
+    fn values(&self) -> BTreeMap<&'static str, i64> {
+        let all = self.of_host.iter().chain(self.of_memory.iter());
+        all.map(|(tunable, value)| (tunable.name, value)).collect()
+    }
+}
+
+/// A disk model.
+#[pyclass(frozen, module = "blklab._core")]
+pub struct Disk {
+    pub model: DiskModel,
+}
+
+#[pymethods]
+impl Disk {
+    /// From a disk file, with keys changed.
+    #[new]
+    #[pyo3(signature = (text, path, overrides = Vec::new()))]
+    fn new(text: &str, path: &str, overrides: Vec<(String, String)>) -> PyResult<Disk> {
+        let model = DiskModel::parse(text, path).map_err(bad_input)?;
+        let changed = overrides.iter().try_fold(model, |model, (key, value)| model.with_override(key, value));
+        Ok(Disk { model: changed.map_err(bad_input)? })
+    }
+
+    /// Its properties, as JSON.
+    fn describe(&self) -> String {
+        describe::disk(&self.model).to_string()
+    }
+
+    /// Its figures beside the published figures of the disk, as JSON.
+    fn validate(&self, py: Python<'_>) -> String {
+        py.detach(|| json!(disk::validate(&self.model)).to_string())
+    }
+}
+
+/// A job file.
+#[pyclass(frozen, module = "blklab._core")]
+pub struct Job {
+    pub file: JobFile,
+}
+
+#[pymethods]
+impl Job {
+    /// From its text; with `real`, for real fio on a real disk.
+    #[new]
+    #[pyo3(signature = (text, path, env, host, ignore_unsupported = false, real = false))]
+    pub fn new(
+        text: &str,
+        path: &str,
+        env: BTreeMap<String, String>,
+        host: &Host,
+        ignore_unsupported: bool,
+        real: bool,
+    ) -> PyResult<Job> {
+        let within = real.then(|| Path::new(path).parent().unwrap_or(Path::new("")).to_owned());
+        let memory_mib = host.memory.memory.0 >> 20;
+        let mut machine = Machine { env, within, cpus: host.host.cpus.into(), memory_mib };
+        let options = jobfile::ParseOptions { ignore_unsupported, real };
+        let file = jobfile::parse(text, path, &mut machine, options).map_err(bad_input)?;
+        Ok(Job { file })
+    }
+
+    /// Its contents, as JSON.
+    fn describe(&self) -> String {
+        describe::job_file(&self.file).to_string()
+    }
+}
+
+/// A scheduler with its tunables.
+#[pyclass(frozen, module = "blklab._core")]
+pub struct Scheduler {
+    /// Of a real kernel's scheduler, what the simulator knows of it.
+    pub known: SchedulerSpec,
+    #[pyo3(get)]
+    name: String,
+    #[pyo3(get)]
+    own: Vec<(String, String)>,
+}
+
+#[pymethods]
+impl Scheduler {
+    /// From its text: a simulated scheduler, or with `real` one of any kernel.
+    #[new]
+    #[pyo3(signature = (text, real = false))]
+    fn new(text: &str, real: bool) -> PyResult<Scheduler> {
+        if real {
+            let open = OpenSpec::parse(text).map_err(bad_input)?;
+            return Ok(Scheduler { known: open.known, name: open.name, own: open.own });
+        }
+        let known = SchedulerSpec::parse(text).map_err(bad_input)?;
+        let name = known.info.name.to_owned();
+        Ok(Scheduler { known, name, own: Vec::new() })
+    }
+
+    /// Every tunable that the simulator knows.
+    #[getter]
+    fn settings(&self) -> BTreeMap<&'static str, i64> {
+        self.known.values().collect()
+    }
+
+    /// Those of the text.
+    #[getter]
+    fn changed(&self) -> BTreeMap<&'static str, i64> {
+        self.known.given().collect()
+    }
+}
+
+/// Take a scheduler's text apart without looking at its values.
+#[pyfunction]
+pub fn split_scheduler(text: &str) -> PyResult<(&str, Vec<(&str, &str)>)> {
+    let written = spec::written(text).map_err(bad_input)?;
+    Ok((written.name, written.settings))
+}
