@@ -200,7 +200,7 @@ class Decisions(Table):
     process: Ints
     """As in ``Trace``; -1 too for what concerns the queue as a whole."""
     kind: Ints
-    """Index into :func:`blklab.domain.core.decision_kinds`."""
+    """Index into `blklab.domain.core.decision_kinds`."""
     a: Ints
     """The kind's numbers: see ``decisions.rs``."""
     b: Ints
