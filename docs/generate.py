@@ -7,7 +7,6 @@ of this is kept in the repository, so nothing of it can be out of date.
 
 from __future__ import annotations
 
-import ast
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -280,48 +279,6 @@ def left_out() -> str:
     return _table(("part", "left out"), rows)
 
 
-# Python
-
-
-def python_class(module: str, name: str) -> str:
-    """A class: its docstring, and its fields and methods with theirs."""
-    tree = ast.parse(
-        _text((ROOT / "python" / "blklab" / module.replace(".", "/")).with_suffix(".py"))
-    )
-    found = next(n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == name)
-    rows = []
-    for node, following in zip(found.body, [*found.body[1:], None], strict=True):
-        if isinstance(node, ast.AnnAssign):
-            rows.append(
-                (
-                    f"`{ast.unparse(node.target)}`",
-                    _code(ast.unparse(node.annotation)),
-                    _docstring(following),
-                )
-            )
-        elif isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
-            arguments = ast.unparse(node.args).removeprefix("self").removeprefix(", ")
-            returns = ast.unparse(node.returns) if node.returns else ""
-            rows.append((f"`{node.name}({arguments})`", _code(returns), _in_line(node)))
-    text = _in_line(found)
-    return f"{text}\n\n{_table(('name', 'type', 'meaning'), rows)}"
-
-
-def _docstring(node: ast.AST | None) -> str:
-    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
-        return _sphinx(str(node.value.value))
-    return ""
-
-
-def _in_line(node: ast.ClassDef | ast.FunctionDef) -> str:
-    return _sphinx(ast.get_docstring(node) or "")
-
-
-def _sphinx(text: str) -> str:
-    text = re.sub(r":\w+:`([^`]+)`", r"`\1`", " ".join(text.split()))
-    return text.replace("``", "`")
-
-
 # Measured
 
 
@@ -589,7 +546,6 @@ _MAKERS: dict[str, Callable[..., str]] = {
         commands,
         header,
         left_out,
-        python_class,
         study_judging,
         study_keys,
         study_metrics,

@@ -25,8 +25,8 @@ from blklab.cli import app, comparison, console
 from blklab.domain import results_file
 from blklab.domain.job_figures import Service
 from blklab.domain.measurement import Measurement
+from blklab.domain.ranges import INT_MAX
 from blklab.domain.result import Figure
-from blklab.domain.setup import INT_MAX
 from blklab.errors import InputError
 from blklab.experiment.analyse import OBJECTIVES, Analysis, analyse
 from blklab.experiment.fairness import fairness

@@ -51,6 +51,20 @@ def test_a_version_means_the_newest_that_begins_with_it_in_the_first_suite_that_
     assert mirror.newest(wanted).version == taken
 
 
+def test_a_release_is_newer_than_its_own_backport(debian: fake_linux.Mirror) -> None:
+    debian.versions[BACKPORTS] = ["7.3.10-1", "7.3.10-1~bpo13+1"]
+    debian.write()
+    assert mirror.newest("7.3").version == "7.3.10-1"
+
+
+def test_an_index_with_an_odd_version_is_refused_in_one_line(debian: fake_linux.Mirror) -> None:
+    debian.versions[BACKPORTS] = ["7.3 10"]
+    debian.write()
+    with pytest.raises(KernelError, match=r"by-hash.*: linux-source: Invalid.*7\.3 10") as refused:
+        mirror.newest("7.3")
+    assert "\n" not in str(refused.value)
+
+
 def test_a_version_that_no_suite_has_is_refused_with_those_that_there_are(
     debian: fake_linux.Mirror,
 ) -> None:

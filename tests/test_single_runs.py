@@ -134,7 +134,7 @@ def test_what_cannot_be_taken_in_is_set_aside_and_the_others_are_taken_in() -> N
         key=lambda file: packing.unpack_json(file.read_bytes())["begun_at"],
     )
     # Of another version of blklab, say: no such set-up, and a number that no column takes.
-    for file, change in ((first, _without_disks), (second, _too_long)):
+    for file, change in ((first, _without_disks), (second, _too_often)):
         document = packing.unpack_json(file.read_bytes())
         change(document)
         file.write_bytes(packing.pack_json(document))
@@ -161,8 +161,8 @@ def _without_disks(document: dict[str, Any]) -> None:
     del document["setup"]["disks"]
 
 
-def _too_long(document: dict[str, Any]) -> None:
-    document["runs"][0]["measurement"]["duration_ns"] = 1 << 63
+def _too_often(document: dict[str, Any]) -> None:
+    document["runs"][0]["measurement"]["repeat"] = 1 << 63
 
 
 def test_what_cannot_be_taken_in_yet_waits_and_the_rest_is_shown(

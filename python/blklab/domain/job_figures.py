@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from blklab.domain.histogram import Ints
-from blklab.domain.latencies import Latency, io_seconds, latencies
+from blklab.domain.latencies import Latency, Operation, io_seconds, latencies
+from blklab.domain.ranges import Number
 from blklab.domain.result import DIRECTIONS, Job, Result, Trace
 
 EARLY_NS = 1_000_000_000
@@ -34,7 +35,7 @@ class JobFigures:
     """When the last of them ended."""
     bytes_per_s: float
     ios_per_s: float
-    latencies: dict[str, Latency]
+    latencies: dict[Operation, Latency]
     """By operation, as :class:`blklab.domain.measurement.Measurement`."""
     early_ns: float | None
     """Mean time from queue to completion of its commands in the first `EARLY_NS`; of those that
@@ -49,12 +50,12 @@ class Service:
 
     names: tuple[str, ...]
     """The job of each process, by number."""
-    start_ns: tuple[int, ...]
+    start_ns: tuple[Number, ...]
     """When each process began."""
-    end_ns: tuple[int, ...]
+    end_ns: tuple[Number, ...]
     """When the last of the row's commands was completed."""
-    process: tuple[int, ...]
-    bytes: tuple[int, ...]
+    process: tuple[Number, ...]
+    bytes: tuple[Number, ...]
 
 
 def figures_of_jobs(result: Result) -> tuple[JobFigures, ...]:

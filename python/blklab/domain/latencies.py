@@ -4,26 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
+from msgspec import Meta
 
 from blklab.domain.histogram import Histogram, Ints
+from blklab.domain.ranges import Count, Mean, Percentiles
 from blklab.domain.result import DIRECTIONS, Job
 
 PERCENTILES = (50.0, 99.0, 99.9)
+OPERATIONS = ("read", "write", "sync", "trim", "operation")
+"""The operations with latencies."""
+
+Operation = Annotated[str, Meta(pattern=rf"\A({'|'.join(OPERATIONS)})\Z")]
 
 
 @dataclass(frozen=True)
 class Latency:
     """Latencies of one kind of operation, ns."""
 
-    ios: int
-    mean_ns: float
-    percentiles_ns: tuple[int, ...]
+    ios: Count
+    mean_ns: Mean
+    percentiles_ns: Percentiles
     """At `PERCENTILES`."""
-    value_ns: tuple[int, ...]
+    value_ns: Annotated[tuple[Count, ...], Meta(min_length=1)]
     """Histogram in fio's buckets (64 per power of two)."""
-    count: tuple[int, ...]
+    count: tuple[Count, ...]
 
     def histogram(self) -> Histogram:
         """As a histogram again."""

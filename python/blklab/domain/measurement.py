@@ -6,15 +6,24 @@ Kept in `results.json`, so that a report can be made again without running again
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
 from blklab.domain.comparison import Planned
 from blklab.domain.histogram import Ints
 from blklab.domain.job_figures import JobFigures, Service, figures_of_jobs, service_of
-from blklab.domain.latencies import PERCENTILES, Latency, io_seconds, latencies, latency_of
+from blklab.domain.latencies import (
+    PERCENTILES,
+    Latency,
+    Operation,
+    io_seconds,
+    latencies,
+    latency_of,
+)
+from blklab.domain.ranges import AtLeastOne, Count, Duration, Number, Rate
 from blklab.domain.result import DIRECTIONS, Figure, Result, Series, Trace
+from blklab.domain.stages import Operation as StagedOperation
 from blklab.domain.stages import Stages, stages
 from blklab.domain.tables import Table
 
@@ -30,13 +39,13 @@ class Story:
     """What happened over time, of one run of each kind."""
 
     jobs: tuple[str, ...]
-    interval_ns: int
-    series: dict[str, list[int]]
+    interval_ns: AtLeastOne
+    series: dict[str, list[Number]]
     """Columns that were not measured are left out."""
-    overview: dict[str, list[int]]
+    overview: dict[str, list[Number]]
     """Commands over the whole run, one in ``overview_stride``."""
-    overview_stride: int
-    detail: dict[str, list[int]]
+    overview_stride: AtLeastOne
+    detail: dict[str, list[Number]]
     """Every command of one stretch."""
 
 
@@ -48,16 +57,16 @@ class Measurement:
     workload: str
     scheduler: str
     repeat: int
-    seed: int
-    duration_ns: int
-    bytes_per_s: float
+    seed: Annotated[int, msgspec.Meta(ge=0)]
+    duration_ns: Duration
+    bytes_per_s: Rate
     """Of the jobs; of a program that is not fio, what the disk moved meanwhile."""
-    ios_per_s: float
+    ios_per_s: Rate
     """The same."""
-    latencies: dict[str, Latency]
+    latencies: dict[Operation, Latency]
     """By operation: ``read``, ``sync`` (fsync and fdatasync), ``write``, ``trim``; ``operation``
     of a program that is not fio."""
-    disk_counters: dict[str, int]
+    disk_counters: dict[str, Count]
     story: Story | None
     """Of the first repeat only."""
     notes: tuple[str, ...] = ()
@@ -68,7 +77,7 @@ class Measurement:
     """See :func:`blklab.domain.job_figures.service_of`."""
     figure: Figure | None = None
     """Of a program that is not fio: what it is ranked by."""
-    stages: dict[str, Stages] = field(default_factory=dict)
+    stages: dict[StagedOperation, Stages] = field(default_factory=dict)
     """By operation (`blklab.domain.stages.OPERATIONS`); empty where requests were not followed."""
 
 

@@ -6,12 +6,14 @@ import html
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
 
 import numpy as np
+from msgspec import Meta
 
 from blklab.base.units import duration_text, number_text, rate_text
 from blklab.domain.histogram import Histogram, Ints
+from blklab.domain.ranges import Rate
 from blklab.domain.tables import Table
 
 DIRECTIONS = ("read", "write", "trim")
@@ -198,7 +200,7 @@ class Decisions(Table):
     process: Ints
     """As in ``Trace``; -1 too for what concerns the queue as a whole."""
     kind: Ints
-    """Index into :func:`blklab.domain.core.decision_kinds`."""
+    """Index into `blklab.domain.core.decision_kinds`."""
     a: Ints
     """The kind's numbers: see ``decisions.rs``."""
     b: Ints
@@ -215,8 +217,8 @@ class Decisions(Table):
 class Figure:
     """The result of a program other than fio: the figure that ranks it."""
 
-    value: float
-    unit: str
+    value: Rate
+    unit: Annotated[str, Meta(min_length=1, max_length=40)]
     """``rows/s``, ``s``, ..."""
     higher_is_better: bool
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from blklab.domain.check_runs import OPERATIONS
+from blklab.domain.latencies import OPERATIONS
 from blklab.domain.measurement import PERCENTILES, Measurement
 from blklab.domain.stages import OPERATIONS as REQUESTS
 from blklab.domain.stages import PERCENTILES as STAGE_PERCENTILES

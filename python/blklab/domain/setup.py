@@ -11,8 +11,6 @@ from blklab.base.limits import REPEATS_MAX
 
 _LABEL_MAX = 8192
 """A disk may be a directory; Linux allows paths of 4096 bytes."""
-INT_MAX = 2**53
-"""The largest integer of every JSON reader; in nanoseconds a hundred days."""
 
 Label = Annotated[str, msgspec.Meta(min_length=1, max_length=_LABEL_MAX)]
 Value = str | int | float | bool | None

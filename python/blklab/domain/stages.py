@@ -8,27 +8,32 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
+from msgspec import Meta
 
 from blklab.domain.histogram import Ints
+from blklab.domain.ranges import AtLeastOne, Count, Mean, Percentiles
 from blklab.domain.result import Result
 
 OPERATIONS = ("read", "write", "flush", "trim")
 """By number, as ``Trace.op`` has them."""
 PERCENTILES = (50.0, 99.0, 99.9)
 
+Operation = Annotated[str, Meta(pattern=rf"\A({'|'.join(OPERATIONS)})\Z")]
+
 
 @dataclass(frozen=True)
 class Spread:
     """How times are spread, ns."""
 
-    min_ns: int
-    max_ns: int
-    mean_ns: float
-    stddev_ns: float
+    min_ns: Count
+    max_ns: Count
+    mean_ns: Mean
+    stddev_ns: Mean
     """Of the sample; 0 of a single one."""
-    percentiles_ns: tuple[int, ...]
+    percentiles_ns: Percentiles
     """At `PERCENTILES`: the smallest time that so many per cent did not exceed."""
 
     @staticmethod
@@ -50,9 +55,9 @@ class Spread:
 class Stages:
     """Of the requests of one operation."""
 
-    requests: int
+    requests: AtLeastOne
     """That were looked at: one in `one_in`."""
-    one_in: int
+    one_in: AtLeastOne
     queue: Spread
     """From when the scheduler got it to when the disk did; 0 without a scheduler."""
     disk: Spread

@@ -1,8 +1,8 @@
 """One kept comparison as a document, and whether its parts fit each other, so that it can be kept,
 judged and drawn.
 
-msgspec checks types. `check` looks besides at what `blklab.domain.check_runs` looks at, at names
-without control characters, times and numbers of runs.
+msgspec checks types and ranges. `check` looks besides at what `blklab.domain.check_runs` looks at,
+at names without control characters, times and numbers of runs.
 """
 
 from __future__ import annotations
@@ -16,12 +16,11 @@ import msgspec
 
 from blklab.domain import check_runs
 from blklab.domain.measurement import Measurement
-from blklab.domain.setup import INT_MAX, Label, SetupDocument, Value
+from blklab.domain.ranges import Count
+from blklab.domain.setup import Label, SetupDocument, Value
 
 _DEPTH_MAX = 50
 _YEARS = range(1970, 9999)
-
-Count = Annotated[int, msgspec.Meta(ge=0, le=INT_MAX)]
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import io
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from blklab.domain.check_runs import OPERATIONS
+from blklab.domain.latencies import OPERATIONS
 from blklab.domain.measurement import PERCENTILES
 from blklab.domain.rows import figures, names
 from blklab.domain.stages import OPERATIONS as REQUESTS

@@ -20,6 +20,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from debian.debian_support import NativeVersion
+
 from blklab.base import scratch
 from blklab.errors import InputError
 from blklab.rigs.kernel import cache
@@ -54,7 +56,7 @@ class Package:
     @property
     def upstream(self) -> str:
         """The kernel's own: ``7.3.4``."""
-        return self.version.rpartition("-")[0]
+        return NativeVersion(self.version).upstream_version or ""
 
     def fits(self, wanted: str) -> bool:
         """Whether ``7``, ``7.3``, ``7.3.4`` or the whole of Debian's version means this."""
@@ -76,9 +78,9 @@ def newest(wanted: str) -> Package:
         packages = _packages(suite)
         fitting = [package for package in packages if package.fits(wanted)]
         if fitting:
-            return max(fitting, key=lambda package: order(package.version))
+            return max(fitting, key=lambda package: NativeVersion(package.version))
         seen.update(package.upstream for package in packages)
-    there = ", ".join(sorted(seen, key=order, reverse=True))
+    there = ", ".join(sorted(seen, key=NativeVersion, reverse=True))
     raise InputError(f"no source of Linux {wanted} in {', '.join(SUITES)}; there is: {there}")
 
 
@@ -129,15 +131,19 @@ def _packages(suite: str) -> list[Package]:
         text = lzma.decompress(packed).decode()
     except (lzma.LZMAError, UnicodeDecodeError) as error:
         raise KernelError(f"{address()}/{path}: {error}") from error
-    return list(_stanzas(text, suite, signed))
+    try:
+        return list(_stanzas(text, suite, signed))
+    except KeyError as error:
+        raise KernelError(f"{address()}/{path}: linux-source: no field {error}") from error
+    except ValueError as error:
+        raise KernelError(f"{address()}/{path}: linux-source: {error}") from error
 
 
 def _stanzas(text: str, suite: str, signed: bool) -> Iterator[Package]:
     for stanza in re.findall(r"^Package: linux-source-\d.*\n(?:.+\n?)*", text, re.MULTILINE):
         row = dict(re.findall(r"^([\w-]+): (.+)$", stanza, re.MULTILINE))
-        yield Package(
-            suite, row["Version"], row["Filename"], row["SHA256"], int(row["Size"]), signed
-        )
+        version = str(NativeVersion(row["Version"]))
+        yield Package(suite, version, row["Filename"], row["SHA256"], int(row["Size"]), signed)
 
 
 def _release(suite: str) -> tuple[str, bool]:
@@ -174,15 +180,3 @@ def _opened(path: str) -> Iterator[http.client.HTTPResponse]:
     except (OSError, http.client.HTTPException, ValueError) as error:
         reason = error.reason if isinstance(error, urllib.error.URLError) else error
         raise KernelError(f"{url}: {reason}") from error
-
-
-def order(version: str) -> tuple[tuple[int, ...], bool, tuple[int, ...]]:
-    """Sorts Debian's versions of one kernel package; a release candidate (~rc) goes first."""
-    upstream, _, revision = version.rpartition("-")
-    upstream = upstream or revision
-    numbers, candidate, _ = upstream.partition("~")
-    return _numbers(numbers), not candidate, _numbers(version)
-
-
-def _numbers(text: str) -> tuple[int, ...]:
-    return tuple(int(number) for number in re.findall(r"\d+", text))

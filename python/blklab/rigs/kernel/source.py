@@ -14,6 +14,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path, PurePath
 from typing import IO
 
+from debian.debian_support import NativeVersion
+
 from blklab.base import homes
 from blklab.errors import InputError, nearest
 from blklab.rigs.kernel import DEFAULT_VERSION, cache, mirror
@@ -150,6 +152,7 @@ def _unpacked(wanted: str) -> Source | None:
         try:
             row = json.loads(note.read_text(encoding="utf-8"))
             kind, version, *_ = row["identity"].split()
+            order = NativeVersion(version)
             row = {name: str(row[name]) for name in ("identity", "label", "name")}
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             # Not ours, or damaged: it is fetched anew.
@@ -157,7 +160,7 @@ def _unpacked(wanted: str) -> Source | None:
         package = mirror.Package("", version, "", "", 0, False)
         unpacked_so = note.parent == _place(row["identity"]).parent
         if kind == "debian" and unpacked_so and package.fits(wanted):
-            found.append((mirror.order(version), note, row))
+            found.append((order, note, row))
     if not found:
         return None
     _, note, row = max(found, key=lambda entry: entry[0])
