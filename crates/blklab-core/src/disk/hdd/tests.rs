@@ -126,6 +126,18 @@ fn a_write_in_the_cache_ends_soon_and_survives_only_after_a_flush() {
 }
 
 #[test]
+fn a_flush_ends_when_all_that_was_written_before_it_is_on_the_medium() {
+    let mut harness = Harness::new(&model(&[]));
+    for i in 0..20 {
+        harness.submit(Op::Write, i * 40_000, 8, false);
+        harness.drain_one();
+    }
+    harness.submit(Op::Flush, 0, 0, false);
+    harness.drain_one();
+    assert!((0..20).all(|i| harness.disk.is_durable(Sector(i * 40_000), 8)));
+}
+
+#[test]
 fn a_quiet_disk_writes_its_cache_to_the_medium() {
     let mut harness = Harness::new(&model(&[]));
     for i in 0..30 {
