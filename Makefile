@@ -26,6 +26,12 @@ FUZZ_SECONDS_TEST ?= 2
 # Of all targets and calls of `make fuzz-long` together.
 FUZZ_INPUTS ?= 100000000
 
+# Makes all mutants of some kinds; which files, and which unit tests are to find them.
+CARGO_MUTANTS_VERSION := 27.1.0
+CARGO_MUTANTS := target/tools/bin/cargo-mutants
+MUTANTS_FILES ?= crates/blklab-core/src/scheduler/**/*.rs
+MUTANTS_TESTS ?= scheduler
+
 # What `make bench` compares the simulator's speed with.
 BENCH_BASE ?= HEAD~1
 
@@ -33,7 +39,7 @@ BENCH_BASE ?= HEAD~1
 PROFDATA = $(wildcard $(shell rustc --print sysroot)/lib/rustlib/*/bin/llvm-profdata)
 NO_PROFDATA := built without a profile, which makes it slower: rustup component add llvm-tools
 
-.PHONY: help compare setup test test-packages check test-rust test-python fuzz fuzz-test fuzz-long docs verify golden soak pgo bench wheel clean
+.PHONY: help compare setup test test-packages check test-rust test-python fuzz fuzz-test fuzz-long mutants mutants-all docs verify golden soak pgo bench wheel clean
 
 help:  ## This list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | column -t -s "$$(printf '\t')"
@@ -106,6 +112,17 @@ fuzz-test: $(VENV)/.fuzz
 
 fuzz-long: $(VENV)/.fuzz  ## The same until 10^8 inputs were tried in all calls; keeps what is new
 	$(BIN)/python fuzz/run.py --inputs $(FUZZ_INPUTS) --keep --out docs/data/fuzz.json
+
+mutants: $(VENV)/.dev  ## Plant bugs in a copy, one at a time: the tests must find each
+	$(BIN)/python -m tests.mutants --out docs/data/mutants.json
+
+$(CARGO_MUTANTS):
+	cargo install --quiet --locked --root target/tools cargo-mutants@$(CARGO_MUTANTS_VERSION)
+
+mutants-all: $(CARGO_MUTANTS)  ## All mutants of MUTANTS_FILES (the schedulers): hours; lists what is missed
+	CARGO_PROFILE_DEV_OPT_LEVEL=0 CARGO_PROFILE_DEV_DEBUG=false PROPTEST_MAX_SHRINK_ITERS=0 \
+	  $(CARGO_MUTANTS) mutants --package blklab-core --file '$(MUTANTS_FILES)' --output target --cargo-arg=--lib -- $(MUTANTS_TESTS) \
+	  || [ $$? = 2 ] # Some are missed.
 
 # Of the Go that is there, without C; if it cannot be built, that is tried again the next time.
 $(BIN)/go-tpc: $(GO_TPC)/go.mod $(GO_TPC)/go.sum | $(VENV)/.created

@@ -20,13 +20,14 @@ from blklab.domain import results_file, specs
 from blklab.domain.comparison import Planned, Setup
 from blklab.domain.events import Finished, Nowhere
 from blklab.domain.experiment import Disk, Experiment
+from blklab.domain.latencies import latencies
 from blklab.domain.measurement import Measurement, from_json, measure
-from blklab.domain.result import Result
+from blklab.domain.result import Figure, Result
 from blklab.domain.scheduler import Scheduler
 from blklab.errors import InputError, RunError
 from blklab.execute import Ended, Local, carry_out
 from blklab.experiment import defaults
-from blklab.experiment.analyse import analyse
+from blklab.experiment.analyse import analyse, waited_for
 from blklab.experiment.plan import plan
 from blklab.experiment.statistics import Unranked, decide
 from blklab.experiment.words import sentence, short
@@ -192,14 +193,24 @@ def test_measurements_survive_json() -> None:
 
 
 def test_throughput_divides_by_the_time_of_jobs_that_follow_each_other() -> None:
-    made = plausible.run(jobs=2, write_ios=0)
-    made.document["jobs"][1]["group"] = 1
+    made = plausible.run(jobs=3, write_ios=0)
     together = measure(planned(), Result.from_run(made))
-    for key in ("start_ns", "end_ns"):
-        made.document["jobs"][1][key] += 3_000_000_000
+    for place, job in enumerate(made.document["jobs"]):
+        job["group"] = place
+        for key in ("start_ns", "end_ns"):
+            job[key] += place * 3_000_000_000
     one_by_one = measure(planned(), Result.from_run(made))
-    assert together.bytes_per_s == pytest.approx(800 * 4096 / 3.0)
-    assert one_by_one.bytes_per_s == pytest.approx(together.bytes_per_s / 2)
+    assert together.bytes_per_s == pytest.approx(1200 * 4096 / 3.0)
+    assert one_by_one.bytes_per_s == pytest.approx(together.bytes_per_s / 3)
+
+
+def test_a_mean_latency_counts_each_io_and_not_each_job() -> None:
+    made = plausible.run(jobs=2, write_ios=0)
+    for job, count, mean_ns in zip(
+        made.document["jobs"], (300, 100), (5000.0, 1000.0), strict=True
+    ):
+        job["read"]["clat"] |= {"count": count, "mean_ns": mean_ns}
+    assert latencies(Result.from_run(made).jobs)["read"].mean_ns == 4000.0
 
 
 def planned() -> Planned:
@@ -221,6 +232,29 @@ def test_the_analysis_finds_who_is_faster_and_where_nobody_is() -> None:
         ("throughput", "latency", "both"), "mq-deadline:fifo_batch=1"
     )
     assert analysis.recommendations["ssd:dies=4"]["both"].winner is None
+
+
+def test_latency_is_that_of_what_a_process_waits_for() -> None:
+    [run, *_] = measured()
+    some = run.latencies["read"]
+    for seen, waited in (("read sync write", "read"), ("write sync", "sync"), ("write", "write")):
+        one = replace(run, latencies=dict.fromkeys(seen.split(), some))
+        assert waited_for({"none": [one]}) == waited
+    # Only some runs have seen reads.
+    writes = replace(run, latencies={"write": some})
+    assert waited_for({"none": [run, writes]}) == "write"
+
+
+@pytest.mark.parametrize("higher_is_better", [True, False])
+def test_programs_are_ranked_by_their_figure_in_its_direction(higher_is_better: bool) -> None:
+    runs = [
+        replace(
+            run, figure=Figure(30.0 if run.scheduler == "none" else 20.0, "s", higher_is_better)
+        )
+        for run in measured()
+    ]
+    verdict = analyse(runs, "throughput").cells[0].verdicts["throughput"]
+    assert verdict.winner == ("none" if higher_is_better else "mq-deadline:fifo_batch=1")
 
 
 def test_a_load_without_io_is_not_measured() -> None:

@@ -63,6 +63,14 @@ def test_a_bucket_prints_a_value_that_lies_in_it(value: int) -> None:
     assert fio_bucket(fio_bucket_value(bucket)).tolist() == bucket.tolist()
 
 
+@pytest.mark.parametrize(("percent", "expected"), [(50, 10), (50.5, 20), (99, 20), (99.5, 30)])
+def test_a_percentile_that_ends_with_a_bucket_is_that_buckets(
+    percent: float, expected: int
+) -> None:
+    histogram = Histogram(np.array([10, 20, 30]), np.array([50, 49, 1]))
+    assert histogram.percentile(percent) == expected
+
+
 def test_an_empty_histogram_has_no_percentiles() -> None:
     with pytest.raises(ValueError, match="empty"):
         Histogram.empty().percentile(50)

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blklab.experiment import statistics
+from blklab.experiment.statistics import Interval, Verdict
 
 figures = st.lists(st.floats(1e-3, 1e9), min_size=2, max_size=30)
 
@@ -77,6 +78,29 @@ def test_independent_runs_that_show_nothing_say_so() -> None:
             statistics.independent_ratio(wrong, [1.0, 1.0])
 
 
+def test_the_interval_of_three_runs_is_that_of_students_t() -> None:
+    found = statistics.ratio(np.exp([-1.0, 0.0, 1.0]).tolist(), [1.0, 1.0, 1.0])
+    # The standard deviation is 1; of two degrees of freedom the quantile is 4.303.
+    assert math.log(found.high) == pytest.approx(4.303 / math.sqrt(3), abs=1e-3)
+    assert math.log(found.low) == pytest.approx(-4.303 / math.sqrt(3), abs=1e-3)
+
+
+def test_independent_runs_of_equal_spread_have_the_degrees_of_both() -> None:
+    one, other = (np.exp([middle - 1.0, middle, middle + 1.0]) for middle in (0.5, 0.0))
+    found = statistics.independent_ratio(one.tolist(), other.tolist())
+    # Two variances of 1, of three runs each: four degrees of freedom, whose quantile is 2.776.
+    reach = 2.776 * math.sqrt(1 / 3 + 1 / 3)
+    assert math.log(found.low) == pytest.approx(0.5 - reach, abs=1e-3)
+    assert math.log(found.high) == pytest.approx(0.5 + reach, abs=1e-3)
+
+
+def test_a_turned_ratio_has_its_ends_exchanged() -> None:
+    gap = Interval(2.0, 1.25, 4.0)
+    assert statistics.turned(gap) == Interval(0.5, 0.25, 0.8)
+    assert statistics.turned(statistics.turned(gap)) == gap
+    assert statistics.turned(Interval(2.0, 0.0, 4.0)) == Interval(0.5, 0.25, math.inf)
+
+
 def test_a_bootstrap_of_five_runs_cannot_cover_what_three_schedulers_need() -> None:
     level = 1 - 0.05 / 3
     random = np.random.default_rng(7)
@@ -98,6 +122,15 @@ def test_equal_schedulers_are_told_apart_in_at_most_five_percent(candidates: int
         runs = {str(i): np.exp(random.normal(0.0, 0.1, 5)).tolist() for i in range(candidates)}
         false += len(statistics.decide(runs).leads) < candidates
     assert false / 600 <= 0.05 + 0.027
+
+
+def test_intervals_of_several_are_as_wide_as_all_their_pairs_together_need() -> None:
+    random = np.random.default_rng(3)
+    runs = {name: np.exp(random.normal(0.0, 0.1, 5)).tolist() for name in "abcd"}
+    verdict = statistics.decide(runs)
+    # Four have six pairs.
+    for name, gap in verdict.behind.items():
+        assert gap == statistics.ratio(runs[verdict.best], runs[name], 1 - 0.05 / 6)
 
 
 def test_a_clear_winner_is_named() -> None:
@@ -167,6 +200,21 @@ def test_the_median_lies_in_its_interval_and_five_runs_admit_what_they_cover(
         assert coverage >= 0.95
     if len(values) == 5:
         assert coverage == pytest.approx(0.9375)
+
+
+@pytest.mark.parametrize(
+    ("values", "median", "low", "high", "covered"),
+    [
+        ([3.0], 3.0, 3.0, 3.0, 0.0),
+        ([1.0, 2.0, 4.0, 100.0], 3.0, 1.0, 100.0, 1 - 2 / 16),
+        # Of nine, the second and the eighth: on either side lie 1 + 9 of 512 ways.
+        ([9.0, 1.0, 8.0, 2.0, 7.0, 3.0, 6.0, 4.0, 5.0], 5.0, 2.0, 8.0, 1 - 20 / 512),
+    ],
+)
+def test_a_median_and_its_interval_are_those_of_the_definition(
+    values: list[float], median: float, low: float, high: float, covered: float
+) -> None:
+    assert statistics.median_interval(values) == (Interval(median, low, high), covered)
 
 
 def test_the_order_interval_covers_the_median_as_often_as_it_says() -> None:
@@ -243,6 +291,17 @@ def test_it_is_settled_when_every_one_is_behind_or_as_good() -> None:
     assert settled(a=close, b=same, c=far)
     assert not settled(a=close, b=noisy)
     assert not settled(a=close[:2], b=far[:2])
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "settled"),
+    [(0.99, 1.01, True), (0.99, 1.5, False), (0.5, 1.01, False), (0.5, 1.5, False)],
+)
+def test_a_tie_is_settled_when_neither_may_be_better_by_what_matters(
+    low: float, high: float, settled: bool
+) -> None:
+    tie = Verdict("a", ("a", "b"), {"b": Interval(1.0, low, high)}, high)
+    assert tie.is_settled == settled
 
 
 def test_what_will_show_is_what_intervals_of_such_runs_say() -> None:

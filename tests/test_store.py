@@ -28,7 +28,17 @@ from blklab.execute import Local, carry_out
 from blklab.experiment.describe import describe
 from blklab.experiment.plan import plan
 from blklab.rigs import sim
-from blklab.store import database, keep, owner, packing, place, read, schema
+from blklab.store import (
+    database,
+    exchange,
+    importing,
+    keep,
+    owner,
+    packing,
+    place,
+    read,
+    schema,
+)
 from blklab.store.database import Store
 from blklab.store.ids import number, numbers
 from blklab.store.opening import open_store
@@ -174,6 +184,22 @@ def test_a_list_is_filtered_by_what_was_compared_where_and_when(
     assert found(since="9000-01-01T00:00:00+00:00") == []
 
 
+def test_an_export_holds_all_that_is_kept_and_comes_back_with_times_in_utc(
+    setup: Setup, tmp_path: Path
+) -> None:
+    ours, theirs = (open_store(place.find(str(tmp_path / name))) for name in ("ours", "theirs"))
+    found = read.comparison(ours, kept(ours, setup).id, raw=True)
+    [document] = exchange.parse(exchange.to_bytes([found]), "it")
+    for one, run in zip(document.runs, found.runs, strict=True):
+        assert run.device_before and run.device_after and run.raw
+        assert (one.device_before, one.device_after) == (run.device_before, run.device_after)
+        assert one.raw == run.raw
+    document = replace(document, begun_at="2026-11-22T10:00:00+02:00")
+    assert importing.put(theirs, [document]) == ([1], [])
+    assert importing.put(theirs, [document]) == ([], [1])
+    assert read.listed(theirs)[0].begun_at == "2026-11-22T08:00:00.000+00:00"
+
+
 def test_names_that_are_no_text_are_kept_all_the_same(anywhere: str, setup: Setup) -> None:
     """A file's name may hold any byte."""
     store = open_store(place.find(anywhere))
@@ -271,7 +297,8 @@ def test_a_server_that_does_not_answer_is_one_line() -> None:
 
 
 def test_what_is_packed_is_unpacked_and_anything_else_is_damage() -> None:
-    for content in (b"", b"x", b"x" * 5000, random.Random(1).randbytes(5000)):
+    around = [b"x" * size for size in range(190, 210)]
+    for content in (b"", b"x", *around, b"x" * 5000, random.Random(1).randbytes(5000)):
         assert packing.unpack(packing.pack(content)) == content
     whole = packing.pack(b"x" * 5000)
     assert len(whole) < 100

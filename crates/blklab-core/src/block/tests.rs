@@ -313,3 +313,74 @@ fn a_flush_does_not_make_the_worker_forget_what_it_was_to_do_later() {
     rig.block.run_worker(rig.now, &mut rig.disk);
     assert_eq!(rig.block.in_flight, 2, "the flush, and what the idle class has waited for");
 }
+
+#[test]
+fn one_flush_is_with_the_disk_and_those_that_come_meanwhile_share_the_next() {
+    let mut rig = Rig::with_depth("mq-deadline", true, 8);
+    (0..3).for_each(|_| rig.flush());
+    assert_eq!(rig.block.in_flight, 1);
+    assert_eq!(rig.end_all(), [vec![FLUSHED], vec![FLUSHED; 2]]);
+    assert_eq!(rig.block.counters.flush_ios, 2);
+}
+
+#[test]
+fn a_request_that_grows_at_both_ends_serves_all_its_bios_upwards() {
+    let mut rig = Rig::new("noop");
+    rig.plug([100]);
+    rig.plug([1_008, 1_000, 992, 1_016]);
+    assert_eq!(rig.end_all(), [vec![100], vec![992, 1_000, 1_008, 1_016]]);
+    let counters = &rig.block.counters;
+    assert_eq!((counters.read_ios, counters.read_sectors), (2, 8 + 32));
+    assert_eq!((counters.read_merges, counters.write_merges), (3, 0));
+}
+
+#[test]
+fn a_joined_request_counts_from_the_earlier_of_the_two_starts() {
+    let step = Nanos::from_micros(10);
+    for sectors in [[2_000, 2_016, 2_008], [2_016, 2_000, 2_008]] {
+        let mut rig = Rig::new("mq-deadline");
+        rig.plug([100]);
+        for sector in sectors {
+            rig.plug([sector]);
+            rig.now += step;
+        }
+        assert_eq!(rig.end_one(), [100]);
+        let first = rig.now;
+        assert_eq!(rig.end_one().len(), 3);
+        // Both since time 0.
+        assert_eq!(rig.block.counters.read_ticks_ns, (first + rig.now).0);
+        assert_eq!(rig.block.counters.joined_ns, step.0, "of the later one, until the two were joined");
+    }
+}
+
+#[test]
+fn a_plug_is_flushed_behind_a_request_of_128_kib() {
+    for (sectors, in_flight) in [(248, 0), (256, 1)] {
+        let mut rig = Rig::with_depth("none", true, 8);
+        let large = Bio { sectors, ..read(0, 0) };
+        rig.block.submit(rig.now, &large, Manner::PLUGGED, &mut rig.disk);
+        rig.submit_as(9_000, Manner::PLUGGED);
+        assert_eq!(rig.block.in_flight, in_flight, "{sectors} sectors");
+    }
+}
+
+#[test]
+fn fua_is_asked_only_of_a_disk_with_a_volatile_cache() {
+    for volatile in [true, false] {
+        let mut rig = Rig::new("none");
+        rig.block.volatile_write_cache = volatile;
+        let write = Bio { op: Op::Write, fua: true, ..read(100, 100) };
+        rig.block.submit(rig.now, &write, Manner::PLUGGED, &mut rig.disk);
+        assert_eq!(rig.block.requests[rig.block.plug[0]].fua, volatile);
+    }
+}
+
+#[test]
+fn an_io_counts_one_part_for_each_bio_that_it_is_cut_into() {
+    // A bio holds 2048 sectors and is split at the queue's limit.
+    for (sectors, max_sectors, parts) in
+        [(8, 1_024, 1), (2_048, 1_024, 2), (2_049, 1_024, 3), (4_106, 1_000, 7), (5_000, 4_096, 3)]
+    {
+        assert_eq!(BioStream::parts(sectors, max_sectors), parts, "{sectors} at {max_sectors}");
+    }
+}

@@ -363,6 +363,12 @@ mod tests {
     }
 
     #[test]
+    fn background_writeback_leaves_as_many_pages_dirty_as_its_threshold_says() {
+        let throttle = Throttle::new(1000, 2000, TICKS);
+        assert!(!throttle.over_background(1000) && throttle.over_background(1001));
+    }
+
+    #[test]
     fn a_writer_blocked_at_the_limit_still_pauses_for_its_pages_when_it_falls() {
         let mut throttle = Throttle::new(1000, 2000, TICKS);
         let mut dirtier = Dirtier::default();

@@ -285,6 +285,13 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    #[test]
+    fn a_span_covers_nothing_beyond_its_ends() {
+        let span = Span::new(10, 5);
+        assert!(span.covers(span) && span.covers(Span::new(11, 3)));
+        assert!(!span.covers(Span::new(10, 6)) && !span.covers(Span::new(9, 5)));
+    }
+
     proptest! {
         #[test]
         fn the_segment_found_is_one_that_holds_the_span_and_stays_longest(

@@ -216,6 +216,47 @@ mod tests {
         }
     }
 
+    #[test]
+    fn each_zone_begins_with_a_track_of_its_own_number_of_sectors() {
+        let model = DiskModel::parse(HDD, "t").unwrap();
+        let geometry = &model.hdd().geometry;
+        let (mut first, mut cylinder) = (0, 0);
+        for sectors in [500, 450, 400, 350, 300] {
+            let place = geometry.locate(first);
+            assert_eq!((place.cylinder, place.head, place.left_on_track), (cylinder, 0, sectors));
+            // A million sectors over three heads are 167 cylinders of each zone.
+            (first, cylinder) = (first + 167 * 3 * u64::from(sectors), cylinder + 167);
+            if first < 1_000_000 {
+                let last = geometry.locate(first - 1);
+                assert_eq!((last.cylinder, last.head, last.left_on_track), (cylinder - 1, 2, 1));
+            }
+        }
+    }
+
+    #[test]
+    fn a_track_begins_later_by_the_skews_of_all_changes_before_it() {
+        let model = DiskModel::parse(HDD, "t").unwrap();
+        let begins_us = |track: u64| model.hdd().geometry.locate(track * 500).angle_ns / 1_000;
+        // 0.8 ms for a head and 1 ms for a cylinder, rounded up to whole sectors of 16.7 us.
+        for (track, skew_us) in [(0, 0), (1, 800), (2, 1_600), (3, 2_600), (4, 3_400)] {
+            let most = skew_us + 17 * track as u32;
+            assert!((skew_us..=most).contains(&begins_us(track)), "track {track}: {} us", begins_us(track));
+        }
+    }
+
+    #[test]
+    fn at_the_end_of_a_serpentine_band_the_head_changes_and_the_cylinder_stays() {
+        let model = DiskModel::parse(HDD, "t").unwrap().with_override("mapping", "serpentine").unwrap();
+        let model = model.with_override("serpentine_cylinders", "10").unwrap();
+        let track = |number: u64| {
+            let place = model.hdd().geometry.locate(number * 500);
+            (place.cylinder, place.head)
+        };
+        // Ten cylinders inwards with the first head, outwards with the second, inwards with the third.
+        let ends = [(0, 0), (9, 0), (9, 1), (0, 1), (0, 2), (9, 2), (10, 0)];
+        assert_eq!([0, 9, 10, 19, 20, 29, 30].map(track), ends);
+    }
+
     /// The way back: from cylinder, head and rank on the track to the address.
     #[test]
     fn every_address_has_a_place_of_its_own_and_every_place_an_address() {

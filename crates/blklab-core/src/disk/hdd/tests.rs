@@ -63,6 +63,25 @@ fn orders_that_know_more_of_the_disk_answer_sooner() {
 }
 
 #[test]
+fn clook_goes_upwards_from_the_head_and_then_on_from_the_lowest() {
+    let mut disk = model(&[("ncq_policy", "clook"), ("read_ahead", "off")]).build(1);
+    let read =
+        |tag, sector| Command { tag: Tag(tag), op: Op::Read, sector: Sector(sector), sectors: 8, fua: false };
+    disk.submit(Nanos::ZERO, read(0, 500_000));
+    let (mut now, mut done) = (disk.next_event(), Vec::new());
+    disk.advance(now, &mut done);
+    for (tag, sector) in [(1, 400_000), (2, 900_000), (3, 100_000), (4, 600_000)] {
+        disk.submit(now, read(tag, sector));
+    }
+    while done.len() < 5 {
+        now = disk.next_event();
+        disk.advance(now, &mut done);
+    }
+    let order: Vec<_> = done.iter().map(|completion| completion.tag.0).collect();
+    assert_eq!(order, [0, 4, 2, 3, 1]);
+}
+
+#[test]
 fn ncq_off_takes_one_command_at_a_time() {
     assert_eq!(model(&[("ncq", "off")]).limits().queue_depth, 1);
     assert_eq!(model(&[]).limits().queue_depth, 32);
@@ -104,6 +123,18 @@ fn a_write_in_the_cache_ends_soon_and_survives_only_after_a_flush() {
     harness.submit(Op::Flush, 0, 0, false);
     harness.drain_one();
     assert!(harness.disk.is_durable(Sector(8_000), 8));
+}
+
+#[test]
+fn a_flush_ends_when_all_that_was_written_before_it_is_on_the_medium() {
+    let mut harness = Harness::new(&model(&[]));
+    for i in 0..20 {
+        harness.submit(Op::Write, i * 40_000, 8, false);
+        harness.drain_one();
+    }
+    harness.submit(Op::Flush, 0, 0, false);
+    harness.drain_one();
+    assert!((0..20).all(|i| harness.disk.is_durable(Sector(i * 40_000), 8)));
 }
 
 #[test]

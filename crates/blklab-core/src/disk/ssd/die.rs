@@ -138,3 +138,38 @@ impl Die {
         self.outstanding().filter(|job| job.release_sectors > 0).map(|job| job.order).min()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PROGRAM: Job = Job { ready: 0, ns: 1_000, first_unit: 0, units: 4, release_sectors: 32, order: 1 };
+
+    #[test]
+    fn a_program_waits_for_sixteen_reads_at_most() {
+        let mut die = Die::default();
+        die.push(PROGRAM);
+        // All at once: each is through 100 ns after the one before.
+        let ends: Vec<_> = (0..17).map(|_| die.read(0, 100, 0)).collect();
+        assert_eq!(ends[..3], [100, 200, 300]);
+        assert_eq!(ends[15..], [1_600, 1_600 + 1_000 + 100]);
+    }
+
+    #[test]
+    fn a_program_that_a_read_suspends_ends_later_by_the_read_and_the_suspension() {
+        let mut die = Die::default();
+        die.push(PROGRAM);
+        assert_eq!((die.catch_up(0), die.next_end()), (0, Some(1_000)));
+        assert_eq!(die.read(300, 100, 20), 420);
+        assert_eq!(die.next_end(), Some(1_120));
+        assert_eq!((die.catch_up(1_119), die.catch_up(1_120)), (0, 32));
+    }
+
+    #[test]
+    fn without_suspension_a_read_waits_for_the_program_that_runs() {
+        let mut die = Die::default();
+        die.push(PROGRAM);
+        die.catch_up(0);
+        assert_eq!(die.read(300, 100, 0), 1_100);
+    }
+}

@@ -88,6 +88,18 @@ fn dirty_pages_are_written_before_direct_io_and_gone_after_a_direct_write() {
 }
 
 #[test]
+fn a_sync_of_some_bytes_writes_every_page_that_they_touch() {
+    let mut cache = cache_of(10_000);
+    let file = cache.add_file(MIB);
+    let (mut dirtier, mut out) = (cache.dirtier(), Vec::new());
+    cache.write(Nanos::ZERO, file, 0, 16 * KIB, &mut dirtier, &mut out);
+    // The last byte of the first page, and the first one of the second.
+    let mut cursor = cache.sync_start_range(file, 4 * KIB - 1, 2);
+    let both = PageRange { file, first: 0, pages: 2 };
+    assert_eq!(cache.sync_next(&mut cursor, 256, Nanos::ZERO), SyncStep::Write(both));
+}
+
+#[test]
 fn a_reader_without_memory_waits_and_the_flusher_is_woken() {
     let mut config = config(1280);
     (config.memory, config.dirty_ratio) = (Bytes(64 * PAGE_BYTES), 100);

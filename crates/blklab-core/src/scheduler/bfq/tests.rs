@@ -1,9 +1,9 @@
 //! The effect of each tunable, as in `Documentation/block/bfq-iosched.rst` of Linux 7.3. Most tests
 //! switch weight-raising off, to show one effect at a time.
 
-use super::super::QueueLimits;
-use super::super::testing::{Rig, bio, limits};
-use super::TUNABLES;
+use super::super::testing::{Rig, Submitted, bio, limits};
+use super::super::{AnyScheduler, QueueLimits};
+use super::{Bfq, TUNABLES, task_index};
 use crate::request::Op::{self, Read, Write};
 use crate::request::{Bio, ProcessId};
 use crate::units::Nanos;
@@ -206,6 +206,40 @@ fn served_before_a_newcomer(low_latency: i64) -> usize {
 fn low_latency_lets_a_process_that_begins_go_before_one_that_reads_on_and_on() {
     assert_eq!(served_before_a_newcomer(1), 0);
     assert!(served_before_a_newcomer(0) > 10);
+}
+
+fn bfq(rig: &Rig) -> &Bfq {
+    let AnyScheduler::Bfq(bfq) = &rig.scheduler else { unreachable!() };
+    bfq
+}
+
+#[test]
+fn a_raised_process_has_its_own_weight_again_after_sixty_megabytes() {
+    let mut rig = Rig::with_limits("bfq", &[], hard_disk());
+    let weight = |rig: &Rig| {
+        let [_, own] = bfq(rig).tasks[task_index(ProcessId(A)).index()].queues;
+        bfq(rig).wf2q.weight(own.expect("it has read"))
+    };
+    let mut weights = Vec::new();
+    for place in 0..2000 {
+        rig.submit(Bio { sectors: 64, ..of(A, Read, place * 100) });
+        assert_eq!(serve(&mut rig, 0), Some(A));
+        weights.push(weight(&rig));
+    }
+    // 120,000 sectors are 1875 requests of 64; level 4 has the weight 40.
+    assert!(weights[10..1800].iter().all(|&weight| weight == 30 * 40), "{weights:?}");
+    assert!(weights[1900..].iter().all(|&weight| weight == 40), "{weights:?}");
+}
+
+#[test]
+fn an_asynchronous_sector_counts_three_times_where_no_share_is_in_danger() {
+    let mut rig = rig(&[]);
+    for (sync, charge) in [(true, 8), (false, 24)] {
+        let bio = Bio { sync, ..of(A, Write, u64::from(sync) * FAR) };
+        let Submitted::Waits(id) = rig.submit(bio) else { panic!("nothing to merge with") };
+        let q = bfq(&rig).slots[id].queue;
+        assert_eq!(bfq(&rig).charge_for(id, q), charge);
+    }
 }
 
 #[test]

@@ -156,6 +156,7 @@ mod tests {
         assert!((0..31).all(|_| !measured(8000, 60_000)));
         assert!(measured(8000, 60_000), "the 32nd makes it known");
         assert!(!measured(8000, 60_000) && !measured(4000, 60_000));
+        assert!(!measured(8000, 60_000), "a slow turn does not make it slower");
         assert!(measured(9000, 60_000), "faster than ever");
         // 9000 sectors in 60 ms are 18750 in 125 ms.
         assert!((18_750 - 18_750 / 4 - peak.max_budget(125)).abs() < 10, "{}", peak.max_budget(125));

@@ -91,7 +91,8 @@ mod tests {
     fn a_process_that_reads_on_is_not_seeky_and_one_that_jumps_is() {
         let (mut straight, mut random) = (Seeks::default(), Seeks::default());
         for turn in 0..20u64 {
-            straight.request(Sector(turn * 8), Sector(turn * 8 + 8));
+            let on = Sector(5_000_000 + turn * 8);
+            straight.request(on, on.offset(8));
             let there = Sector(turn % 2 * 10_000_000);
             random.request(there, there.offset(8));
         }

@@ -183,6 +183,32 @@ mod tests {
     }
 
     #[test]
+    fn a_latency_at_the_bound_of_a_bucket_belongs_to_it() {
+        let quarter = TARGET / 4;
+        for (latency, bucket) in [
+            (0, 0),
+            (quarter, 0),
+            (quarter + 1, 1),
+            (TARGET, 3),
+            (TARGET + 1, 4),
+            (7 * quarter, 6),
+            (7 * quarter + 1, 7),
+            (100 * TARGET, 7),
+        ] {
+            let mut histogram = Histogram::default();
+            histogram.record(Nanos(latency), quarter);
+            assert_eq!(histogram.0[bucket], 1, "{latency} ns");
+        }
+    }
+
+    #[test]
+    fn a_share_that_is_no_whole_number_of_samples_is_rounded_up() {
+        let p90 = |quick, slow| Histogram([quick, slow, 0, 0, 0, 0, 0, 0]).percentile(90);
+        // 90 % of ten samples are nine, of eleven ten, of two both.
+        assert_eq!([p90(9, 1), p90(9, 2), p90(1, 1)], [0, 1, 1]);
+    }
+
+    #[test]
     fn slow_reads_in_the_disk_shrink_the_depth_of_writes_that_are_well_off() {
         let mut judge = judge();
         samples(&mut judge, READ, 500, 2 * TARGET, 2 * TARGET);
@@ -208,6 +234,17 @@ mod tests {
         assert_eq!(judge.depths(Nanos::from_millis(200), [256, 128, 64]), [256, 64, 64]);
         samples(&mut judge, READ, 500, TARGET, 2 * TARGET);
         assert_eq!(judge.depths(Nanos::from_millis(300), [256, 64, 64]), [256, 64, 64]);
+    }
+
+    #[test]
+    fn a_time_in_the_disk_beyond_the_target_by_a_nanosecond_is_congestion() {
+        for (in_disk, writes) in [(TARGET, 100), (TARGET + 1, 25)] {
+            let mut judge = judge();
+            samples(&mut judge, READ, 500, in_disk, in_disk);
+            samples(&mut judge, WRITE, 500, TARGET / 4, TARGET / 4);
+            let [_, found, _] = judge.depths(Nanos::from_millis(100), [100, 100, 64]);
+            assert_eq!(found, writes, "{in_disk} ns");
+        }
     }
 
     #[test]

@@ -168,6 +168,18 @@ mod tests {
     }
 
     #[test]
+    fn however_often_a_queue_pauses_no_budget_falls_below_a_32nd_of_the_largest() {
+        let budgets = budgets(&[]);
+        for max_budget in 512..=16_384 {
+            let next = budgets.after(Slice { max_budget, ..SLICE }, EndReason::TooIdle);
+            assert!(
+                next.is_some_and(|next| (512..=max_budget).contains(&next)),
+                "{next:?} after {max_budget}"
+            );
+        }
+    }
+
+    #[test]
     fn raised_queues_get_short_slices_and_asynchronous_ones_the_longest() {
         let budgets = budgets(&[]);
         let raised = Slice { raised: true, ..SLICE };

@@ -138,6 +138,25 @@ fn a_process_that_ends_gives_the_disk_back_at_once() {
 }
 
 #[test]
+fn nobody_waits_for_a_process_that_ended_before_its_last_request_was_served() {
+    let mut rig = Rig::new(NAME, &[]);
+    rig.submit(of(0, bio(Read, 0)));
+    rig.exit(ProcessId(0));
+    rig.submit(of(1, bio(Read, 1_000_000)));
+    assert_eq!(serve(&mut rig, 2, ms(1)), [0, 1_000_000]);
+}
+
+#[test]
+fn asynchronous_requests_wait_for_the_synchronous_ones_that_are_out_and_no_longer() {
+    let mut rig = Rig::new(NAME, &[("slice_idle", 0)]);
+    rig.submit(of(0, bio(Read, 0)));
+    rig.submit(asynchronous(1, 1_000_000));
+    assert_eq!(rig.dispatch_all(), [0]);
+    rig.complete_all();
+    assert_eq!(rig.dispatch_all(), [1_000_000]);
+}
+
+#[test]
 fn what_goes_out_together_goes_upwards_from_the_head() {
     let mut rig = Rig::new(NAME, &[("quantum", 8)]);
     head_at(&mut rig, 100_000);

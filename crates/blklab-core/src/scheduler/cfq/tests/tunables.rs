@@ -230,6 +230,14 @@ fn low_latency_shortens_slices_until_all_fit_into_target_latency() {
 }
 
 #[test]
+fn low_latency_shortens_no_slice_below_twice_slice_idle() {
+    let mut drive = Drive::new(&[("low_latency", 1)], (1..31).map(Process::reader).collect());
+    drive.run(ms(3_000));
+    let turns = (0..30).flat_map(|process| drive.whole_turns(process));
+    close(mean(turns.map(|turn| turn.slice_ms())), 16.0, 1.5, "not the 10 ms that 300 ms for thirty are");
+}
+
+#[test]
 fn low_latency_holds_back_what_nobody_waits_for_after_somebody_waited_long() {
     let writes_at_once = |low_latency| {
         let mut rig = Rig::with_limits("cfq", &[("low_latency", low_latency)], limits(true));

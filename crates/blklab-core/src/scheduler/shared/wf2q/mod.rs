@@ -37,6 +37,8 @@ mod entity;
 mod promises;
 mod queueing;
 mod tree;
+#[cfg(test)]
+mod weights;
 
 use crate::request::PrioClass;
 use crate::scheduler::tasks::{Cgroup, CgroupId};

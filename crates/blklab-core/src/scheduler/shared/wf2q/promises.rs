@@ -42,7 +42,7 @@ impl Wf2q {
     }
 
     /// Sum of the weights in a group's class: active, idle and in service.
-    fn wsum(&self, group: CgroupId, class: Class) -> u64 {
+    pub(super) fn wsum(&self, group: CgroupId, class: Class) -> u64 {
         self.groups[usize::from(group.0)].trees[class as usize].wsum
     }
 
@@ -60,7 +60,7 @@ struct Run {
     first_version: bool,
 }
 
-fn groups(weights: &[u16]) -> Vec<Cgroup> {
+pub(super) fn groups(weights: &[u16]) -> Vec<Cgroup> {
     let root = Cgroup { parent: None, weight: 100 };
     let child = |&weight| Cgroup { parent: Some(CgroupId::ROOT), weight };
     std::iter::once(root).chain(weights.iter().map(child)).collect()
