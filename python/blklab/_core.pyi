@@ -21,8 +21,9 @@ def check_host(changed: Mapping[str, int]) -> str:
     """{name: value} of every tunable of host and page cache; ValueError."""
 
 def disk(text: str, path: str, overrides: Sequence[tuple[str, str]] = ()) -> str:
-    """{"name", "summary", "kind", "transport", "limits": {...}, "parameters": [{"key", "value",
-    "unit", "help", "source"}]}; ValueError if the file is not a disk."""
+    """{"name", "summary", "kind", "transport", "limits": {...}, "longest_wait_ms": {"reads",
+    "any"} of 4 KiB at full depth or None, "parameters": [{"key", "value", "unit", "help", "source"}]};
+    ValueError if the file is not a disk."""
 
 def disk_keys() -> str:
     """The table of keys of each kind of disk."""

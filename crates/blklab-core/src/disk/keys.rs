@@ -390,7 +390,21 @@ pub static HDD_KEYS: &[Key] = &[
         "",
         Number(0.0, 1.0),
         Default("0.02"),
-        "head start of a waiting command: time forgiven per time waited, so that none starves",
+        "head start of a waiting command: time forgiven per time waited",
+    ),
+    key(
+        "ncq_deadline_ms",
+        "ms",
+        Number(1.0, 600_000.0),
+        Default("2000"),
+        "a command that has waited so long in the disk goes before all that came later",
+    ),
+    key(
+        "ncq_deadline_batch",
+        "",
+        Integer(1, 65_535),
+        Default("16"),
+        "commands served in order of arrival after a deadline has passed; those of a stream do not count",
     ),
     key("read_overhead_us", "us", Number(0.0, 100_000.0), Error, "controller's work before a read's seek"),
     key(

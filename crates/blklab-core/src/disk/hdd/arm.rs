@@ -6,7 +6,7 @@ use super::queue::{Head, Queued, bound_of};
 use super::{Command, Hdd, Op, Policy, SLACK_NS, Served, Stream, Work};
 
 /// The most that one step of destaging writes before the arm looks round again.
-const DESTAGE_SECTORS: u64 = 2_048;
+pub(super) const DESTAGE_SECTORS: u64 = 2_048;
 
 /// A command that is understood later than this counts as understood then when the next
 /// one is chosen.
@@ -20,6 +20,7 @@ impl Hdd {
             span,
             place,
             ready,
+            arrived: now,
             handicap: self.head_start(now),
             order: self.orders,
             tag: command.tag,
@@ -101,10 +102,16 @@ impl Hdd {
     pub(super) fn begin(&mut self, now: u64) {
         self.look_at = u64::MAX;
         self.catch_up(now);
+        if self.serve_in_order(now) {
+            return;
+        }
         match self.flushes.front().copied() {
             Some(flush) if flush.ready <= now => match self.nearest_extent(now, flush.order) {
                 Some((_, index)) => self.destage(now, index),
-                None => self.end_flushes(now),
+                None => {
+                    self.end_flushes(now);
+                    self.look(now);
+                }
             },
             Some(flush) => {
                 self.begin_without_flush(now);
@@ -145,7 +152,13 @@ impl Hdd {
         let (cost, index) = self.next_command(now);
         match extent {
             Some((other, extent)) if other < cost => self.destage(now, extent),
-            _ => self.serve(now, index, cost),
+            _ => {
+                let sptf = self.config.policy == Policy::Sptf;
+                // Its positioning time, with its handicap less all head starts.
+                let handicap = self.queue.commands[index].handicap;
+                let reached = sptf.then(|| now + (cost + self.head_start(now) - handicap) as u64);
+                self.serve(now, index, reached);
+            }
         }
     }
 
@@ -207,7 +220,7 @@ impl Hdd {
     }
 
     /// The extent of the write cache, written before `order`, that the head reaches first.
-    fn nearest_extent(&self, now: u64, order: u64) -> Option<(i64, usize)> {
+    pub(super) fn nearest_extent(&self, now: u64, order: u64) -> Option<(i64, usize)> {
         let stands = (now + self.phase_ns) % self.config.geometry.turn_ns;
         let extents = self.write_cache.extents.iter().enumerate();
         extents
@@ -219,9 +232,9 @@ impl Hdd {
             .min()
     }
 
-    /// Bring the head to the command's first sector and let it pass. `cost`: what
-    /// [`Hdd::next_command`] chose it for.
-    fn serve(&mut self, now: u64, index: usize, cost: i64) {
+    /// Bring the head to the command's first sector and let it pass. `reached`: when it gets
+    /// there, if that is known.
+    pub(super) fn serve(&mut self, now: u64, index: usize, reached: Option<u64>) {
         let queued = self.queue.take(index);
         self.begins.note(queued.tag, now);
         self.stream = None;
@@ -234,11 +247,9 @@ impl Hdd {
         let in_front = start == queued.span.start;
         let place = if in_front { queued.place } else { self.config.geometry.locate(start) };
         let span = Span { start, end: queued.span.end };
-        let begins = if self.config.policy == Policy::Sptf && in_front && queued.ready <= now {
-            // Why it was chosen: its positioning time, with its handicap less all head starts.
-            now + (cost + self.head_start(now) - queued.handicap) as u64
-        } else {
-            self.reached(now.max(queued.ready), &place, queued.write)
+        let begins = match reached {
+            Some(reached) if in_front && queued.ready <= now => reached,
+            _ => self.reached(now.max(queued.ready), &place, queued.write),
         };
         let end = self.work_on(begins, span, place, queued.write);
         self.busy_ns += end - now;
@@ -246,7 +257,7 @@ impl Hdd {
     }
 
     /// Serve a read that the head comes to by reading on.
-    fn serve_stream(&mut self, now: u64, stream: Stream, index: usize) {
+    pub(super) fn serve_stream(&mut self, now: u64, stream: Stream, index: usize) {
         let queued = self.queue.take(index);
         self.begins.note(queued.tag, now);
         let mut end = now;
@@ -263,7 +274,7 @@ impl Hdd {
         self.work = Some((end, Work::Serve(Served::new(&queued), Some(stream.segment))));
     }
 
-    fn destage(&mut self, now: u64, index: usize) {
+    pub(super) fn destage(&mut self, now: u64, index: usize) {
         self.stream = None;
         let geometry = &self.config.geometry;
         let taken = self.write_cache.take(index, DESTAGE_SECTORS, |lba| geometry.locate(lba));

@@ -6,7 +6,9 @@
 //! and a phase drawn from the seed. When the arm falls free, the next command is the one
 //! it can reach first (SPTF; Seltzer, Chen and Ousterhout, "Disk scheduling revisited",
 //! USENIX 1990), with a head start for those that have waited long (Jacobson and Wilkes,
-//! "Disk scheduling algorithms based on rotational position", HP Labs 1991).
+//! "Disk scheduling algorithms based on rotational position", HP Labs 1991). What has waited
+//! until its deadline goes before everything else, so no command waits longer than
+//! `longest_wait` tells.
 //!
 //! After a read the head stays and reads on into the read's cache segment. That is not
 //! simulated by events: how far it has come is worked out when somebody asks. Writes end
@@ -17,7 +19,9 @@
 //! cost, caching of written data for later reads, power states.
 
 mod arm;
+mod bound;
 mod cache;
+mod deadline;
 mod geometry;
 mod queue;
 mod seek;
@@ -28,7 +32,8 @@ use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::SplitMix64;
 use slab::Slab;
 
-use self::cache::{ReadCache, Span, WriteCache};
+pub use self::bound::LongestWait;
+use self::cache::{ReadCache, Span, Waiting, WriteCache};
 use self::geometry::{Geometry, Place};
 use self::queue::{Queue, Queued};
 use self::seek::SeekCurve;
@@ -72,6 +77,8 @@ pub(super) struct HddConfig {
     policy: Policy,
     /// Time forgiven per time waited, in 1/1024.
     ageing: u64,
+    deadline_ns: u64,
+    deadline_batch: u32,
     read_overhead_ns: u64,
     read_hit_ns: u64,
     write_overhead_ns: u64,
@@ -115,6 +122,8 @@ impl HddConfig {
                 _ => Policy::Sptf,
             },
             ageing: (values.given("ncq_ageing") * 1024.0).round() as u64,
+            deadline_ns: values.ms("ncq_deadline_ms"),
+            deadline_batch: values.whole("ncq_deadline_batch") as u32,
             read_overhead_ns: values.us("read_overhead_us"),
             read_hit_ns: values.us("read_hit_us"),
             write_overhead_ns: values.us("write_overhead_us"),
@@ -169,6 +178,7 @@ struct Transit {
 struct Flush {
     tag: Tag,
     order: u64,
+    arrived: u64,
     ready: u64,
 }
 
@@ -200,6 +210,8 @@ pub struct Hdd {
     transits: Slab<Transit>,
     ends: EventQueue,
     orders: u64,
+    /// Commands that are still to be served in order of arrival.
+    in_order: u32,
     busy_ns: u64,
     begins: Begins,
 }
@@ -230,6 +242,7 @@ impl Hdd {
             transits: Slab::with_capacity(limits.queue_depth as usize),
             ends: EventQueue::default(),
             orders: 1,
+            in_order: 0,
             busy_ns: 0,
             begins: Begins::default(),
             config,
@@ -360,14 +373,14 @@ impl Hdd {
             };
             self.ends.push(end, key);
         } else {
-            self.write_cache.waiting.push_back(key);
+            self.write_cache.waiting.push_back(Waiting { key, arrived: now, order: self.orders });
             self.look(now);
         }
     }
 
     /// Give room to writes that wait for it. Their commands were understood long ago.
     fn admit(&mut self, now: u64) {
-        while let Some(key) = self.write_cache.waiting.front().copied() {
+        while let Some(Waiting { key, .. }) = self.write_cache.waiting.front().copied() {
             let span = self.transits[key as usize].write.map_or(Span::default(), |(span, _)| span);
             if !self.write_cache.promise(span.len() as u32) {
                 return;
@@ -411,7 +424,8 @@ impl Disk for Hdd {
                 self.orders += 1;
                 let ready = now + self.config.write_overhead_ns;
                 self.begins.note(command.tag, now);
-                self.flushes.push_back(Flush { tag: command.tag, order: self.orders, ready });
+                let flush = Flush { tag: command.tag, order: self.orders, arrived: now, ready };
+                self.flushes.push_back(flush);
                 self.end_flushes(now);
             }
             // Nothing to tell a hard disk: it ends the command.

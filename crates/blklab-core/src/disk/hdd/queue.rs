@@ -14,7 +14,9 @@ pub(super) struct Queued {
     pub place: Place,
     /// When the controller has understood it.
     pub ready: u64,
-    /// Its time of submission times the ageing: see [`super::Hdd::soonest_reached`].
+    /// When it was submitted.
+    pub arrived: u64,
+    /// That time times the ageing: see [`super::Hdd::soonest_reached`].
     pub handicap: i64,
     pub order: u64,
     pub tag: Tag,
@@ -56,6 +58,8 @@ pub(super) struct Queue {
     handicaps: Vec<i32>,
     cylinders: Vec<i32>,
     starts: Vec<u32>,
+    /// No command came before this.
+    since: u64,
 }
 
 impl Queue {
@@ -67,6 +71,7 @@ impl Queue {
             handicaps: Vec::with_capacity(commands),
             cylinders: Vec::with_capacity(commands),
             starts: Vec::with_capacity(commands),
+            since: 0,
         }
     }
 
@@ -75,6 +80,9 @@ impl Queue {
     }
 
     pub fn push(&mut self, queued: Queued) {
+        if self.commands.is_empty() {
+            self.since = queued.arrived;
+        }
         self.angles.push((u64::from(queued.place.angle_ns) + SLACK_NS) as i32);
         self.handicaps.push(coarse(queued.handicap));
         self.cylinders.push(queued.place.cylinder as i32);
@@ -89,6 +97,19 @@ impl Queue {
         self.cylinders.swap_remove(index);
         self.starts.swap_remove(index);
         self.commands.swap_remove(index)
+    }
+
+    /// The oldest command, if it came by `by` and the controller has understood it by `now`.
+    pub fn oldest(&mut self, by: u64, now: u64) -> Option<usize> {
+        // Hardly ever is one so old: the commands are looked at only when one may be.
+        if self.commands.is_empty() || self.since > by {
+            return None;
+        }
+        let orders = self.commands.iter().enumerate().map(|(index, queued)| (queued.order, index));
+        let (_, index) = orders.min()?;
+        let oldest = &self.commands[index];
+        self.since = oldest.arrived;
+        (oldest.arrived <= by && oldest.ready <= now).then_some(index)
     }
 
     /// Work out what each command costs at least: the time until its angle comes round after the
@@ -152,6 +173,7 @@ mod tests {
                     span: Span::new(sector, 8),
                     place: Place::default(),
                     ready,
+                    arrived: 0,
                     handicap: 0,
                     order: order as u64,
                     tag: Tag(order as u32),
