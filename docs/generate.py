@@ -210,6 +210,18 @@ def _reason(row: Mapping[str, Any]) -> str:
     return f": {row['not_met']}" if row["not_met"] else ""
 
 
+def disk_waits() -> str:
+    """For each hard disk, how long a command of 4 KiB can be in it."""
+    rows = []
+    for name, text, path in _disks():
+        wait = json.loads(_core.disk(text, str(path)))["longest_wait_ms"]
+        if wait:
+            seconds = (f"{wait[load] / 1000:.1f} s" for load in ("reads", "any"))
+            rows.append((f"[`{name}`](#{name})", *seconds))
+    head = ("disk", "reads only", "with flushes and cached writes")
+    return _table(head, rows, right=(1, 2))
+
+
 def disk_keys(kind: str) -> str:
     """The table of keys of ``hdd`` or ``ssd``."""
 
@@ -542,6 +554,7 @@ _MAKERS: dict[str, Callable[..., str]] = {
         job_options_real,
         disk_list,
         disk_figures,
+        disk_waits,
         disk_keys,
         commands,
         header,

@@ -43,8 +43,9 @@ class Disk:
     def __init__(self, text: str, path: str, overrides: Sequence[tuple[str, str]] = ()) -> None:
         """A disk file with keys changed; ValueError with ``file:line: ...``."""
     def describe(self) -> str:
-        """{"name", "summary", "kind", "transport", "limits": {...}, "parameters": [{"key",
-        "value", "unit", "help", "source"}]}"""
+        """{"name", "summary", "kind", "transport", "limits": {...}, "longest_wait_ms": {"reads",
+        "any"} of 4 KiB at full depth or None, "parameters": [{"key", "value", "unit", "help",
+        "source"}]}"""
     def validate(self) -> str:
         """[{"figure", "unit", "model", "published", "tolerance", "met", "source"}]"""
 

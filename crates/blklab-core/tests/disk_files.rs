@@ -250,6 +250,55 @@ fn per_read_ms(model: &DiskModel) -> f64 {
     now.as_secs_f64() * 1e3 / f64::from(ended)
 }
 
+/// Beside 512 KiB reads in order, two at a time, one random 4 KiB read at a time; how many of those
+/// end in 30 s, and the longest.
+fn beside_a_stream(model: &DiskModel) -> (u64, Nanos) {
+    let mut disk = model.build(1);
+    let half = model.limits().capacity.0 / 2;
+    let mut state = 1u64;
+    let (mut next, mut reads, mut longest) = (0, 0, Nanos::ZERO);
+    let (mut done, mut now, mut since) = (Vec::new(), Nanos::ZERO, Nanos::ZERO);
+    let mut free = vec![0, 1, 2];
+    while now < Nanos::from_secs(30) {
+        for tag in free.drain(..) {
+            let (sector, sectors) = if tag < 2 {
+                next += 1_024;
+                (next - 1_024, 1_024)
+            } else {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                since = now;
+                (half + (state >> 20) % (half / 8) * 8, 8)
+            };
+            let sector = Sector(sector);
+            disk.submit(now, Command { tag: Tag(tag), op: Op::Read, sector, sectors, fua: false });
+        }
+        now = disk.next_event();
+        disk.advance(now, &mut done);
+        for completion in done.drain(..) {
+            if completion.tag == Tag(2) {
+                reads += 1;
+                longest = longest.max(now - since);
+            }
+            free.push(completion.tag.0);
+        }
+    }
+    (reads, longest)
+}
+
+#[test]
+fn a_random_reader_beside_a_stream_waits_as_long_as_on_real_drives_and_no_longer() {
+    for name in &names() {
+        let model = model(name);
+        let Some(bound) = model.longest_wait(3, 1_024) else { continue };
+        let (reads, longest) = beside_a_stream(&model);
+        println!("{name}: {reads} random reads in 30 s, the longest {longest:?}, bound {:?}", bound.reads);
+        assert!(longest <= bound.reads, "{name}: {longest:?} of {:?}", bound.reads);
+        // OpenZFS commit 6f5aac3c: 1 to 4 s by model, some fifteen reads after each.
+        assert!((1.0..4.0).contains(&longest.as_secs_f64()), "{name}: {longest:?}");
+        assert!(reads >= 100, "{name}: {reads} reads in 30 s");
+    }
+}
+
 fn located(text: &str) -> Result<(), TestCaseError> {
     if let Err(error) = DiskModel::parse(text, "f.toml") {
         let line = error.line.expect("an error of a file has a line");

@@ -43,6 +43,9 @@ pub fn environment() -> Value {
     })
 }
 
+/// A block of 4 KiB.
+const BLOCK_SECTORS: u32 = 8;
+
 /// See `disk` in `_core.pyi`.
 pub fn disk(model: &DiskModel) -> Value {
     let limits = model.limits();
@@ -62,6 +65,9 @@ pub fn disk(model: &DiskModel) -> Value {
             "volatile_write_cache": limits.volatile_write_cache,
             "fua": limits.fua,
         },
+        "longest_wait_ms": model.longest_wait(limits.queue_depth, BLOCK_SECTORS).map(|wait| {
+            json!({ "reads": wait.reads.0 / 1_000_000, "any": wait.any.0 / 1_000_000 })
+        }),
         "parameters": model.parameters(),
     })
 }

@@ -369,7 +369,7 @@ pub static HDD_KEYS: &[Key] = &[
         "%",
         Number(0.0, 100.0),
         Default("50"),
-        "fill of the write cache from which writing to the medium competes with reading",
+        "fill of the write cache from which bursts of writing to the medium compete with reading",
     ),
     key(
         "destage_idle_ms",
@@ -379,6 +379,13 @@ pub static HDD_KEYS: &[Key] = &[
         "quiet time after which what is in the write cache is written anyway",
     ),
     key(
+        "destage_burst",
+        "",
+        Integer(1, 4_096),
+        Default("16"),
+        "pieces of the write cache that are written in one go, in order of address; then commands get as long",
+    ),
+    key(
         "ncq_policy",
         "",
         Choice(&["fcfs", "clook", "sstf", "sptf"]),
@@ -386,11 +393,39 @@ pub static HDD_KEYS: &[Key] = &[
         "order of queued commands: arrival, elevator, shortest seek, shortest positioning",
     ),
     key(
+        "ncq_plan",
+        "",
+        Integer(1, 65_535),
+        Default("1"),
+        "commands, with the one under way, whose order is fixed; with no more in flight, that of arrival",
+    ),
+    key(
+        "ncq_look_ahead",
+        "",
+        Integer(1, 65_535),
+        Default("65535"),
+        "commands compared for each choice; the next choice goes on with those behind them",
+    ),
+    key(
         "ncq_ageing",
         "",
         Number(0.0, 1.0),
         Default("0.02"),
-        "head start of a waiting command: time forgiven per time waited, so that none starves",
+        "head start of a waiting command: time forgiven per time waited",
+    ),
+    key(
+        "ncq_deadline_ms",
+        "ms",
+        Number(1.0, 600_000.0),
+        Default("2000"),
+        "a command that has waited so long in the disk goes before all that came later",
+    ),
+    key(
+        "ncq_deadline_batch",
+        "",
+        Integer(1, 65_535),
+        Default("16"),
+        "commands served in order of arrival after a deadline has passed; those of a stream do not count",
     ),
     key("read_overhead_us", "us", Number(0.0, 100_000.0), Error, "controller's work before a read's seek"),
     key(

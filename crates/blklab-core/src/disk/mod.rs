@@ -17,7 +17,7 @@ mod validate;
 use crate::units::{Nanos, Sector};
 
 pub use self::any::AnyDisk;
-pub use self::hdd::Hdd;
+pub use self::hdd::{Hdd, LongestWait};
 pub use self::keys::{Absent, Allowed, HDD_KEYS, Key, SSD_KEYS, Value};
 pub use self::model::{DiskFileError, DiskModel, Parameter};
 pub use self::published::Published;

@@ -12,7 +12,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::any::AnyDisk;
-use super::hdd::{Hdd, HddConfig};
+use super::hdd::{Hdd, HddConfig, LongestWait};
 use super::keys::{Absent, HDD_KEYS, Key, SSD_KEYS, Value, Values};
 use super::published::{self, Published};
 use super::ssd::{Ssd, SsdConfig};
@@ -224,6 +224,15 @@ impl DiskModel {
     /// The figures that were published of it; see [`super::validate`].
     pub fn published(&self) -> &[Published] {
         &self.published
+    }
+
+    /// How long a command can be in a hard disk that has at most `depth` commands, none longer than
+    /// `largest` sectors; no bound is known of flash.
+    pub fn longest_wait(&self, depth: u32, largest: u32) -> Option<LongestWait> {
+        match &self.config {
+            Config::Hdd(config) => Some(config.longest_wait(u64::from(depth), u64::from(largest))),
+            Config::Ssd(_) => None,
+        }
     }
 
     #[cfg(test)]

@@ -142,14 +142,23 @@ pub(super) struct Dirty {
     pub place: Place,
 }
 
+/// A write that waits for room.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Waiting {
+    /// Number of its transit.
+    pub key: u32,
+    pub arrived: u64,
+    pub order: u64,
+}
+
 /// The write cache: extents that do not overlap, room given in advance, and who waits for room.
 #[derive(Debug)]
 pub(super) struct WriteCache {
     pub extents: Vec<Dirty>,
     /// What the medium is being given now.
     pub under_way: Option<(Span, u64)>,
-    /// Writes without room yet, by number of their transit.
-    pub waiting: VecDeque<u32>,
+    /// Writes without room yet.
+    pub waiting: VecDeque<Waiting>,
     promised_sectors: u64,
     promised_extents: usize,
     sectors: u64,
@@ -202,6 +211,11 @@ impl WriteCache {
         !self.waiting.is_empty()
             || self.sectors > self.pressing_sectors
             || self.extents.len() > self.pressing_extents
+    }
+
+    /// True when newer writes have cut extents into more pieces than there is room for.
+    pub fn overfull(&self) -> bool {
+        self.extents.len() > self.room_extents
     }
 
     /// Data promised room have arrived. They join the extent they continue, unless a flush

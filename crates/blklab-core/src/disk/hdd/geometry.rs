@@ -121,6 +121,19 @@ impl Geometry {
         &self.zones[index]
     }
 
+    /// The longest that a sector takes anywhere, in nanoseconds times 2^32, and the most tracks that
+    /// so many sectors fill.
+    pub fn slowest(&self, sectors: u64) -> (u64, u64) {
+        let slowest = self.zones.iter().map(|zone| zone.sector_fx).max().unwrap_or(0);
+        let shortest = self.zones.iter().map(|zone| u64::from(zone.sectors_per_track)).min().unwrap_or(1);
+        (slowest, sectors / shortest + 1)
+    }
+
+    /// Most cylinders between a track and the next.
+    pub fn step_max(&self) -> u32 {
+        self.band + 1
+    }
+
     /// The place of sector `lba`.
     #[inline]
     pub fn locate(&self, lba: u64) -> Place {

@@ -122,6 +122,20 @@ impl SeekCurve {
         self.floor
     }
 
+    /// The longest of all seeks.
+    pub fn longest_ns(&self) -> u64 {
+        self.longest_within(u32::MAX)
+    }
+
+    /// The longest seek over at most `distance` cylinders.
+    pub fn longest_within(&self, distance: u32) -> u64 {
+        let last = ((distance as f32).sqrt() * self.scale) as usize;
+        let longest = self.steps[..=last.min(STEPS)]
+            .iter()
+            .fold(0.0, |most: f32, (start, rise)| most.max(*start).max(start + rise));
+        u64::from(self.single_ns).max(longest.ceil() as u64)
+    }
+
     /// Nanoseconds over `distance` cylinders; none for none.
     #[inline]
     pub fn ns(&self, distance: u32) -> u64 {
