@@ -214,7 +214,7 @@ def disk_waits() -> str:
     """For each hard disk, how long a command of 4 KiB can be in it."""
     rows = []
     for name, text, path in _disks():
-        wait = json.loads(_core.disk(text, str(path)))["longest_wait_ms"]
+        wait = json.loads(_core.Disk(text, str(path)).describe())["longest_wait_ms"]
         if wait:
             seconds = (f"{wait[load] / 1000:.1f} s" for load in ("reads", "any"))
             rows.append((f"[`{name}`](#{name})", *seconds))
