@@ -8,6 +8,7 @@ none of them, so that the command starts fast.
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -120,8 +121,6 @@ _WHERE = {
 
 def __getattr__(name: str) -> Any:
     if name in _WHERE:
-        from importlib import import_module
-
         return getattr(import_module(_WHERE[name]), name)
     if name == "__version__":
         from importlib.metadata import version

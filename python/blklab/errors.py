@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -54,8 +55,6 @@ class StoppedError(BlklabError):
 
 def nearest(wrong: str, right: Iterable[str]) -> str:
     """``; did you mean 'x'?`` or ``; there is: a, b, c``, to follow an error about `wrong`."""
-    import difflib
-
     names = sorted(right)
     close = difflib.get_close_matches(wrong, names, n=1, cutoff=0.6)
     if close:

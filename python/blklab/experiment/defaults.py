@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from blklab.domain import core
 from blklab.domain.comparison import LeftOut
 from blklab.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from blklab.domain.comparison import LeftOut
     from blklab.domain.experiment import Disk
 
 DISKS = ("desktop-5900rpm", "950pro-256gb")
@@ -39,8 +39,6 @@ def schedulers(rig: str) -> tuple[str, ...]:
 
 def left_out(disks: Iterable[Disk], schedulers: Iterable[str]) -> tuple[LeftOut, ...]:
     """What no Linux ever was: a scheduler of the single queue before a disk of several."""
-    from blklab.domain import core
-
     gone = [name for name in schedulers if name in _GONE]
     return tuple(
         LeftOut(disk.label, name, "Linux had its single queue only before disks with one queue")

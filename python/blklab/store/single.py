@@ -13,6 +13,7 @@ from blklab.domain.measurement import measure
 from blklab.domain.result import Result
 from blklab.errors import StoreError
 from blklab.store import owner, waiting
+from blklab.store.facts import facts
 
 if TYPE_CHECKING:
     from blklab.store.database import Store
@@ -58,8 +59,6 @@ def _document(
 ) -> dict[str, Any]:
     """What `blklab.store.document.ComparisonDocument` is in JSON; without its class, whose making
     takes longer than to write it."""
-    from blklab.store.facts import facts
-
     times = {
         "begun_at": begun_at.isoformat(timespec="milliseconds"),
         "ended_at": ended_at.isoformat(timespec="milliseconds"),

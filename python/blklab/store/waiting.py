@@ -13,6 +13,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from blklab.base.files import check_directory, write_together
 from blklab.errors import BlklabError, StoreError
 from blklab.store import packing
@@ -65,8 +67,6 @@ def put(place: Place, document: Mapping[str, Any], *, durable: bool) -> None:
 
 def parsed(content: bytes) -> ComparisonDocument:
     """What `put` has written. DamagedError."""
-    import msgspec
-
     from blklab.store.document import ComparisonDocument
 
     try:

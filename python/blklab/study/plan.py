@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from blklab import rigs
-from blklab.domain import specs
+from blklab.domain import core, scheduler, specs
 from blklab.domain.comparison import Setup
 from blklab.domain.specs import on_kernel
 from blklab.errors import InputError, nearest
@@ -131,8 +131,6 @@ def _missing(study: Study, spec: str, rig: str, real: live.RealDisk | None) -> s
 
     What a kernel's patches, files or own source bring is that kernel's to know.
     """
-    from blklab.domain import core, scheduler
-
     simulated = [info["name"] for info in core.schedulers()]
     told, kernel = on_kernel(spec)
     changed = any(

@@ -14,6 +14,7 @@ which the command finds under the numbers below. Exit codes are below.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import fcntl
 import os
 import select
@@ -84,8 +85,6 @@ def _start(command: list[str], terminal: int | None, shared: list[int]) -> tuple
 
 def _leave_keys() -> None:
     """The keys of a login session are inherited, whatever user a process becomes."""
-    import ctypes
-
     number = _KEYCTL.get(os.uname().machine)
     if number is not None:
         ctypes.CDLL(None).syscall(number, _JOIN_SESSION_KEYRING, None)
