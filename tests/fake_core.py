@@ -65,6 +65,11 @@ class Scheduler:
         self.own: list[tuple[str, str]] = []
 
 
+def split_scheduler(text: str) -> tuple[str, list[tuple[str, str]]]:
+    found = Scheduler(text)
+    return found.name, list(found.changed.items())
+
+
 class Disk:
     def __init__(self, text: str, path: str, overrides: Sequence[tuple[str, str]] = ()) -> None:
         if "rpm = -" in text:

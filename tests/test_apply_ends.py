@@ -118,7 +118,7 @@ def test_two_at_once_do_not_mix(loop: Queue, roots: Roots, programs: Asked) -> N
     ):
         change.carry_out(made, roots, programs)
     apply(loop, "kyber", roots, programs)
-    with pytest.raises(RunError, match="has applied or undone something meanwhile"):
+    with pytest.raises(RunError, match="another blklab applied or undid something meanwhile"):
         change.carry_out(made, roots, programs)
     assert loop.read("scheduler") == "kyber"
 

@@ -239,9 +239,9 @@ def test_the_latest_that_means_a_disk_decides_alone(machine: Machine) -> None:
             'bfq:low_latency=0"',
             "low_latency: expected at most 64 of A-Z, a-z, 0-9, '.', '_' and '-', found '0\"'",
         ),
-        ("bfq:../../x=1", "not the name of a tunable; expected a-z, 0-9 and '_'"),
-        ("", "'.', '_' and '-', found ''"),
-        ("b\x1bfq", r"found 'b\\x1bfq'"),
+        ("bfq:../../x=1", "bfq: expected tunable=value, found '../../x=1'"),
+        ("", "scheduler '': expected name[:tunable=value,...]"),
+        ("b\x1bfq", r"scheduler 'b\\x1bfq': expected name"),
     ],
 )
 def test_each_wrong_choice_is_one_line(machine: Machine, spec: str, message: str) -> None:

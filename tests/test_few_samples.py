@@ -250,7 +250,7 @@ def test_two_comparisons_of_few_are_not_compared_by_percentile(
     fake: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def few(*asked: Any) -> plausible.MadeRun:
-        return plausible.run(asked[7], jobs=1, read_ios=8, write_ios=0)
+        return plausible.run(asked[4], jobs=1, read_ios=8, write_ios=0)
 
     monkeypatch.setattr(fake_core, "simulate", few)
     words = ["compare", "--disk", "950pro-256gb", "--workload", "randread", "--repeats", "2"]

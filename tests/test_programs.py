@@ -329,7 +329,7 @@ def test_a_program_is_refused_where_none_can_run(tmp_path: Path) -> None:
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 2
-    assert "is no job of fio's; to run it once: blklab compare --rig live" in done.stderr
+    assert "is not a fio job; to run it once: blklab compare --rig live" in done.stderr
     with pytest.raises(InputError, match="--rig kernel runs only fio jobs"):
         rigs.check_workload("kernel", specs.workload("sqlite"))
 

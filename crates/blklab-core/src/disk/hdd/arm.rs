@@ -157,7 +157,8 @@ impl Hdd {
         }
         if self.queue.is_empty() {
             let quiet = now >= self.quiet_at;
-            if !(quiet && self.write_back(now, u64::MAX)) && !self.write_cache.extents.is_empty() {
+            let begun = quiet && self.write_back(now, u64::MAX);
+            if !begun && !self.write_cache.extents.is_empty() {
                 self.look(self.quiet_at);
             }
             return;
