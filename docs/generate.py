@@ -341,6 +341,17 @@ def fuzzed() -> str:
     return _table(("target", "inputs", "edges reached", "failed"), rows, (1, 2, 3))
 
 
+def mutants() -> str:
+    """The figures of ``make mutants``, as last kept."""
+    figures = json.loads(_text(ROOT / "docs" / "data" / "mutants.json"))
+    groups = [(name, row["planted"], row["found"]) for name, row in figures.items()]
+    groups.append(("all", sum(row[1] for row in groups), sum(row[2] for row in groups)))
+    rows = [
+        (name, str(planted), str(found), str(planted - found)) for name, planted, found in groups
+    ]
+    return _table(("group", "planted", "found", "survive"), rows, (1, 2, 3))
+
+
 def kernel_rig_example(name: str) -> str:
     """An example of ``benches/kernel_rig.py`` with what it printed."""
     lines = []
@@ -571,6 +582,7 @@ _MAKERS: dict[str, Callable[..., str]] = {
         live_rig,
         soak,
         fuzzed,
+        mutants,
         verify,
         verify_missed,
         repository_file,

@@ -198,6 +198,7 @@ fn asynchronous_requests_may_use_three_quarters() {
     assert_eq!(rig.depth_limit(ProcessId(0), Write, false), 48);
     assert_eq!(rig.depth_limit(ProcessId(0), Read, false), 48);
     assert_eq!(rig.depth_limit(ProcessId(0), Write, true), u32::MAX);
+    assert_eq!(rig.scheduler.least_depth(), 48);
 }
 
 #[test]

@@ -223,6 +223,7 @@ fn async_depth_limits_all_but_synchronous_reads() {
         assert_eq!(limited.depth_limit(ProcessId(0), op, sync), 7);
         assert_eq!(depth(0).depth_limit(ProcessId(0), op, sync), limits().nr_requests);
     }
+    assert_eq!([limited, depth(0)].map(|rig| rig.scheduler.least_depth()), [7, limits().nr_requests]);
 }
 
 #[test]

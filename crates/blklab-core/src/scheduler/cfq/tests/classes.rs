@@ -189,6 +189,28 @@ fn a_preempted_reader_keeps_what_was_left_of_its_slice() {
 }
 
 #[test]
+fn a_preempted_reader_goes_on_before_one_that_has_waited_for_longer() {
+    // Of level 0, for which no turn is due later the more queues there are.
+    let of_class = |class| Process { class, level: 0, ..Process::reader(0) };
+    let classes = [PrioClass::BestEffort, PrioClass::BestEffort, PrioClass::RealTime];
+    let mut rig = Drive::new(&[], classes.map(of_class).to_vec()).rig;
+    for place in 0..20 {
+        rig.submit(of(0, 1_000_000 + place * 16, true));
+        rig.submit(of(1, 90_000_000 + place * 16, true));
+    }
+    let mut order = Vec::new();
+    for ms in 0..20 {
+        if ms == 5 {
+            rig.submit(of(2, 50_000_000, true));
+        }
+        order.extend(next(&mut rig));
+        rig.advance(Nanos::from_millis(1));
+    }
+    // 5 of some 150 ms were used; then the disk idles 8 ms for the process of real time.
+    assert_eq!(order, [vec![0; 5], vec![2], vec![0; 7]].concat());
+}
+
+#[test]
 fn a_process_that_has_ended_is_not_waited_for() {
     let mut rig = rig_of(&[PrioClass::BestEffort; 2]);
     rig.submit(of(0, 1000, true));
