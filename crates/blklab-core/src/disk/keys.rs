@@ -369,7 +369,7 @@ pub static HDD_KEYS: &[Key] = &[
         "%",
         Number(0.0, 100.0),
         Default("50"),
-        "fill of the write cache from which writing to the medium competes with reading",
+        "fill of the write cache from which bursts of writing to the medium compete with reading",
     ),
     key(
         "destage_idle_ms",
@@ -379,11 +379,32 @@ pub static HDD_KEYS: &[Key] = &[
         "quiet time after which what is in the write cache is written anyway",
     ),
     key(
+        "destage_burst",
+        "",
+        Integer(1, 4_096),
+        Default("16"),
+        "pieces of the write cache that are written in one go, in order of address; then commands get as long",
+    ),
+    key(
         "ncq_policy",
         "",
         Choice(&["fcfs", "clook", "sstf", "sptf"]),
         Default("sptf"),
         "order of queued commands: arrival, elevator, shortest seek, shortest positioning",
+    ),
+    key(
+        "ncq_plan",
+        "",
+        Integer(1, 65_535),
+        Default("1"),
+        "commands, with the one under way, whose order is fixed; with no more in flight, that of arrival",
+    ),
+    key(
+        "ncq_look_ahead",
+        "",
+        Integer(1, 65_535),
+        Default("65535"),
+        "commands compared for each choice; the next choice goes on with those behind them",
     ),
     key(
         "ncq_ageing",

@@ -2,7 +2,7 @@
 
 use super::cache::Span;
 use super::geometry::Place;
-use super::queue::{Head, Queued, bound_of};
+use super::queue::{Head, Queued, Slot, bound_of};
 use super::{Command, Hdd, Op, Policy, SLACK_NS, Served, Stream, Work};
 
 /// The most that one step of destaging writes before the arm looks round again.
@@ -11,6 +11,14 @@ pub(super) const DESTAGE_SECTORS: u64 = 2_048;
 /// A command that is understood later than this counts as understood then when the next
 /// one is chosen.
 const DELAY_MAX_NS: u64 = 500_000_000;
+
+/// Sectors have smaller numbers than 2^this.
+const BEHIND_SHIFT: u32 = 48;
+
+/// The least cost and whose it is, the first of equals.
+fn least(some: impl Iterator<Item = usize>, cost: impl Fn(usize) -> i64) -> (i64, usize) {
+    some.map(|index| (cost(index), index)).min().unwrap_or((i64::MAX, 0))
+}
 
 impl Hdd {
     pub(super) fn enqueue(&mut self, now: u64, ready: u64, span: Span, command: &Command) {
@@ -26,7 +34,26 @@ impl Hdd {
             tag: command.tag,
             write: command.op == Op::Write,
         });
+        self.plan(now);
         self.look(ready);
+    }
+
+    /// Fix the order of as many commands as the drive plans.
+    fn plan(&mut self, now: u64) {
+        while self.queue.plan_lacks() {
+            // Where and when the arm will be done with those before, if nothing comes between.
+            let free = self.work.as_ref().map_or(now, |(end, _)| now.max(*end));
+            let (head, lba, time) = match self.queue.last_planned() {
+                Some(last) => (last.place, last.span.end, self.planned_until.max(free)),
+                None => (self.head, self.head_lba, free),
+            };
+            let (_, index) = self.next_command(&head, lba, time);
+            let stands = (time + self.phase_ns) % self.config.geometry.turn_ns;
+            let queued = &self.queue.commands[index];
+            let passing = (queued.span.len() * queued.place.sector_fx) >> 32;
+            self.planned_until = time + self.positioning_ns(&head, time, stands, index) + passing;
+            self.queue.join_plan(index);
+        }
     }
 
     /// First time from `from` on, after `least` more, when `angle` is under the head.
@@ -102,17 +129,20 @@ impl Hdd {
     pub(super) fn begin(&mut self, now: u64) {
         self.look_at = u64::MAX;
         self.catch_up(now);
-        if self.serve_in_order(now) {
-            return;
+        if !self.serve_in_order(now) {
+            self.begin_by_policy(now);
         }
+        self.plan(now);
+    }
+
+    fn begin_by_policy(&mut self, now: u64) {
         match self.flushes.front().copied() {
-            Some(flush) if flush.ready <= now => match self.nearest_extent(now, flush.order) {
-                Some((_, index)) => self.destage(now, index),
-                None => {
+            Some(flush) if flush.ready <= now => {
+                if !self.write_back(now, flush.order) {
                     self.end_flushes(now);
                     self.look(now);
                 }
-            },
+            }
             Some(flush) => {
                 self.begin_without_flush(now);
                 self.look(flush.ready);
@@ -122,79 +152,83 @@ impl Hdd {
     }
 
     fn begin_without_flush(&mut self, now: u64) {
-        let presses = self.write_cache.presses();
-        let extent = if presses || (self.queue.is_empty() && now >= self.quiet_at) {
-            self.nearest_extent(now, u64::MAX)
-        } else {
-            None
-        };
+        if self.write_burst(now) {
+            return;
+        }
         if self.queue.is_empty() {
-            match extent {
-                Some((_, index)) => self.destage(now, index),
-                None if self.write_cache.extents.is_empty() => {}
-                None => self.look(self.quiet_at),
+            let wrote = now >= self.quiet_at && self.write_back(now, u64::MAX);
+            if !wrote && !self.write_cache.extents.is_empty() {
+                self.look(self.quiet_at);
             }
             return;
         }
         if let Some(stream) = self.stream {
             let start = self.read_cache.span(stream.segment).start;
             let width = stream.limit.saturating_sub(start);
-            if let Some(index) = self.queue.first_read_within(start, width, now) {
-                return self.serve_stream(now, stream, index);
+            if let Some(slot) = self.queue.first_read_within(start, width, now) {
+                return self.serve_stream(now, stream, slot);
             }
         }
-        if self.queue.commands.iter().all(|queued| queued.ready > now) {
-            return match extent {
-                Some((_, index)) => self.destage(now, index),
-                None => self.look(self.queue.commands.iter().map(|q| q.ready).min().unwrap_or(now)),
-            };
+        let ready = self.queue.ready().unwrap_or(now);
+        if ready > now {
+            return self.look(ready);
         }
-        let (cost, index) = self.next_command(now);
-        match extent {
-            Some((other, extent)) if other < cost => self.destage(now, extent),
-            _ => {
-                let sptf = self.config.policy == Policy::Sptf;
-                // Its positioning time, with its handicap less all head starts.
-                let handicap = self.queue.commands[index].handicap;
-                let reached = sptf.then(|| now + (cost + self.head_start(now) - handicap) as u64);
-                self.serve(now, index, reached);
-            }
+        if let Some(slot) = self.queue.next_planned() {
+            return self.serve(now, slot, None);
         }
+        let (cost, index) = self.next_command(&{ self.head }, self.head_lba, now);
+        let sptf = self.config.policy == Policy::Sptf;
+        // Its positioning time, with its handicap less all head starts.
+        let handicap = self.queue.commands[index].handicap;
+        let reached = sptf.then(|| now + (cost + self.head_start(now) - handicap) as u64);
+        self.serve(now, Slot::Free(index), reached);
     }
 
-    /// The queued command to serve next, and the time to reach it less its head start.
-    fn next_command(&mut self, now: u64) -> (i64, usize) {
-        match self.config.policy {
-            Policy::Sptf => self.soonest_reached(now),
-            Policy::Fcfs => self.least(|queued| queued.order as i64),
-            // Those behind the head come after all those before it.
-            Policy::Clook => self.least(|queued| {
-                queued.span.start as i64 + (i64::from(queued.span.start < self.head_lba) << 48)
+    /// Of the commands not planned the one to serve after the arm has come to `head`, before sector
+    /// `lba`, at `now`; and, with SPTF, the time to reach it less its head start.
+    fn next_command(&mut self, head: &Place, lba: u64, now: u64) -> (i64, usize) {
+        let behind = |queued: &Queued| i64::from(queued.span.start < lba) << BEHIND_SHIFT;
+        let stands = (now + self.phase_ns) % self.config.geometry.turn_ns;
+        let some = self.queue.some(self.config.look_ahead);
+        match (self.config.policy, some) {
+            (Policy::Sptf, None) => self.soonest_reached(head, now),
+            (Policy::Sptf, Some(some)) => {
+                let cost = least(some, |index| self.cost(head, now, stands, index));
+                (cost.0 - self.head_start(now), cost.1)
+            }
+            (Policy::Sstf, None) => (0, self.queue.nearest(head.cylinder)),
+            (Policy::Sstf, Some(some)) => least(some, |index| {
+                i64::from(self.queue.commands[index].place.cylinder.abs_diff(head.cylinder))
             }),
-            Policy::Sstf => self.least(|q| i64::from(self.head.cylinder.abs_diff(q.place.cylinder))),
+            // Those behind the head come after all those before it.
+            (Policy::Clook, None) => least(0..self.queue.commands.len(), |index| {
+                let queued = &self.queue.commands[index];
+                queued.span.start as i64 + behind(queued)
+            }),
+            (Policy::Clook, Some(some)) => least(some, |index| {
+                let queued = &self.queue.commands[index];
+                queued.span.start as i64 + behind(queued)
+            }),
+            (Policy::Fcfs, _) => {
+                least(0..self.queue.commands.len(), |index| self.queue.commands[index].order as i64)
+            }
         }
-    }
-
-    /// The queued command of least cost.
-    fn least(&self, cost: impl Fn(&Queued) -> i64) -> (i64, usize) {
-        let costs = self.queue.commands.iter().map(cost);
-        costs.enumerate().map(|(index, cost)| (cost, index)).min().unwrap_or((i64::MAX, 0))
     }
 
     /// Shortest positioning time first. All head starts grow at the same pace, so that each
     /// command's handicap, fixed when it came, orders them. The least that each may cost tells
     /// which few need a closer look.
-    pub(super) fn soonest_reached(&mut self, now: u64) -> (i64, usize) {
+    pub(super) fn soonest_reached(&mut self, from: &Place, now: u64) -> (i64, usize) {
         let turn = self.config.geometry.turn_ns;
         let stands = (now + self.phase_ns) % turn;
         let head_start = self.head_start(now);
-        let head = Head { stands, cylinder: self.head.cylinder as i32, floor: self.config.seek.floor() };
+        let head = Head { stands, cylinder: from.cylinder as i32, floor: self.config.seek.floor() };
         let first = self.queue.bound_costs(head, turn, head_start);
-        let mut best = (self.cost(now, stands, first), first);
+        let mut best = (self.cost(from, now, stands, first), first);
         let mut limit = bound_of(best.0 - head_start);
         for (index, &bound) in self.queue.bounds.iter().enumerate() {
             if bound <= limit && index != first {
-                best = best.min((self.cost(now, stands, index), index));
+                best = best.min((self.cost(from, now, stands, index), index));
                 limit = bound_of(best.0 - head_start);
             }
         }
@@ -207,35 +241,22 @@ impl Hdd {
     }
 
     /// What it costs to go to a queued command, without regard to head starts.
-    fn cost(&self, now: u64, stands: u64, index: usize) -> i64 {
-        self.positioning_ns(now, stands, index) as i64 + self.queue.commands[index].handicap
+    fn cost(&self, from: &Place, now: u64, stands: u64, index: usize) -> i64 {
+        self.positioning_ns(from, now, stands, index) as i64 + self.queue.commands[index].handicap
     }
 
-    /// Time to bring the head before a queued command's first sector.
-    fn positioning_ns(&self, now: u64, stands: u64, index: usize) -> u64 {
+    /// Time to bring the head from a place before a queued command's first sector.
+    fn positioning_ns(&self, from: &Place, now: u64, stands: u64, index: usize) -> u64 {
         let queued = &self.queue.commands[index];
-        let moved = self.move_ns(&self.head, &queued.place, queued.write);
+        let moved = self.move_ns(from, &queued.place, queued.write);
         let understood = queued.ready.saturating_sub(now).min(DELAY_MAX_NS);
         self.wait_ns(stands, queued.place.angle_ns, moved + understood)
     }
 
-    /// The extent of the write cache, written before `order`, that the head reaches first.
-    pub(super) fn nearest_extent(&self, now: u64, order: u64) -> Option<(i64, usize)> {
-        let stands = (now + self.phase_ns) % self.config.geometry.turn_ns;
-        let extents = self.write_cache.extents.iter().enumerate();
-        extents
-            .filter(|(_, extent)| extent.order < order)
-            .map(|(index, extent)| {
-                let moved = self.move_ns(&self.head, &extent.place, true);
-                (self.wait_ns(stands, extent.place.angle_ns, moved) as i64, index)
-            })
-            .min()
-    }
-
     /// Bring the head to the command's first sector and let it pass. `reached`: when it gets
     /// there, if that is known.
-    pub(super) fn serve(&mut self, now: u64, index: usize, reached: Option<u64>) {
-        let queued = self.queue.take(index);
+    pub(super) fn serve(&mut self, now: u64, slot: Slot, reached: Option<u64>) {
+        let queued = self.queue.take(slot);
         self.begins.note(queued.tag, now);
         self.stream = None;
         let mut start = queued.span.start;
@@ -257,8 +278,8 @@ impl Hdd {
     }
 
     /// Serve a read that the head comes to by reading on.
-    pub(super) fn serve_stream(&mut self, now: u64, stream: Stream, index: usize) {
-        let queued = self.queue.take(index);
+    pub(super) fn serve_stream(&mut self, now: u64, stream: Stream, slot: Slot) {
+        let queued = self.queue.take(slot);
         self.begins.note(queued.tag, now);
         let mut end = now;
         if queued.span.end > stream.at {
@@ -274,24 +295,14 @@ impl Hdd {
         self.work = Some((end, Work::Serve(Served::new(&queued), Some(stream.segment))));
     }
 
-    pub(super) fn destage(&mut self, now: u64, index: usize) {
-        self.stream = None;
-        let geometry = &self.config.geometry;
-        let taken = self.write_cache.take(index, DESTAGE_SECTORS, |lba| geometry.locate(lba));
-        let begins = self.reached(now, &taken.place, true);
-        let end = self.work_on(begins, taken.span, taken.place, true);
-        self.busy_ns += end - now;
-        self.work = Some((end, Work::Destage));
-    }
-
     /// When the head, which sets out at `now`, has `place` under it.
-    fn reached(&self, now: u64, place: &Place, write: bool) -> u64 {
+    pub(super) fn reached(&self, now: u64, place: &Place, write: bool) -> u64 {
         self.comes_round(now, self.move_ns(&self.head, place, write), place.angle_ns)
     }
 
     /// The head has come to `place` at `start`: let all of `span`, which begins there, pass; when
     /// the last sector has.
-    fn work_on(&mut self, mut start: u64, span: Span, place: Place, write: bool) -> u64 {
+    pub(super) fn work_on(&mut self, mut start: u64, span: Span, place: Place, write: bool) -> u64 {
         let physical = self.config.physical_sectors;
         if write && !(span.start.is_multiple_of(physical) && span.end.is_multiple_of(physical)) {
             // A part of a physical sector: read it in one turn, write it in the next.

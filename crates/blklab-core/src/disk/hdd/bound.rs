@@ -150,13 +150,14 @@ mod tests {
         #[test]
         fn no_command_waits_longer_than_the_bound(
             flows in prop::collection::vec(flow(), 1..5), write_cache: bool, read_ahead: bool,
-            policy in 0usize..4, serpentine: bool, deadline in 20u32..400, batch in 1u32..64,
+            policy in 0usize..4, plan in 1u32..10, burst in 1u32..40, serpentine: bool, deadline in 20u32..400, batch in 1u32..64,
             cache_kib in 64u32..2048, extents in 2u32..64, seed: u64,
         ) {
             let on = |flag| if flag { "on" } else { "off" };
             let model = model(&[
                 ("write_cache", on(write_cache)), ("read_ahead", on(read_ahead)), ("ncq_ageing", "0"),
                 ("ncq_policy", ["fcfs", "clook", "sstf", "sptf"][policy]),
+                ("ncq_plan", &plan.to_string()), ("destage_burst", &burst.to_string()),
                 ("mapping", if serpentine { "serpentine" } else { "plain" }),
                 ("ncq_deadline_ms", &deadline.to_string()), ("ncq_deadline_batch", &batch.to_string()),
                 ("write_cache_kib", &cache_kib.to_string()), ("write_cache_extents", &extents.to_string()),

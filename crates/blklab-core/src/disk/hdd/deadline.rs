@@ -9,12 +9,13 @@
 //! Commands at the arm, flushes and writes that wait for room in the cache all have the same deadline.
 
 use super::Hdd;
+use super::queue::Slot;
 
 /// What is to be done next in order of arrival.
 #[derive(Clone, Copy, Debug)]
 enum Turn {
     /// Serve this command of the queue.
-    Command(usize),
+    Command(Slot),
     /// Write to the medium what was written before this order, for a flush or for room.
     WriteBack(u64),
 }
@@ -41,8 +42,8 @@ impl Hdd {
                 self.in_order -= 1;
                 self.write_back(now, order)
             }
-            Some(Turn::Command(index)) => {
-                self.serve_command(now, index);
+            Some(Turn::Command(slot)) => {
+                self.serve_command(now, slot);
                 true
             }
         }
@@ -51,7 +52,7 @@ impl Hdd {
     /// The oldest of all that came by `by` and can be done at `now`.
     fn oldest(&mut self, by: u64, now: u64) -> Option<Turn> {
         let command = self.queue.oldest(by, now);
-        let command = command.map(|index| (self.queue.commands[index].order, Turn::Command(index)));
+        let command = command.map(|slot| (self.queue.get(slot).order, Turn::Command(slot)));
         let flush = self.flushes.front().filter(|flush| {
             flush.arrived <= by && flush.ready <= now && self.write_cache.older_than(flush.order)
         });
@@ -64,25 +65,16 @@ impl Hdd {
     }
 
     /// Serve a command in its turn, out of the stream if the head comes to it by reading on.
-    fn serve_command(&mut self, now: u64, index: usize) {
-        let queued = &self.queue.commands[index];
+    fn serve_command(&mut self, now: u64, slot: Slot) {
+        let queued = self.queue.get(slot);
         match self.stream.filter(|stream| !queued.write && self.reaches(stream, queued.span)) {
-            Some(stream) => self.serve_stream(now, stream, index),
+            Some(stream) => self.serve_stream(now, stream, slot),
             None => {
                 if queued.write || self.read_cache.continues(queued.span.start).is_none() {
                     self.in_order -= 1;
                 }
-                self.serve(now, index, None);
+                self.serve(now, slot, None);
             }
         }
-    }
-
-    /// Write the nearest extent from before `order`.
-    fn write_back(&mut self, now: u64, order: u64) -> bool {
-        let nearest = self.nearest_extent(now, order);
-        if let Some((_, index)) = nearest {
-            self.destage(now, index);
-        }
-        nearest.is_some()
     }
 }

@@ -3,17 +3,18 @@
 //! A command that the cache cannot serve waits for the arm. Its time there is the seek,
 //! the wait until the first sector comes round, and the passing of its sectors, track by
 //! track with the skews between; where the platter stands follows from the absolute time
-//! and a phase drawn from the seed. When the arm falls free, the next command is the one
-//! it can reach first (SPTF; Seltzer, Chen and Ousterhout, "Disk scheduling revisited",
-//! USENIX 1990), with a head start for those that have waited long (Jacobson and Wilkes,
-//! "Disk scheduling algorithms based on rotational position", HP Labs 1991). What has waited
-//! until its deadline goes before everything else, so no command waits longer than
-//! `longest_wait` tells.
+//! and a phase drawn from the seed. The next few commands are planned: their order is fixed. When
+//! one of them is served, another joins the plan behind the last: of some of those that wait, the one
+//! on the nearest cylinder, or the one that the head can reach first (SPTF; Seltzer, Chen and
+//! Ousterhout, "Disk scheduling revisited", USENIX 1990), with a head start for those that have
+//! waited long (Jacobson and Wilkes, "Disk scheduling algorithms based on rotational position", HP
+//! Labs 1991). What has waited until its deadline goes before everything else, so no command waits
+//! longer than `longest_wait` tells.
 //!
 //! After a read the head stays and reads on into the read's cache segment. That is not
 //! simulated by events: how far it has come is worked out when somebody asks. Writes end
 //! when their data are in the write cache; the arm puts them on the medium when the disk
-//! is quiet, when the cache fills or when a flush wants it, nearest first.
+//! is quiet, in bursts when the cache fills, or when a flush wants it, in order of address.
 //!
 //! Left out: defect lists, thermal recalibration, servo retries, the controller's lookup
 //! cost, caching of written data for later reads, power states.
@@ -25,6 +26,7 @@ mod deadline;
 mod geometry;
 mod queue;
 mod seek;
+mod writeback;
 
 use std::collections::VecDeque;
 
@@ -37,6 +39,7 @@ use self::cache::{ReadCache, Span, Waiting, WriteCache};
 use self::geometry::{Geometry, Place};
 use self::queue::{Queue, Queued};
 use self::seek::SeekCurve;
+use self::writeback::Bursts;
 use super::keys::Values;
 use super::model::{Conflict, conflict};
 use super::{Begins, Command, Completion, Disk, DiskLimits, Op, Tag};
@@ -74,7 +77,12 @@ pub(super) struct HddConfig {
     write_cache_extents: usize,
     destage_percent: f64,
     destage_idle_ns: u64,
+    destage_burst: usize,
     policy: Policy,
+    /// Commands, with the one under way, whose order is fixed.
+    plan: usize,
+    /// Commands compared for each choice.
+    look_ahead: usize,
     /// Time forgiven per time waited, in 1/1024.
     ageing: u64,
     deadline_ns: u64,
@@ -115,12 +123,15 @@ impl HddConfig {
             write_cache_extents: values.whole("write_cache_extents") as usize,
             destage_percent: values.given("destage_percent"),
             destage_idle_ns: values.ms("destage_idle_ms"),
+            destage_burst: values.whole("destage_burst") as usize,
             policy: match values.text("ncq_policy") {
                 "fcfs" => Policy::Fcfs,
                 "clook" => Policy::Clook,
                 "sstf" => Policy::Sstf,
                 _ => Policy::Sptf,
             },
+            plan: values.whole("ncq_plan") as usize,
+            look_ahead: values.whole("ncq_look_ahead") as usize,
             ageing: (values.given("ncq_ageing") * 1024.0).round() as u64,
             deadline_ns: values.ms("ncq_deadline_ms"),
             deadline_batch: values.whole("ncq_deadline_batch") as u32,
@@ -212,6 +223,9 @@ pub struct Hdd {
     orders: u64,
     /// Commands that are still to be served in order of arrival.
     in_order: u32,
+    bursts: Bursts,
+    /// When the arm will probably be done with all planned commands.
+    planned_until: u64,
     busy_ns: u64,
     begins: Begins,
 }
@@ -231,7 +245,7 @@ impl Hdd {
             turns_max: config.seek.ns(config.geometry.cylinders - 1).div_ceil(config.geometry.turn_ns) as u32,
             head,
             head_lba: 0,
-            queue: Queue::with_capacity(limits.queue_depth as usize),
+            queue: Queue::new(limits.queue_depth as usize, config.plan - 1),
             flushes: VecDeque::new(),
             stream: None,
             work: None,
@@ -243,6 +257,8 @@ impl Hdd {
             ends: EventQueue::default(),
             orders: 1,
             in_order: 0,
+            bursts: Bursts::default(),
+            planned_until: 0,
             busy_ns: 0,
             begins: Begins::default(),
             config,

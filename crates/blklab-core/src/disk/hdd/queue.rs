@@ -1,5 +1,8 @@
-//! Commands that wait for the arm. What the search for the next one looks at first lies
-//! side by side, apart from the rest.
+//! Commands that wait for the arm: those whose order is fixed, the plan, and behind them those
+//! from which the next one to join the plan is chosen. What that search looks at first lies side
+//! by side, apart from the rest.
+
+use std::collections::VecDeque;
 
 use super::super::Tag;
 use super::SLACK_NS;
@@ -45,10 +48,21 @@ pub(super) struct Head {
     pub floor: Floor,
 }
 
-/// All of them, in no order. The columns have one entry per command and are as narrow as can
-/// be: the compiler looks at several at a time.
+/// Where in the queue a command is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Slot {
+    Planned(usize),
+    Free(usize),
+}
+
+/// All of them. Those that are not planned are in no order; their columns have one entry per
+/// command and are as narrow as can be: the compiler looks at several at a time.
 #[derive(Debug)]
 pub(super) struct Queue {
+    /// The plan, the next one first.
+    plan: VecDeque<Queued>,
+    plan_max: usize,
+    /// Those that are not planned.
     pub commands: Vec<Queued>,
     /// What each may cost at least, less what it has won by waiting; made by
     /// [`Queue::bound_costs`].
@@ -58,29 +72,68 @@ pub(super) struct Queue {
     handicaps: Vec<i32>,
     cylinders: Vec<i32>,
     starts: Vec<u32>,
+    /// Where the next look at some of the commands begins.
+    look_at: usize,
     /// No command came before this.
     since: u64,
 }
 
 impl Queue {
-    pub fn with_capacity(commands: usize) -> Queue {
+    /// Room for so many commands, of which `plan_max` are planned.
+    pub fn new(commands: usize, plan_max: usize) -> Queue {
         Queue {
+            plan: VecDeque::with_capacity(plan_max.min(commands)),
+            plan_max,
             commands: Vec::with_capacity(commands),
             bounds: Vec::with_capacity(commands),
             angles: Vec::with_capacity(commands),
             handicaps: Vec::with_capacity(commands),
             cylinders: Vec::with_capacity(commands),
             starts: Vec::with_capacity(commands),
+            look_at: 0,
             since: 0,
         }
     }
 
     pub fn is_empty(&self) -> bool {
-        self.commands.is_empty()
+        self.plan.is_empty() && self.commands.is_empty()
+    }
+
+    /// The last command of the plan.
+    pub fn last_planned(&self) -> Option<&Queued> {
+        self.plan.back()
+    }
+
+    /// True when a command can join the plan.
+    pub fn plan_lacks(&self) -> bool {
+        self.plan.len() < self.plan_max && !self.commands.is_empty()
+    }
+
+    /// The command that is not planned and has this index joins the plan.
+    pub fn join_plan(&mut self, index: usize) {
+        let queued = self.take_free(index);
+        self.plan.push_back(queued);
+    }
+
+    /// The next command of the plan.
+    pub fn next_planned(&self) -> Option<Slot> {
+        (!self.plan.is_empty()).then_some(Slot::Planned(0))
+    }
+
+    pub fn get(&self, slot: Slot) -> &Queued {
+        match slot {
+            Slot::Planned(index) => &self.plan[index],
+            Slot::Free(index) => &self.commands[index],
+        }
+    }
+
+    /// When the controller has understood the first of all commands that it has not understood yet.
+    pub fn ready(&self) -> Option<u64> {
+        self.plan.iter().chain(&self.commands).map(|queued| queued.ready).min()
     }
 
     pub fn push(&mut self, queued: Queued) {
-        if self.commands.is_empty() {
+        if self.is_empty() {
             self.since = queued.arrived;
         }
         self.angles.push((u64::from(queued.place.angle_ns) + SLACK_NS) as i32);
@@ -91,7 +144,15 @@ impl Queue {
     }
 
     /// Take a command out.
-    pub fn take(&mut self, index: usize) -> Queued {
+    pub fn take(&mut self, slot: Slot) -> Queued {
+        match slot {
+            Slot::Planned(0) => self.plan.pop_front().expect("a slot of a command in the plan"),
+            Slot::Planned(index) => self.plan.remove(index).expect("a slot of a command in the plan"),
+            Slot::Free(index) => self.take_free(index),
+        }
+    }
+
+    fn take_free(&mut self, index: usize) -> Queued {
         self.angles.swap_remove(index);
         self.handicaps.swap_remove(index);
         self.cylinders.swap_remove(index);
@@ -100,16 +161,35 @@ impl Queue {
     }
 
     /// The oldest command, if it came by `by` and the controller has understood it by `now`.
-    pub fn oldest(&mut self, by: u64, now: u64) -> Option<usize> {
+    pub fn oldest(&mut self, by: u64, now: u64) -> Option<Slot> {
         // Hardly ever is one so old: the commands are looked at only when one may be.
-        if self.commands.is_empty() || self.since > by {
+        if self.is_empty() || self.since > by {
             return None;
         }
-        let orders = self.commands.iter().enumerate().map(|(index, queued)| (queued.order, index));
-        let (_, index) = orders.min()?;
-        let oldest = &self.commands[index];
-        self.since = oldest.arrived;
-        (oldest.arrived <= by && oldest.ready <= now).then_some(index)
+        let planned = self.plan.iter().enumerate().map(|(n, queued)| (queued.order, Slot::Planned(n)));
+        let free = self.commands.iter().enumerate().map(|(n, queued)| (queued.order, Slot::Free(n)));
+        let (_, slot) = planned.chain(free).min_by_key(|(order, _)| *order)?;
+        let (arrived, ready) = (self.get(slot).arrived, self.get(slot).ready);
+        self.since = arrived;
+        (arrived <= by && ready <= now).then_some(slot)
+    }
+
+    /// The next so many of those not planned, in turn, if there are more.
+    pub fn some(&mut self, most: usize) -> Option<impl Iterator<Item = usize> + use<>> {
+        let all = self.commands.len();
+        if all <= most {
+            return None;
+        }
+        let first = self.look_at % all;
+        self.look_at = (first + most) % all;
+        Some((first..first + most).map(move |index| if index < all { index } else { index - all }))
+    }
+
+    /// Of those not planned the one whose cylinder is nearest to `cylinder`.
+    pub fn nearest(&self, cylinder: u32) -> usize {
+        let distance = |at: &i32| at.abs_diff(cylinder as i32);
+        let least = self.cylinders.iter().fold(u32::MAX, |least, at| least.min(distance(at)));
+        self.cylinders.iter().position(|at| distance(at) == least).unwrap_or(0)
     }
 
     /// Work out what each command costs at least: the time until its angle comes round after the
@@ -135,7 +215,17 @@ impl Queue {
     }
 
     /// The read, ready at `now`, that begins first within `width` sectors from `start` on.
-    pub fn first_read_within(&self, start: u64, width: u64, now: u64) -> Option<usize> {
+    pub fn first_read_within(&self, start: u64, width: u64, now: u64) -> Option<Slot> {
+        let free = self.first_free_read_within(start, width, now);
+        let within = |queued: &Queued| queued.span.start.wrapping_sub(start);
+        let fits = |queued: &Queued| within(queued) <= width && !queued.write && queued.ready <= now;
+        let planned = self.plan.iter().enumerate().filter(|(_, queued)| fits(queued));
+        let planned = planned.map(|(index, queued)| (within(queued), Slot::Planned(index)));
+        let free = free.map(|index| (within(&self.commands[index]), Slot::Free(index)));
+        planned.chain(free).min_by_key(|(within, _)| *within).map(|(_, slot)| slot)
+    }
+
+    fn first_free_read_within(&self, start: u64, width: u64, now: u64) -> Option<usize> {
         // Those before `start` wrap round to far behind it: one comparison tells.
         let (from, units) = ((start >> START_SHIFT) as u32, ((width >> START_SHIFT) + 1) as u32);
         let near = |any, begins: &u32| any | (begins.wrapping_sub(from) <= units);
@@ -165,9 +255,9 @@ mod tests {
         #[test]
         fn the_first_read_within_is_the_one_that_looking_at_each_finds(
             commands in prop::collection::vec((0u64..4_000, 0u64..3, any::<bool>()), 0..40),
-            start in 0u64..4_000, width in 0u64..2_000
+            start in 0u64..4_000, width in 0u64..2_000, planned in 0usize..7
         ) {
-            let mut queue = Queue::with_capacity(1);
+            let mut queue = Queue::new(1, 7);
             for (order, (sector, ready, write)) in commands.into_iter().enumerate() {
                 queue.push(Queued {
                     span: Span::new(sector, 8),
@@ -180,13 +270,17 @@ mod tests {
                     write,
                 });
             }
+            for _ in 0..planned.min(queue.commands.len()) {
+                queue.join_plan(0);
+            }
             let fits = |queued: &&Queued| {
                 !queued.write && queued.ready <= 1 && (start..=start + width).contains(&queued.span.start)
             };
-            let wanted = queue.commands.iter().filter(fits).map(|queued| queued.span.start).min();
+            let all = queue.plan.iter().chain(&queue.commands);
+            let wanted = all.filter(fits).map(|queued| queued.span.start).min();
             let found = queue.first_read_within(start, width, 1);
-            prop_assert_eq!(found.map(|index| queue.commands[index].span.start), wanted);
-            prop_assert!(found.is_none_or(|index| fits(&&queue.commands[index])));
+            prop_assert_eq!(found.map(|slot| queue.get(slot).span.start), wanted);
+            prop_assert!(found.is_none_or(|slot| fits(&queue.get(slot))));
         }
     }
 }
