@@ -31,6 +31,12 @@ def disk_keys() -> str:
 def validate_disk(text: str, path: str) -> str:
     """[{"figure", "unit", "model", "published", "tolerance", "met", "source"}]"""
 
+def replay_disk(
+    text: str, path: str, trace: Sequence[tuple[int, int, int, bool]], seed: int
+) -> list[int]:
+    """Nanoseconds that each (gap_ns, sector, sectors, is a write) takes, given one at a time, each so
+    long after the end of the one before; ValueError if the disk does not have it."""
+
 def workload_options() -> str:
     """[{"name", "aliases", "type", "default", "help", "status", "why"}]"""
 

@@ -18,7 +18,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
-use blklab_core::disk::DiskModel;
+use blklab_core::disk::{DiskModel, Op, TraceRequest};
 use blklab_core::engine::{RunError, Watch};
 use blklab_core::formats::fio::jobfile;
 use blklab_core::host::{self, Host};
@@ -28,7 +28,7 @@ use blklab_core::result::RunResult;
 use blklab_core::scheduler::spec::SchedulerSpec;
 use blklab_core::simulation::{self, Setup};
 use blklab_core::text;
-use blklab_core::units::Nanos;
+use blklab_core::units::{Nanos, Sector};
 use blklab_core::workload::spec::JobFile;
 use blklab_core::workload::{machine, plan};
 use pyo3::exceptions::{PyKeyError, PyKeyboardInterrupt, PyRuntimeError, PyValueError};
@@ -111,6 +111,28 @@ fn disk_keys() -> String {
 fn validate_disk(py: Python<'_>, text: &str, path: &str) -> PyResult<String> {
     let model = disk_model(text, path, &[])?;
     Ok(py.detach(|| json!(blklab_core::disk::validate(&model)).to_string()))
+}
+
+/// How long each request of a trace takes on a disk, given one at a time.
+#[pyfunction]
+fn replay_disk(
+    py: Python<'_>,
+    text: &str,
+    path: &str,
+    trace: Vec<(u64, u64, u32, bool)>,
+    seed: u64,
+) -> PyResult<Vec<u64>> {
+    let model = disk_model(text, path, &[])?;
+    let request = |(gap, sector, sectors, write)| TraceRequest {
+        gap: Nanos(gap),
+        op: if write { Op::Write } else { Op::Read },
+        sector: Sector(sector),
+        sectors,
+    };
+    let trace: Vec<_> = trace.into_iter().map(request).collect();
+    let times = py.detach(|| blklab_core::disk::replay(&model, seed, &trace));
+    let times = times.map_err(|number| bad_input(format!("request {number} is not on the disk")))?;
+    Ok(times.into_iter().map(|time| time.0).collect())
 }
 
 /// Every option of job files.
@@ -335,6 +357,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(disk, module)?)?;
     module.add_function(wrap_pyfunction!(disk_keys, module)?)?;
     module.add_function(wrap_pyfunction!(validate_disk, module)?)?;
+    module.add_function(wrap_pyfunction!(replay_disk, module)?)?;
     module.add_function(wrap_pyfunction!(workload_options, module)?)?;
     module.add_function(wrap_pyfunction!(parse_job, module)?)?;
     module.add_function(wrap_pyfunction!(simulate, module)?)?;

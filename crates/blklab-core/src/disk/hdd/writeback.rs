@@ -76,8 +76,9 @@ impl Hdd {
         self.stream = None;
         let geometry = &self.config.geometry;
         let taken = self.write_cache.take(index, DESTAGE_SECTORS, |lba| geometry.locate(lba));
-        let begins = self.reached(now, &taken.place, true);
-        let end = self.work_on(begins, taken.span, taken.place, true);
+        let moved = self.move_ns(&self.head, &taken.place, true);
+        let begins = self.comes_round(now, moved, taken.place.angle_ns);
+        let end = self.work_on(now + moved, begins, taken.span, taken.place, true);
         self.busy_ns += end - now;
         self.work = Some((end, Work::Destage));
         true
