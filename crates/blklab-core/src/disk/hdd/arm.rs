@@ -48,10 +48,13 @@ impl Hdd {
                 None => (self.head, self.head_lba, free),
             };
             let (_, index) = self.next_command(&head, lba, time);
-            let stands = (time + self.phase_ns) % self.config.geometry.turn_ns;
-            let queued = &self.queue.commands[index];
-            let passing = (queued.span.len() * queued.place.sector_fx) >> 32;
-            self.planned_until = time + self.positioning_ns(&head, time, stands, index) + passing;
+            if self.config.policy == Policy::Sptf {
+                // The other orders do not ask when.
+                let stands = (time + self.phase_ns) % self.config.geometry.turn_ns;
+                let queued = &self.queue.commands[index];
+                let passing = (queued.span.len() * queued.place.sector_fx) >> 32;
+                self.planned_until = time + self.positioning_ns(&head, time, stands, index) + passing;
+            }
             self.queue.join_plan(index);
         }
     }
@@ -174,9 +177,8 @@ impl Hdd {
                 return self.serve_stream(now, stream, slot);
             }
         }
-        let ready = self.queue.ready().unwrap_or(now);
-        if ready > now {
-            return self.look(ready);
+        if !self.queue.any_ready(now) {
+            return self.look(self.queue.ready().unwrap_or(now));
         }
         if let Some(slot) = self.queue.next_planned() {
             return self.serve(now, slot, None);
@@ -192,15 +194,11 @@ impl Hdd {
     /// Of the commands not planned the one to serve after the arm has come to `head`, before sector
     /// `lba`, at `now`; and, with SPTF, the time to reach it less its head start.
     fn next_command(&mut self, head: &Place, lba: u64, now: u64) -> (i64, usize) {
-        let stands = (now + self.phase_ns) % self.config.geometry.turn_ns;
         let some = self.queue.some(self.config.look_ahead);
         let commands = &self.queue.commands;
         match (self.config.policy, some) {
-            (Policy::Sptf, None) => self.soonest_reached(head, now),
-            (Policy::Sptf, Some(some)) => {
-                let (cost, index) = least(some, |index| self.cost(head, now, stands, index));
-                (cost - self.head_start(now), index)
-            }
+            (Policy::Sptf, None) => self.soonest_reached(head, now, 0..commands.len()),
+            (Policy::Sptf, Some(some)) => self.soonest_reached(head, now, some),
             (Policy::Sstf, None) => (0, self.queue.nearest(head.cylinder)),
             (Policy::Sstf, Some(some)) => {
                 least(some, |index| i64::from(commands[index].place.cylinder.abs_diff(head.cylinder)))
@@ -223,16 +221,23 @@ impl Hdd {
     /// Shortest positioning time first. All head starts grow at the same pace, so that each
     /// command's handicap, fixed when it came, orders them. The least that each may cost tells
     /// which few need a closer look.
-    pub(super) fn soonest_reached(&mut self, from: &Place, now: u64) -> (i64, usize) {
+    pub(super) fn soonest_reached(
+        &mut self,
+        from: &Place,
+        now: u64,
+        some: impl Iterator<Item = usize> + Clone,
+    ) -> (i64, usize) {
         let turn = self.config.geometry.turn_ns;
         let stands = (now + self.phase_ns) % turn;
         let head_start = self.head_start(now);
         let head = Head { stands, cylinder: from.cylinder as i32, floor: self.config.seek.floor() };
-        let first = self.queue.bound_costs(head, turn, head_start);
+        self.queue.bound_costs(head, turn, head_start);
+        let bounds = &self.queue.bounds;
+        let Some(first) = some.clone().min_by_key(|&index| bounds[index]) else { return (i64::MAX, 0) };
         let mut best = (self.cost(from, now, stands, first), first);
         let mut limit = bound_of(best.0 - head_start);
-        for (index, &bound) in self.queue.bounds.iter().enumerate() {
-            if bound <= limit && index != first {
+        for index in some {
+            if bounds[index] <= limit && index != first {
                 best = best.min((self.cost(from, now, stands, index), index));
                 limit = bound_of(best.0 - head_start);
             }
