@@ -39,7 +39,7 @@ BENCH_BASE ?= HEAD~1
 PROFDATA = $(wildcard $(shell rustc --print sysroot)/lib/rustlib/*/bin/llvm-profdata)
 NO_PROFDATA := built without a profile, which makes it slower: rustup component add llvm-tools
 
-.PHONY: help compare setup test test-packages check test-rust test-python fuzz fuzz-test fuzz-long mutants mutants-all docs verify golden soak pgo bench wheel clean
+.PHONY: help compare setup test test-packages check test-rust test-python fuzz fuzz-test fuzz-long mutants mutants-all docs verify validate golden soak pgo bench wheel clean
 
 help:  ## This list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | column -t -s "$$(printf '\t')"
@@ -74,7 +74,7 @@ $(VENV)/.dev: $(VENV)/.built
 	@rm -f $(VENV)/.pgo
 	@touch $@
 
-test: test-packages check test-rust test-python fuzz-test docs  ## Formatting, lints, types, all tests, docs
+test: test-packages check test-rust test-python fuzz-test validate docs  ## Formatting, lints, types, all tests, docs
 
 test-packages:
 	@missing=""; for p in $(TEST_PACKAGES); do command -v $${p%%:*} >/dev/null || missing="$$missing $${p##*:}"; done; \
@@ -145,6 +145,9 @@ $(VENV)/.pgo: $(VENV)/.built benches/train.py
 	@if [ -n "$(PROFDATA)" ]; then \
 	  PIP_QUIET=1 VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --quiet --pgo && touch $@; \
 	else echo "$(NO_PROFDATA)"; fi
+
+validate: $(VENV)/.dev  ## The hard disk model against measured drives in BLKLAB_DRIVES, beside DiskSim
+	$(BIN)/python -m validation $(BLKLAB_DRIVES)
 
 golden: $(VENV)/.dev  ## Whether every result of the simulator is still the same, by hashes that are kept
 	$(BIN)/python -m tests.golden

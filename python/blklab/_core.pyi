@@ -48,6 +48,9 @@ class Disk:
         "source"}]}"""
     def validate(self) -> str:
         """[{"figure", "unit", "model", "published", "tolerance", "met", "source"}]"""
+    def replay(self, trace: Sequence[tuple[int, int, int, bool]], seed: int) -> list[int]:
+        """Nanoseconds that each (gap_ns, sector, sectors, is a write) takes, given one at a time,
+        each so long after the end of the one before; ValueError if the disk does not have it."""
 
 class Job:
     """A job file."""

@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use blklab_core::disk::{self, DiskModel};
+use blklab_core::disk::{self, DiskModel, Op, TraceRequest};
 use blklab_core::formats::fio::jobfile;
 use blklab_core::host;
 use blklab_core::pagecache::{self, MemoryConfig};
 use blklab_core::scheduler::spec::{self, OpenSpec, SchedulerSpec};
 use blklab_core::text;
 use blklab_core::tunable::Settings;
+use blklab_core::units::{Nanos, Sector};
 use blklab_core::workload::spec::JobFile;
 use pyo3::prelude::*;
 use serde_json::json;
@@ -81,6 +82,21 @@ impl Disk {
     /// Its figures beside the published figures of the disk, as JSON.
     fn validate(&self, py: Python<'_>) -> String {
         py.detach(|| json!(disk::validate(&self.model)).to_string())
+    }
+
+    /// How long each request of a trace takes, ns, given one at a time: its gap after the end of
+    /// the one before in ns, first sector, sectors, whether it writes.
+    fn replay(&self, py: Python<'_>, trace: Vec<(u64, u64, u32, bool)>, seed: u64) -> PyResult<Vec<u64>> {
+        let request = |(gap, sector, sectors, write)| TraceRequest {
+            gap: Nanos(gap),
+            op: if write { Op::Write } else { Op::Read },
+            sector: Sector(sector),
+            sectors,
+        };
+        let trace: Vec<_> = trace.into_iter().map(request).collect();
+        let times = py.detach(|| disk::replay(&self.model, seed, &trace));
+        let times = times.map_err(|number| bad_input(format!("request {number} is not on the disk")))?;
+        Ok(times.into_iter().map(|time| time.0).collect())
     }
 }
 

@@ -19,6 +19,8 @@ pub enum Allowed {
     Numbers(f64, f64),
     /// Pairs of numbers, each pair rising or falling as the key's help says.
     Pairs(f64, f64),
+    /// Rows of so many numbers.
+    Rows(usize, f64, f64),
 }
 
 impl fmt::Display for Allowed {
@@ -31,6 +33,9 @@ impl fmt::Display for Allowed {
             Allowed::Text => write!(f, "text on one line"),
             Allowed::Numbers(min, max) => write!(f, "a list of 1 to 4 numbers from {min} to {max}"),
             Allowed::Pairs(min, max) => write!(f, "a list of 1 to 256 pairs of numbers from {min} to {max}"),
+            Allowed::Rows(width, min, max) => {
+                write!(f, "a list of 1 to 256 rows of {width} numbers from {min} to {max}")
+            }
         }
     }
 }
@@ -74,6 +79,8 @@ pub enum Value {
     Numbers(Vec<f64>),
     /// A list of pairs.
     Pairs(Vec<(f64, f64)>),
+    /// A list of rows of more than two numbers.
+    Rows(Vec<Vec<f64>>),
 }
 
 impl fmt::Display for Value {
@@ -88,6 +95,10 @@ impl fmt::Display for Value {
             }
             Value::Pairs(list) => {
                 let words: Vec<_> = list.iter().map(|(a, b)| format!("[{a}, {b}]")).collect();
+                write!(f, "[{}]", words.join(", "))
+            }
+            Value::Rows(rows) => {
+                let words: Vec<_> = rows.iter().map(|row| Value::Numbers(row.clone()).to_string()).collect();
                 write!(f, "[{}]", words.join(", "))
             }
         }
@@ -113,6 +124,10 @@ impl Key {
                 (1..=256).contains(&list.len())
                     && list.iter().all(|(a, b)| within(a, *min, *max) && within(b, *min, *max))
             }
+            (Allowed::Rows(width, min, max), Value::Rows(rows)) => {
+                let row = |row: &Vec<f64>| row.len() == *width && row.iter().all(|n| within(n, *min, *max));
+                (1..=256).contains(&rows.len()) && rows.iter().all(row)
+            }
             _ => false,
         };
         good.then_some(value)
@@ -133,7 +148,7 @@ impl Key {
             Allowed::Numbers(..) => {
                 Value::Numbers(text.split('/').map(|n| n.trim().parse().ok()).collect::<Option<_>>()?)
             }
-            Allowed::Pairs(..) => return None,
+            Allowed::Pairs(..) | Allowed::Rows(..) => return None,
         };
         self.check(value)
     }
@@ -197,6 +212,13 @@ impl Values {
         }
     }
 
+    pub fn rows(&self, name: &str) -> Option<&[Vec<f64>]> {
+        match self.get(name) {
+            Some(Value::Rows(rows)) => Some(rows),
+            _ => None,
+        }
+    }
+
     pub fn pairs(&self, name: &str) -> Option<&[(f64, f64)]> {
         match self.get(name) {
             Some(Value::Pairs(list)) => Some(list),
@@ -216,7 +238,7 @@ const fn key(
 }
 
 use Absent::{Default, Error, Without};
-use Allowed::{Choice, Flag, Integer, Number, Numbers, Pairs, Text};
+use Allowed::{Choice, Flag, Integer, Number, Numbers, Pairs, Rows, Text};
 
 const KIND: Key = key("kind", "", Choice(&["hdd", "ssd"]), Error, "hard disk or solid-state disk");
 const NAME: Key = key("name", "", Text, Error, "maker's name of the disk");
@@ -274,9 +296,9 @@ pub static HDD_KEYS: &[Key] = &[
     key(
         "mapping",
         "",
-        Choice(&["plain", "serpentine"]),
+        Choice(&["plain", "serpentine", "serpentine_heads"]),
         Default("plain"),
-        "order of tracks: all heads of a cylinder in turn, or to and fro over a band of cylinders",
+        "order of tracks: all heads of a cylinder in turn; to and fro over a band of cylinders; or all heads, in odd cylinders of a zone from the last to the first",
     ),
     key(
         "serpentine_cylinders",
@@ -308,6 +330,34 @@ pub static HDD_KEYS: &[Key] = &[
         "zones from outside in: [cylinders, sectors per track]",
     ),
     key(
+        "zone_layout",
+        "",
+        Rows(8, 0.0, 1e12),
+        Without,
+        "instead of zone_table, from a drive's own map: [first cylinder, sectors per track, first address, track skew, cylinder skew and offset of the first sector in sectors, reserved and spare sectors, or spare tracks with sparing = zone_tracks]",
+    ),
+    key(
+        "sparing",
+        "",
+        Choice(&["zone", "track", "cylinders", "disk", "zone_tracks"]),
+        Default("zone"),
+        "with zone_layout: where the spare sectors are: at the end of each zone, track, sparing_cylinders or cylinder (disk: slips add up over the zone), or as tracks at the end of the zone",
+    ),
+    key(
+        "sparing_cylinders",
+        "cylinders",
+        Integer(1, 100_000),
+        Default("1"),
+        "cylinders that share spare sectors, with sparing = cylinders",
+    ),
+    key(
+        "slipped",
+        "",
+        Pairs(0.0, 1e12),
+        Without,
+        "with zone_layout: places that are passed over: [zone, from 0; sector, or track with sparing = zone_tracks, of the zone]",
+    ),
+    key(
         "seek_track_to_track_ms",
         "ms",
         Number(0.01, 50.0),
@@ -330,13 +380,26 @@ pub static HDD_KEYS: &[Key] = &[
         "measured seeks: [cylinders, ms], rising; between them straight lines over the root of the distance",
     ),
     key(
+        "seek_interpolation",
+        "",
+        Choice(&["root", "linear"]),
+        Default("root"),
+        "linear: each distance is looked up on straight lines between the pairs, which need not rise",
+    ),
+    key(
         "write_settle_ms",
         "ms",
-        Number(0.0, 20.0),
+        Number(-5.0, 20.0),
         Error,
         "what a seek takes longer before a write than before a read",
     ),
-    key("head_switch_ms", "ms", Number(0.0, 20.0), Error, "change to another surface of the cylinder"),
+    key(
+        "head_switch_ms",
+        "ms",
+        Number(0.0, 20.0),
+        Error,
+        "change to another surface; with a seek, the longer of the two",
+    ),
     key(
         "track_skew_ms",
         "ms",
@@ -353,6 +416,49 @@ pub static HDD_KEYS: &[Key] = &[
     ),
     key("cache_kib", "KiB", Integer(64, 1 << 21), Error, "cache memory for data read"),
     key("cache_segments", "", Integer(1, 256), Error, "streams that the read cache keeps apart"),
+    key(
+        "cache_segment_sectors",
+        "sectors",
+        Integer(1, 1 << 22),
+        Without,
+        "sectors of a segment, where they are not cache_kib over cache_segments",
+    ),
+    key(
+        "read_ahead_to",
+        "",
+        Choice(&["distance", "segment", "track", "next_track"]),
+        Default("distance"),
+        "where it stops reading on: after read_ahead_kib; at most so far, when the segment is full; at the end of the track; of the next one too if the read continued one",
+    ),
+    key(
+        "read_ahead_keeps",
+        "",
+        Flag,
+        Default("false"),
+        "reading on does not replace requested data of the segment",
+    ),
+    key(
+        "read_ahead_sectors",
+        "sectors",
+        Integer(0, 1 << 22),
+        Without,
+        "read_ahead_kib, where that is not a whole number",
+    ),
+    key(
+        "zero_latency_read",
+        "",
+        Flag,
+        Default("false"),
+        "a read begins with whichever of its sectors on the track comes first",
+    ),
+    key("zero_latency_write", "", Flag, Default("false"), "a write does"),
+    key(
+        "write_drops_read",
+        "",
+        Flag,
+        Default("false"),
+        "a write makes the read cache forget the segments it overlaps",
+    ),
     key("read_ahead", "", Flag, Default("true"), "reads on behind a read while nothing else is asked"),
     key("read_ahead_kib", "KiB", Integer(0, 1 << 20), Error, "how far it reads on behind the last read"),
     WRITE_CACHE,
@@ -436,6 +542,70 @@ pub static HDD_KEYS: &[Key] = &[
         "controller's work for a read found in the cache",
     ),
     key("write_overhead_us", "us", Number(0.0, 100_000.0), Error, "controller's work for a write"),
+    key(
+        "read_overhead_after_write_us",
+        "us",
+        Number(0.0, 100_000.0),
+        Without,
+        "read_overhead_us if the command before was a write",
+    ),
+    key(
+        "read_hit_after_write_us",
+        "us",
+        Number(0.0, 100_000.0),
+        Without,
+        "read_hit_us if the command before was a write",
+    ),
+    key(
+        "write_overhead_after_write_us",
+        "us",
+        Number(0.0, 100_000.0),
+        Without,
+        "write_overhead_us if the command before was a write",
+    ),
+    key(
+        "write_data_us",
+        "us",
+        Number(0.0, 100_000.0),
+        Without,
+        "from a write's submission until its data begin to come, while the arm seeks already; without: data come first",
+    ),
+    key(
+        "write_seek_min_ms",
+        "ms",
+        Number(0.0, 20.0),
+        Default("0"),
+        "least time to bring the head to a write that is not cached",
+    ),
+    key(
+        "read_reselect_us",
+        "us",
+        Number(0.0, 100_000.0),
+        Default("0"),
+        "time to take the link again for a read's data",
+    ),
+    key(
+        "read_reselect_percent",
+        "%",
+        Number(0.0, 100.0),
+        Default("0"),
+        "part of a read that has come from the medium when the drive takes the link again",
+    ),
+    key(
+        "read_end_us",
+        "us",
+        Number(0.0, 100_000.0),
+        Default("0"),
+        "controller's work after a read's last byte",
+    ),
+    key("write_end_us", "us", Number(0.0, 100_000.0), Default("0"), "controller's work at a write's end"),
+    key(
+        "link_write_mb_s",
+        "MB/s",
+        Number(1.0, 100_000.0),
+        Without,
+        "payload rate of the link from the host, where it is not link_mb_s",
+    ),
 ];
 
 /// Keys of `kind = "ssd"`.

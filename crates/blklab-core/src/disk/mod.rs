@@ -9,6 +9,7 @@ mod hdd;
 mod keys;
 mod model;
 mod published;
+mod replay;
 mod ssd;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -21,6 +22,7 @@ pub use self::hdd::{Hdd, LongestWait};
 pub use self::keys::{Absent, Allowed, HDD_KEYS, Key, SSD_KEYS, Value};
 pub use self::model::{DiskFileError, DiskModel, Parameter};
 pub use self::published::Published;
+pub use self::replay::{TraceRequest, replay};
 pub use self::ssd::Ssd;
 pub use self::validate::{Check, FIGURES, Figure, validate};
 pub use crate::request::Op;

@@ -320,7 +320,13 @@ fn plain(value: &DeValue<'_>) -> Option<Value> {
                 let [a, b] = items.iter().as_slice() else { return None };
                 Some((number(a.get_ref())?, number(b.get_ref())?))
             };
-            items.iter().map(pair).collect::<Option<_>>().map(Value::Pairs)
+            if let Some(pairs) = items.iter().map(pair).collect::<Option<_>>() {
+                return Some(Value::Pairs(pairs));
+            }
+            let row = |v: &Spanned<DeValue<'_>>| {
+                v.get_ref().as_array()?.iter().map(|n| number(n.get_ref())).collect::<Option<Vec<f64>>>()
+            };
+            items.iter().map(row).collect::<Option<_>>().map(Value::Rows)
         }
         _ => None,
     }

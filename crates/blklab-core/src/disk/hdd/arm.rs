@@ -3,7 +3,7 @@
 use super::cache::Span;
 use super::geometry::Place;
 use super::queue::{Head, Queued, Slot, bound_of};
-use super::{Command, Hdd, Op, Policy, SLACK_NS, Served, Stream, Work};
+use super::{AheadTo, Command, Hdd, Op, Policy, SLACK_NS, Sending, Served, Stream, Work};
 
 /// The most that one step of destaging writes before the arm looks round again.
 pub(super) const DESTAGE_SECTORS: u64 = 2_048;
@@ -48,10 +48,13 @@ impl Hdd {
                 None => (self.head, self.head_lba, free),
             };
             let (_, index) = self.next_command(&head, lba, time);
-            let stands = (time + self.phase_ns) % self.config.geometry.turn_ns;
-            let queued = &self.queue.commands[index];
-            let passing = (queued.span.len() * queued.place.sector_fx) >> 32;
-            self.planned_until = time + self.positioning_ns(&head, time, stands, index) + passing;
+            if self.config.policy == Policy::Sptf {
+                // The other orders do not ask when.
+                let stands = (time + self.phase_ns) % self.config.geometry.turn_ns;
+                let queued = &self.queue.commands[index];
+                let passing = (queued.span.len() * queued.place.sector_fx) >> 32;
+                self.planned_until = time + self.positioning_ns(&head, time, stands, index) + passing;
+            }
             self.queue.join_plan(index);
         }
     }
@@ -87,9 +90,10 @@ impl Hdd {
         let moved = match from.cylinder.abs_diff(to.cylinder) {
             0 if from.head == to.head => return 0,
             0 => self.config.head_switch_ns,
-            distance => self.config.seek.ns(distance),
+            distance if from.head == to.head => self.config.seek.ns(distance),
+            distance => self.config.seek.ns(distance).max(self.config.head_switch_ns),
         };
-        if write { moved + self.config.write_settle_ns } else { moved }
+        if write { moved.saturating_add_signed(self.config.write_settle_ns) } else { moved }
     }
 
     /// Put the head before sector `lba`, which follows the last one served at `time`;
@@ -105,7 +109,8 @@ impl Hdd {
         let moved = self.move_ns(&self.head, &next, write);
         self.head = next;
         self.head_lba = lba;
-        if moved == 0 { (lba, time) } else { (lba, self.comes_round(time, moved, next.angle_ns)) }
+        // Without a move a slipped sector lies between.
+        (lba, self.comes_round(time, moved, next.angle_ns))
     }
 
     /// Let `sectors` from the head's place on pass by, beginning at `time`; when the last
@@ -115,6 +120,9 @@ impl Hdd {
         while sectors > 0 {
             let here = self.head;
             let run = sectors.min(u64::from(here.left_on_track));
+            if let Some(sending) = &mut self.sending {
+                sending.pass(time, here.sector_fx, run);
+            }
             let end = time + ((run * here.sector_fx) >> 32);
             sectors -= run;
             (lba, time) = self.go_on(lba + run, end, write);
@@ -156,9 +164,8 @@ impl Hdd {
             return;
         }
         if self.queue.is_empty() {
-            let quiet = now >= self.quiet_at;
-            let begun = quiet && self.write_back(now, u64::MAX);
-            if !begun && !self.write_cache.extents.is_empty() {
+            let wrote = now >= self.quiet_at && self.write_back(now, u64::MAX);
+            if !wrote && !self.write_cache.extents.is_empty() {
                 self.look(self.quiet_at);
             }
             return;
@@ -170,9 +177,8 @@ impl Hdd {
                 return self.serve_stream(now, stream, slot);
             }
         }
-        let ready = self.queue.ready().unwrap_or(now);
-        if ready > now {
-            return self.look(ready);
+        if !self.queue.any_ready(now) {
+            return self.look(self.queue.ready().unwrap_or(now));
         }
         if let Some(slot) = self.queue.next_planned() {
             return self.serve(now, slot, None);
@@ -188,47 +194,50 @@ impl Hdd {
     /// Of the commands not planned the one to serve after the arm has come to `head`, before sector
     /// `lba`, at `now`; and, with SPTF, the time to reach it less its head start.
     fn next_command(&mut self, head: &Place, lba: u64, now: u64) -> (i64, usize) {
-        let behind = |queued: &Queued| i64::from(queued.span.start < lba) << BEHIND_SHIFT;
-        let stands = (now + self.phase_ns) % self.config.geometry.turn_ns;
         let some = self.queue.some(self.config.look_ahead);
+        let commands = &self.queue.commands;
         match (self.config.policy, some) {
-            (Policy::Sptf, None) => self.soonest_reached(head, now),
-            (Policy::Sptf, Some(some)) => {
-                let cost = least(some, |index| self.cost(head, now, stands, index));
-                (cost.0 - self.head_start(now), cost.1)
-            }
+            (Policy::Sptf, None) => self.soonest_reached(head, now, 0..commands.len()),
+            (Policy::Sptf, Some(some)) => self.soonest_reached(head, now, some),
             (Policy::Sstf, None) => (0, self.queue.nearest(head.cylinder)),
-            (Policy::Sstf, Some(some)) => least(some, |index| {
-                i64::from(self.queue.commands[index].place.cylinder.abs_diff(head.cylinder))
-            }),
-            // Those behind the head come after all those before it.
-            (Policy::Clook, None) => least(0..self.queue.commands.len(), |index| {
-                let queued = &self.queue.commands[index];
-                queued.span.start as i64 + behind(queued)
-            }),
-            (Policy::Clook, Some(some)) => least(some, |index| {
-                let queued = &self.queue.commands[index];
-                queued.span.start as i64 + behind(queued)
-            }),
-            (Policy::Fcfs, _) => {
-                least(0..self.queue.commands.len(), |index| self.queue.commands[index].order as i64)
+            (Policy::Sstf, Some(some)) => {
+                least(some, |index| i64::from(commands[index].place.cylinder.abs_diff(head.cylinder)))
             }
+            (Policy::Clook, some) => {
+                // Those behind the head come after all those before it.
+                let cost = |index: usize| {
+                    let start = commands[index].span.start;
+                    start as i64 + (i64::from(start < lba) << BEHIND_SHIFT)
+                };
+                match some {
+                    None => least(0..commands.len(), cost),
+                    Some(some) => least(some, cost),
+                }
+            }
+            (Policy::Fcfs, _) => least(0..commands.len(), |index| commands[index].order as i64),
         }
     }
 
     /// Shortest positioning time first. All head starts grow at the same pace, so that each
     /// command's handicap, fixed when it came, orders them. The least that each may cost tells
     /// which few need a closer look.
-    pub(super) fn soonest_reached(&mut self, from: &Place, now: u64) -> (i64, usize) {
+    pub(super) fn soonest_reached(
+        &mut self,
+        from: &Place,
+        now: u64,
+        some: impl Iterator<Item = usize> + Clone,
+    ) -> (i64, usize) {
         let turn = self.config.geometry.turn_ns;
         let stands = (now + self.phase_ns) % turn;
         let head_start = self.head_start(now);
         let head = Head { stands, cylinder: from.cylinder as i32, floor: self.config.seek.floor() };
-        let first = self.queue.bound_costs(head, turn, head_start);
+        self.queue.bound_costs(head, turn, head_start);
+        let bounds = &self.queue.bounds;
+        let Some(first) = some.clone().min_by_key(|&index| bounds[index]) else { return (i64::MAX, 0) };
         let mut best = (self.cost(from, now, stands, first), first);
         let mut limit = bound_of(best.0 - head_start);
-        for (index, &bound) in self.queue.bounds.iter().enumerate() {
-            if bound <= limit && index != first {
+        for index in some {
+            if bounds[index] <= limit && index != first {
                 best = best.min((self.cost(from, now, stands, index), index));
                 limit = bound_of(best.0 - head_start);
             }
@@ -269,13 +278,37 @@ impl Hdd {
         let in_front = start == queued.span.start;
         let place = if in_front { queued.place } else { self.config.geometry.locate(start) };
         let span = Span { start, end: queued.span.end };
+        if self.config.link_holds_up && !queued.write {
+            let share = self.config.read_reselect_share * queued.span.len() as f64;
+            self.send(now.max(queued.ready), start - queued.span.start, share.ceil() as u64);
+        }
+        let sets_out = now.max(queued.ready);
+        let moved = self.move_ns(&self.head, &place, queued.write);
+        let waits = if queued.write { self.write_waits_ns(&queued, sets_out) } else { 0 };
         let begins = match reached {
-            Some(reached) if in_front && queued.ready <= now => reached,
-            _ => self.reached(now.max(queued.ready), &place, queued.write),
+            Some(reached) if in_front && queued.ready <= now && waits <= moved => reached,
+            _ => self.comes_round(sets_out, moved.max(waits), place.angle_ns),
         };
-        let end = self.work_on(begins, span, place, queued.write);
+        let end = self.work_on(sets_out + moved, begins, span, place, queued.write);
         self.busy_ns += end - now;
         self.work = Some((end, Work::Serve(Served::new(&queued), continued)));
+    }
+
+    /// From `now` on, the least time until a write's first sector may pass the head: so that the data of
+    /// each are there then.
+    fn write_waits_ns(&self, queued: &Queued, now: u64) -> u64 {
+        let least = self.config.write_seek_min_ns;
+        let Some(data) = self.config.write_data_ns else { return least };
+        let over = |sectors: u64| queued.arrived + data + ((sectors * self.config.link_write_fx) >> 16);
+        let passing = ((queued.span.len() - 1) * queued.place.sector_fx) >> 32;
+        let there = over(1).max(over(queued.span.len()).saturating_sub(passing));
+        least.max(there.saturating_sub(now))
+    }
+
+    /// From `start` on the link is free for a read of which `cached` sectors are there.
+    fn send(&mut self, start: u64, cached: u64, after: u64) {
+        let (reselect_ns, link_fx) = (self.config.read_reselect_ns, self.config.link_fx);
+        self.sending = Some(Sending::new(start.max(self.link_free), cached, after, reselect_ns, link_fx));
     }
 
     /// Serve a read that the head comes to by reading on.
@@ -284,6 +317,10 @@ impl Hdd {
         self.begins.note(queued.tag, now);
         let mut end = now;
         if queued.span.end > stream.at {
+            if self.config.link_holds_up {
+                let cached = stream.at.saturating_sub(queued.span.start);
+                self.send(now.max(queued.ready), cached, 0);
+            }
             // A stream that stood still at its limit waits for its sector to come round.
             let time = if stream.at >= stream.limit && stream.time < now {
                 self.comes_round(now, 0, self.head.angle_ns)
@@ -296,14 +333,16 @@ impl Hdd {
         self.work = Some((end, Work::Serve(Served::new(&queued), Some(stream.segment))));
     }
 
-    /// When the head, which sets out at `now`, has `place` under it.
-    pub(super) fn reached(&self, now: u64, place: &Place, write: bool) -> u64 {
-        self.comes_round(now, self.move_ns(&self.head, place, write), place.angle_ns)
-    }
-
-    /// The head has come to `place` at `start`: let all of `span`, which begins there, pass; when
-    /// the last sector has.
-    pub(super) fn work_on(&mut self, mut start: u64, span: Span, place: Place, write: bool) -> u64 {
+    /// The head comes to the track at `arrives` and has `place` under it at `start`: let all of
+    /// `span`, which begins there, pass; when the last sector has.
+    pub(super) fn work_on(
+        &mut self,
+        arrives: u64,
+        mut start: u64,
+        span: Span,
+        place: Place,
+        write: bool,
+    ) -> u64 {
         let physical = self.config.physical_sectors;
         if write && !(span.start.is_multiple_of(physical) && span.end.is_multiple_of(physical)) {
             // A part of a physical sector: read it in one turn, write it in the next.
@@ -311,7 +350,34 @@ impl Hdd {
         }
         self.head = place;
         self.head_lba = span.start;
+        let any_first = if write { self.config.zero_latency_write } else { self.config.zero_latency_read };
+        if any_first {
+            let on_track = span.len().min(u64::from(place.left_on_track));
+            let passing = (on_track * place.sector_fx) >> 32;
+            // The head came among the sectors: those before it are the last.
+            let into = passing.saturating_sub(self.config.geometry.turn_ns.saturating_sub(start - arrives));
+            let first = on_track - ((into << 32) / place.sector_fx).min(on_track - 1);
+            if first < on_track {
+                return self.pass_from_within(span, start, first, on_track, write);
+            }
+        }
         self.pass(span.len(), start, write)
+    }
+
+    /// The last sectors of `span` on its first track have passed when its first one comes, at
+    /// `start`: only `first` of the `on_track` are still to come.
+    fn pass_from_within(&mut self, span: Span, start: u64, first: u64, on_track: u64, write: bool) -> u64 {
+        let here = self.head;
+        if let Some(sending) = &mut self.sending {
+            sending.pass(start, here.sector_fx, first);
+            sending.follow(on_track - first);
+        }
+        let end = start + ((first * here.sector_fx) >> 32);
+        let (_, time) = self.go_on(span.start + on_track, end, write);
+        match span.len() - on_track {
+            0 => end,
+            rest => self.pass(rest, time, write),
+        }
     }
 
     /// The arm has finished at `now`.
@@ -320,13 +386,17 @@ impl Hdd {
             Work::Serve(served, _) if served.write => {
                 let geometry = &self.config.geometry;
                 self.write_cache.remove(served.span, served.order, |lba| geometry.locate(lba));
-                self.end(now, served.tag, None);
+                self.end(now + self.config.write_end_ns, served.tag, None);
                 self.admit(now);
             }
             Work::Serve(served, continued) => {
                 // The data went over the link as they came; the last block is still to go.
-                let end = self.over_link(now, served.span.len().min(self.config.physical_sectors));
-                self.end(end, served.tag, None);
+                let mut end = self.over_link(now, served.span.len().min(self.config.physical_sectors));
+                if let Some(sending) = self.sending.take() {
+                    end = end.max(sending.until());
+                    self.link_free = end;
+                }
+                self.end(end + self.config.read_end_ns, served.tag, None);
                 self.read_on(now, served.span, continued);
             }
             Work::Destage => {
@@ -348,13 +418,31 @@ impl Hdd {
         };
         let at = self.head_lba.max(span.end);
         self.read_cache.extend(segment, at);
-        let ahead = self.config.read_ahead_sectors.min(self.read_cache.segment_sectors());
-        let limit = (span.end + ahead).min(self.limits.capacity.0);
-        let limit = self.stream.map_or(limit, |s| s.limit.max(limit));
+        let limit = self.read_on_to(span.end, segment, continued.is_some());
         let time = match self.stream {
             Some(stream) if span.end <= stream.at => stream.time,
             _ => self.comes_round(now, 0, self.head.angle_ns),
         };
-        self.stream = (ahead > 0).then_some(Stream { segment, at, time, limit });
+        let on = self.config.read_ahead_sectors > 0;
+        self.stream = on.then_some(Stream { segment, at, time, limit: limit.max(at) });
+    }
+
+    /// Where the head stops reading on behind a read that ends at `end`.
+    fn read_on_to(&self, end: u64, segment: usize, continued: bool) -> u64 {
+        let room = self.read_cache.segment_sectors();
+        let most = end + self.config.read_ahead_sectors.min(room);
+        let track_end = |lba: u64| {
+            let last = lba.min(self.limits.capacity.0 - 1);
+            last + u64::from(self.config.geometry.locate(last).left_on_track)
+        };
+        let rule = match self.config.read_ahead_to {
+            AheadTo::Distance => self.stream.map_or(most, |stream| stream.limit.max(most)),
+            AheadTo::Segment => most,
+            AheadTo::NextTrack if continued => track_end(track_end(end - 1)).min(most),
+            AheadTo::Track | AheadTo::NextTrack => track_end(end - 1).min(most),
+        };
+        let full = self.read_cache.span(segment).start + room;
+        let rule = if self.config.read_ahead_keeps { rule.min(full) } else { rule };
+        rule.min(self.limits.capacity.0)
     }
 }

@@ -30,9 +30,11 @@ pub struct LongestWait {
 impl HddConfig {
     /// With at most `depth` commands in the disk, none longer than `largest` sectors.
     pub(in crate::disk) fn longest_wait(&self, depth: u64, largest: u64) -> LongestWait {
-        let overhead = self.read_overhead_ns.max(self.read_hit_ns).max(self.write_overhead_ns);
+        let before = self.read_overhead_ns.iter().chain(&self.read_hit_ns).chain(&self.write_overhead_ns);
+        let before = before.fold(self.write_data_ns.unwrap_or(0), |most, ns| most.max(*ns));
+        let overhead = before + self.read_reselect_ns + self.read_end_ns.max(self.write_end_ns);
         // The link carries a command's data once; reads wait for it again with their last block.
-        let link = (2 * largest * self.link_fx) >> 16;
+        let link = (2 * largest * self.link_fx.max(self.link_write_fx)) >> 16;
         let before = self.deadline_ns + depth * (overhead + link);
         let (at_arm, sectors) = (depth + 1, depth * largest + largest.max(DESTAGE_SECTORS));
         let reads = before + self.arm_ns(at_arm, sectors);
@@ -50,10 +52,12 @@ impl HddConfig {
     /// The longest that the arm can take for so many pieces of so many sectors together.
     fn arm_ns(&self, pieces: u64, sectors: u64) -> u64 {
         let turn = self.geometry.turn_ns;
-        let piece = self.seek.longest_ns() + self.head_switch_ns + self.write_settle_ns + 2 * turn;
+        let settle = self.write_settle_ns.max(0) as u64;
+        let longest = (self.seek.longest_ns() + self.head_switch_ns).max(self.write_seek_min_ns);
+        let piece = longest + settle + 2 * turn;
         let (sector_fx, tracks) = self.geometry.slowest(sectors);
         let change = self.seek.longest_within(self.geometry.step_max()).max(self.head_switch_ns);
-        let changes = (tracks + pieces) * (change + self.write_settle_ns + turn);
+        let changes = (tracks + pieces) * (change + settle + turn);
         pieces * piece + ((u128::from(sectors) * u128::from(sector_fx)) >> 32) as u64 + changes
     }
 }

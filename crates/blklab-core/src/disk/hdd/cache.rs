@@ -104,6 +104,18 @@ impl ReadCache {
         oldest
     }
 
+    /// Forget the segments that `span` overlaps, but not their room; whether `kept` is among them.
+    pub fn forget(&mut self, span: Span, kept: Option<usize>) -> bool {
+        let mut among = false;
+        for segment in 0..self.spans.len() {
+            if self.spans[segment].overlaps(span) {
+                self.set(segment, Span::default());
+                among |= kept == Some(segment);
+            }
+        }
+        among
+    }
+
     /// The segment has been read on to `end`; its oldest data give way.
     pub fn extend(&mut self, segment: usize, end: u64) {
         let span = self.spans[segment];

@@ -5,6 +5,7 @@
 
 use super::super::keys::Values;
 use super::super::model::{Conflict, conflict};
+use super::layout::Layout;
 
 const LOOKUP: usize = 1_024;
 
@@ -24,6 +25,8 @@ struct Zone {
 #[derive(Clone, Debug)]
 pub(super) struct Geometry {
     zones: Vec<Zone>,
+    /// The drive's own map, instead of the zones.
+    layout: Option<Layout>,
     /// First zone that an address divided by 2^shift can be in.
     lookup: Vec<u16>,
     shift: u32,
@@ -51,11 +54,43 @@ pub(super) struct Place {
     pub sector_fx: u64,
 }
 
+impl Place {
+    /// Sector `sector` of a track whose first sector passes the head at `track_angle_ns`; `run` sectors
+    /// follow each other from it on.
+    pub fn on_track(
+        cylinder: u32,
+        head: u32,
+        track_angle_ns: u64,
+        sector: u32,
+        run: u32,
+        sector_fx: u64,
+        turn_ns: u64,
+    ) -> Place {
+        let angle = track_angle_ns + ((u64::from(sector) * sector_fx) >> 32);
+        let over = if angle >= turn_ns { turn_ns } else { 0 };
+        let (angle_ns, track_angle_ns) = ((angle - over) as u32, track_angle_ns as u32);
+        Place { cylinder, head, angle_ns, track_angle_ns, sector, left_on_track: run, sector_fx }
+    }
+}
+
 impl Geometry {
     pub fn new(values: &Values) -> Result<Geometry, Conflict> {
         let capacity = values.whole("capacity_sectors");
         let heads = values.whole("heads") as u32;
         let turn_ns = (60e9 / values.given("rpm")).round() as u64;
+        if let Some(layout) = Layout::new(values, heads, turn_ns)? {
+            let cylinders = layout.cylinders(capacity);
+            return Ok(Geometry {
+                zones: Vec::new(),
+                lookup: Vec::new(),
+                shift: 0,
+                heads,
+                band: 0,
+                turn_ns,
+                cylinders,
+                layout: Some(layout),
+            });
+        }
         let layout = match values.pairs("zone_table") {
             Some(table) => table.iter().map(|(c, s)| (*c as u32, *s as u32)).collect(),
             None => linear_zones(values, capacity, heads)?,
@@ -92,7 +127,7 @@ impl Geometry {
             "serpentine" => values.whole("serpentine_cylinders") as u32,
             _ => 0,
         };
-        Ok(Geometry { lookup, shift, heads, band, turn_ns, cylinders: cylinder, zones })
+        Ok(Geometry { lookup, shift, heads, band, turn_ns, cylinders: cylinder, zones, layout: None })
     }
 
     /// Cylinder and head of a zone's track, and how many head and cylinder changes lie
@@ -124,9 +159,19 @@ impl Geometry {
     /// The longest that a sector takes anywhere, in nanoseconds times 2^32, and the most tracks that
     /// so many sectors fill.
     pub fn slowest(&self, sectors: u64) -> (u64, u64) {
+        if let Some((slowest, shortest)) = self.layout.as_ref().map(Layout::slowest) {
+            return (slowest, sectors / shortest + 1);
+        }
         let slowest = self.zones.iter().map(|zone| zone.sector_fx).max().unwrap_or(0);
         let shortest = self.zones.iter().map(|zone| u64::from(zone.sectors_per_track)).min().unwrap_or(1);
         (slowest, sectors / shortest + 1)
+    }
+
+    /// The shortest that a sector takes anywhere.
+    pub fn fastest_sector_ns(&self) -> u64 {
+        let fastest = self.zones.iter().map(|zone| zone.sector_fx).min();
+        let layout = self.layout.as_ref().map(Layout::fastest_sector_fx);
+        fastest.or(layout).unwrap_or(0) >> 32
     }
 
     /// Most cylinders between a track and the next.
@@ -137,6 +182,9 @@ impl Geometry {
     /// The place of sector `lba`.
     #[inline]
     pub fn locate(&self, lba: u64) -> Place {
+        if let Some(layout) = &self.layout {
+            return layout.locate(lba);
+        }
         let zone = self.zone(lba);
         let within = lba - zone.first_lba;
         let (track, sector) = match u32::try_from(within) {

@@ -16,14 +16,20 @@
 //! when their data are in the write cache; the arm puts them on the medium when the disk
 //! is quiet, in bursts when the cache fills, or when a flush wants it, in order of address.
 //!
-//! Left out: defect lists, thermal recalibration, servo retries, the controller's lookup
-//! cost, caching of written data for later reads, power states.
+//! A drive's own map with its spare and slipped sectors, its seek table, its rules of reading on and its
+//! overheads take the place of the general formulas where its file has them; `make validate` holds the
+//! model against five such drives.
+//!
+//! Left out: thermal recalibration, servo retries, the controller's lookup cost, caching of
+//! written data for later reads, sectors that pass before a request, power states.
 
 mod arm;
 mod bound;
 mod cache;
 mod deadline;
 mod geometry;
+mod layout;
+mod link;
 mod queue;
 mod seek;
 mod writeback;
@@ -37,6 +43,7 @@ use slab::Slab;
 pub use self::bound::LongestWait;
 use self::cache::{ReadCache, Span, Waiting, WriteCache};
 use self::geometry::{Geometry, Place};
+use self::link::Sending;
 use self::queue::{Queue, Queued};
 use self::seek::SeekCurve;
 use self::writeback::Bursts;
@@ -64,7 +71,7 @@ enum Policy {
 pub(super) struct HddConfig {
     geometry: Geometry,
     seek: SeekCurve,
-    write_settle_ns: u64,
+    write_settle_ns: i64,
     head_switch_ns: u64,
     /// Sectors of a physical block.
     physical_sectors: u64,
@@ -72,6 +79,11 @@ pub(super) struct HddConfig {
     segment_sectors: u64,
     /// 0: none.
     read_ahead_sectors: u64,
+    read_ahead_to: AheadTo,
+    read_ahead_keeps: bool,
+    zero_latency_read: bool,
+    zero_latency_write: bool,
+    write_drops_read: bool,
     write_cache: bool,
     write_cache_sectors: u64,
     write_cache_extents: usize,
@@ -87,11 +99,31 @@ pub(super) struct HddConfig {
     ageing: u64,
     deadline_ns: u64,
     deadline_batch: u32,
-    read_overhead_ns: u64,
-    read_hit_ns: u64,
-    write_overhead_ns: u64,
-    /// Link time per sector, times 2^16.
+    /// Controller's work, after a read and after a write.
+    read_overhead_ns: [u64; 2],
+    read_hit_ns: [u64; 2],
+    write_overhead_ns: [u64; 2],
+    /// From a write's submission until its data come; none: they come before the arm moves.
+    write_data_ns: Option<u64>,
+    write_seek_min_ns: u64,
+    read_reselect_ns: u64,
+    read_reselect_share: f64,
+    read_end_ns: u64,
+    write_end_ns: u64,
+    /// Link time per sector, times 2^16, to the host and from it.
     link_fx: u64,
+    link_write_fx: u64,
+    /// The link holds up what comes from the medium.
+    link_holds_up: bool,
+}
+
+/// Where reading on stops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum AheadTo {
+    Distance,
+    Segment,
+    Track,
+    NextTrack,
 }
 
 impl HddConfig {
@@ -99,9 +131,12 @@ impl HddConfig {
         let geometry = Geometry::new(values)?;
         let seek = SeekCurve::new(values, geometry.cylinders)?;
         let segments = values.whole("cache_segments") as usize;
-        let segment_sectors = values.whole("cache_kib") * 2 / segments as u64;
+        let sectors = |name| values.number(name).map(|sectors| sectors as u64);
+        let segment_sectors = sectors("cache_segment_sectors")
+            .unwrap_or_else(|| values.whole("cache_kib") * 2 / segments as u64);
         let read_ahead_sectors =
-            if values.flag("read_ahead") { values.whole("read_ahead_kib") * 2 } else { 0 };
+            sectors("read_ahead_sectors").unwrap_or_else(|| values.whole("read_ahead_kib") * 2);
+        let read_ahead_sectors = if values.flag("read_ahead") { read_ahead_sectors } else { 0 };
         if read_ahead_sectors > segment_sectors {
             let message = format!(
                 "found {}; a segment of the cache holds {} KiB",
@@ -110,14 +145,33 @@ impl HddConfig {
             );
             return conflict("read_ahead_kib", message);
         }
+        let overhead = |after_read: &str, after_write: &str| {
+            let first = values.us(after_read);
+            [first, values.number(after_write).map_or(first, |_| values.us(after_write))]
+        };
+        let link_fx = |mb_s: f64| (SECTOR_BYTES as f64 * 1e3 / mb_s * 65_536.0).round() as u64;
+        let (to_host, from_host) = (values.given("link_mb_s"), values.number("link_write_mb_s"));
+        // A sector on the link and on the fastest track, in nanoseconds.
+        let (on_link, on_track) = (link_fx(to_host) >> 16, geometry.fastest_sector_ns());
+        let read_reselect_ns = values.us("read_reselect_us");
         Ok(HddConfig {
             seek,
-            write_settle_ns: values.ms("write_settle_ms"),
+            write_settle_ns: (values.given("write_settle_ms") * 1e6).round() as i64,
             head_switch_ns: values.ms("head_switch_ms"),
             physical_sectors: values.whole("physical_block_bytes") / SECTOR_BYTES,
             segments,
             segment_sectors,
             read_ahead_sectors,
+            read_ahead_to: match values.text("read_ahead_to") {
+                "segment" => AheadTo::Segment,
+                "track" => AheadTo::Track,
+                "next_track" => AheadTo::NextTrack,
+                _ => AheadTo::Distance,
+            },
+            read_ahead_keeps: values.flag("read_ahead_keeps"),
+            zero_latency_read: values.flag("zero_latency_read"),
+            zero_latency_write: values.flag("zero_latency_write"),
+            write_drops_read: values.flag("write_drops_read"),
             write_cache: values.flag("write_cache"),
             write_cache_sectors: values.whole("write_cache_kib") * 2,
             write_cache_extents: values.whole("write_cache_extents") as usize,
@@ -135,10 +189,18 @@ impl HddConfig {
             ageing: (values.given("ncq_ageing") * 1024.0).round() as u64,
             deadline_ns: values.ms("ncq_deadline_ms"),
             deadline_batch: values.whole("ncq_deadline_batch") as u32,
-            read_overhead_ns: values.us("read_overhead_us"),
-            read_hit_ns: values.us("read_hit_us"),
-            write_overhead_ns: values.us("write_overhead_us"),
-            link_fx: (SECTOR_BYTES as f64 * 1e3 / values.given("link_mb_s") * 65_536.0).round() as u64,
+            read_overhead_ns: overhead("read_overhead_us", "read_overhead_after_write_us"),
+            read_hit_ns: overhead("read_hit_us", "read_hit_after_write_us"),
+            write_overhead_ns: overhead("write_overhead_us", "write_overhead_after_write_us"),
+            write_data_ns: values.number("write_data_us").map(|_| values.us("write_data_us")),
+            write_seek_min_ns: values.ms("write_seek_min_ms"),
+            read_reselect_ns,
+            read_reselect_share: values.given("read_reselect_percent") / 100.0,
+            read_end_ns: values.us("read_end_us"),
+            write_end_ns: values.us("write_end_us"),
+            link_fx: link_fx(to_host),
+            link_write_fx: link_fx(from_host.unwrap_or(to_host)),
+            link_holds_up: on_link > on_track || read_reselect_ns > 0 || values.flag("zero_latency_read"),
             geometry,
         })
     }
@@ -226,6 +288,10 @@ pub struct Hdd {
     bursts: Bursts,
     /// When the arm will probably be done with all planned commands.
     planned_until: u64,
+    /// The read that comes from the medium, where the link holds it up.
+    sending: Option<Sending>,
+    /// The last command submitted was a write.
+    after_write: bool,
     busy_ns: u64,
     begins: Begins,
 }
@@ -259,6 +325,8 @@ impl Hdd {
             in_order: 0,
             bursts: Bursts::default(),
             planned_until: 0,
+            sending: None,
+            after_write: false,
             busy_ns: 0,
             begins: Begins::default(),
             config,
@@ -273,6 +341,12 @@ impl Hdd {
     /// Occupy the link from `ready` on; when the last byte is over.
     fn over_link(&mut self, ready: u64, sectors: u64) -> u64 {
         self.link_free = self.link_free.max(ready) + self.link_ns(sectors);
+        self.link_free
+    }
+
+    /// The same for data from the host.
+    fn receive(&mut self, ready: u64, sectors: u64) -> u64 {
+        self.link_free = self.link_free.max(ready) + ((sectors * self.config.link_write_fx) >> 16);
         self.link_free
     }
 
@@ -305,11 +379,12 @@ impl Hdd {
     fn submit_read(&mut self, now: u64, command: &Command) {
         let span = Span::new(command.sector.0, command.sectors);
         self.catch_up(now);
+        let after = usize::from(std::mem::replace(&mut self.after_write, false));
         let hit = self.read_cache.find(span);
         if hit.is_some() || self.write_cache.holds(span) {
             let end = {
-                let understood = self.understand(now, self.config.read_hit_ns, command.tag);
-                self.over_link(understood, span.len())
+                let understood = self.understand(now, self.config.read_hit_ns[after], command.tag);
+                self.over_link(understood, span.len()) + self.config.read_end_ns
             };
             self.end(end, command.tag, None);
             if hit.is_some() && self.stream.map(|s| s.segment) == hit {
@@ -319,7 +394,7 @@ impl Hdd {
         }
         let continued = self.stream.is_some_and(|s| self.reaches(&s, span));
         let overhead = if continued { self.config.read_hit_ns } else { self.config.read_overhead_ns };
-        let understood = self.understand(now, overhead, command.tag);
+        let understood = self.understand(now, overhead[after], command.tag);
         self.enqueue(now, understood, span, command);
     }
 
@@ -354,7 +429,9 @@ impl Hdd {
     /// ahead of it as before. A head that stood still at its limit has to wait for its
     /// sector to come round; it does once half of what was read ahead is used up.
     fn follow(&mut self, now: u64, end: u64) {
-        let Some(mut stream) = self.stream else { return };
+        let Some(mut stream) = self.stream.filter(|_| self.config.read_ahead_to == AheadTo::Distance) else {
+            return;
+        };
         let limit = (end + self.config.read_ahead_sectors).min(self.limits.capacity.0);
         let stands_still = stream.at >= stream.limit;
         if stands_still {
@@ -371,11 +448,20 @@ impl Hdd {
 
     fn submit_write(&mut self, now: u64, command: &Command) {
         let span = Span::new(command.sector.0, command.sectors);
+        let after = usize::from(std::mem::replace(&mut self.after_write, true));
+        let overhead = self.config.write_overhead_ns[after];
+        if self.config.write_drops_read {
+            self.catch_up(now);
+            if self.read_cache.forget(span, self.stream.map(|stream| stream.segment)) {
+                self.stream = None;
+            }
+        }
         let cached = self.config.write_cache && !command.fua && self.write_cache.fits(command.sectors);
         if !cached {
-            let ready = {
-                let understood = self.understand(now, self.config.write_overhead_ns, command.tag);
-                self.over_link(understood, span.len())
+            let understood = self.understand(now, overhead, command.tag);
+            let ready = match self.config.write_data_ns {
+                Some(_) => understood,
+                None => self.receive(understood, span.len()),
             };
             return self.enqueue(now, ready, span, command);
         }
@@ -383,10 +469,8 @@ impl Hdd {
         let transit = Transit { tag: command.tag, write: Some((span, self.orders)) };
         let key = self.transits.insert(transit) as u32;
         if self.write_cache.waiting.is_empty() && self.write_cache.promise(command.sectors) {
-            let end = {
-                let understood = self.understand(now, self.config.write_overhead_ns, command.tag);
-                self.over_link(understood, span.len())
-            };
+            let understood = self.understand(now, overhead, command.tag);
+            let end = self.receive(understood, span.len()) + self.config.write_end_ns;
             self.ends.push(end, key);
         } else {
             self.write_cache.waiting.push_back(Waiting { key, arrived: now, order: self.orders });
@@ -403,7 +487,7 @@ impl Hdd {
             }
             self.write_cache.waiting.pop_front();
             self.begins.note(self.transits[key as usize].tag, now);
-            let end = self.over_link(now, span.len());
+            let end = self.receive(now, span.len()) + self.config.write_end_ns;
             self.ends.push(end, key);
         }
     }
@@ -438,7 +522,7 @@ impl Disk for Hdd {
             Op::Write => self.submit_write(now, &command),
             Op::Flush => {
                 self.orders += 1;
-                let ready = now + self.config.write_overhead_ns;
+                let ready = now + self.config.write_overhead_ns[0];
                 self.begins.note(command.tag, now);
                 let flush = Flush { tag: command.tag, order: self.orders, arrived: now, ready };
                 self.flushes.push_back(flush);
@@ -447,7 +531,7 @@ impl Disk for Hdd {
             // Nothing to tell a hard disk: it ends the command.
             Op::Discard => {
                 self.begins.note(command.tag, now);
-                self.end(now + self.config.write_overhead_ns, command.tag, None);
+                self.end(now + self.config.write_overhead_ns[0], command.tag, None);
             }
         }
     }

@@ -127,7 +127,12 @@ impl Queue {
         }
     }
 
-    /// When the controller has understood the first of all commands that it has not understood yet.
+    /// True when the controller has understood a command by `now`.
+    pub fn any_ready(&self, now: u64) -> bool {
+        self.plan.iter().chain(&self.commands).any(|queued| queued.ready <= now)
+    }
+
+    /// When the controller has understood the first of all commands.
     pub fn ready(&self) -> Option<u64> {
         self.plan.iter().chain(&self.commands).map(|queued| queued.ready).min()
     }
@@ -175,7 +180,7 @@ impl Queue {
     }
 
     /// The next so many of those not planned, in turn, if there are more.
-    pub fn some(&mut self, most: usize) -> Option<impl Iterator<Item = usize> + use<>> {
+    pub fn some(&mut self, most: usize) -> Option<impl Iterator<Item = usize> + Clone + use<>> {
         let all = self.commands.len();
         if all <= most {
             return None;
@@ -193,9 +198,8 @@ impl Queue {
     }
 
     /// Work out what each command costs at least: the time until its angle comes round after the
-    /// least that its seek takes, and its handicap, less `head_start`. Returns the one with the
-    /// least.
-    pub fn bound_costs(&mut self, head: Head, turn_ns: u64, head_start: i64) -> usize {
+    /// least that its seek takes, and its handicap, less `head_start`.
+    pub fn bound_costs(&mut self, head: Head, turn_ns: u64, head_start: i64) {
         let (stands, turn) = (head.stands as i32, turn_ns as i32);
         // Wraps round in half an hour of head start: no command waits so long.
         let won = coarse(head_start).wrapping_add(BOUND_ERROR);
@@ -210,8 +214,6 @@ impl Queue {
             passes += if (passes as f32) < seek { turn } else { 0 };
             ((passes - SLACK_NS as i32) >> BOUND_SHIFT).wrapping_add(handicap.wrapping_sub(won))
         }));
-        let least = self.bounds.iter().fold(i32::MAX, |least, bound| least.min(*bound));
-        self.bounds.iter().position(|bound| *bound == least).unwrap_or(0)
     }
 
     /// The read, ready at `now`, that begins first within `width` sectors from `start` on.

@@ -22,6 +22,8 @@ pub(super) struct SeekCurve {
     scale: f32,
     single_ns: u32,
     floor: Floor,
+    /// By distance, where a table is followed exactly.
+    exact: Option<Box<[u32]>>,
 }
 
 /// Straight lines, the lowest of which lies below the curve: a processor looks up several
@@ -73,17 +75,21 @@ impl SeekCurve {
     pub fn new(values: &Values, cylinders: u32) -> Result<SeekCurve, Conflict> {
         let stroke = f64::from(cylinders.max(2) - 1);
         if let Some(table) = values.pairs("seek_table") {
+            let linear = values.text("seek_interpolation") == "linear";
             for pair in table.windows(2) {
-                if pair[1].0 <= pair[0].0 || pair[1].1 < pair[0].1 {
+                if pair[1].0 <= pair[0].0 || (pair[1].1 < pair[0].1 && !linear) {
                     let message =
                         format!("[{}, {}] does not rise above the pair before", pair[1].0, pair[1].1);
                     return conflict("seek_table", message);
                 }
             }
-            if let Some((_, ms)) = table.last().filter(|(_, ms)| *ms > SEEK_MAX_MS) {
+            if let Some((_, ms)) = table.iter().find(|(_, ms)| *ms > SEEK_MAX_MS) {
                 return conflict("seek_table", format!("found {ms} ms; expected at most {SEEK_MAX_MS}"));
             }
-            return Ok(SeekCurve::sample(stroke, |d| interpolate(table, d)));
+            return Ok(match linear {
+                true => SeekCurve::exact(table, cylinders),
+                false => SeekCurve::sample(stroke, |d| interpolate(table, d)),
+            });
         }
         let three = ["seek_track_to_track_ms", "seek_average_ms", "seek_full_stroke_ms"];
         let [Some(single), Some(average), Some(full)] = three.map(|name| values.number(name)) else {
@@ -114,7 +120,20 @@ impl SeekCurve {
         };
         let steps: Box<[_; _]> = Box::new(std::array::from_fn(|i| (at(i), at(i + 1) - at(i))));
         let single_ns = (ms(1.0) * 1e6).round() as u32;
-        SeekCurve { floor: Floor::below(&steps, scale, single_ns), steps, scale: scale as f32, single_ns }
+        let floor = Floor::below(&steps, scale, single_ns);
+        SeekCurve { floor, steps, scale: scale as f32, single_ns, exact: None }
+    }
+
+    /// Straight lines over the distance between the pairs of a table, whatever it does.
+    fn exact(table: &[(f64, f64)], cylinders: u32) -> SeekCurve {
+        let ns = |distance: u32| (line(table, f64::from(distance)) * 1e6).round() as u32;
+        let exact: Box<[u32]> = (0..cylinders.max(2)).map(ns).collect();
+        let least = exact[1..].iter().fold(u32::MAX, |least, ns| least.min(*ns)) as f32;
+        // A little less makes up for what 32 bits round.
+        let least = least * (1.0 - 1e-5);
+        let floor = Floor { single_ns: least, lines: [(least, 0.0); 3] };
+        let steps = Box::new([(0.0, 0.0); STEPS + 1]);
+        SeekCurve { steps, scale: 0.0, single_ns: exact[1], floor, exact: Some(exact) }
     }
 
     /// What seeks take at least.
@@ -129,6 +148,10 @@ impl SeekCurve {
 
     /// The longest seek over at most `distance` cylinders.
     pub fn longest_within(&self, distance: u32) -> u64 {
+        if let Some(exact) = &self.exact {
+            let last = (distance as usize).min(exact.len() - 1);
+            return exact[1..=last.max(1)].iter().fold(0, |most, ns| most.max(u64::from(*ns)));
+        }
         let last = ((distance as f32).sqrt() * self.scale) as usize;
         let longest = self.steps[..=last.min(STEPS)]
             .iter()
@@ -139,6 +162,11 @@ impl SeekCurve {
     /// Nanoseconds over `distance` cylinders; none for none.
     #[inline]
     pub fn ns(&self, distance: u32) -> u64 {
+        if let Some(exact) = &self.exact
+            && distance > 0
+        {
+            return u64::from(exact[(distance as usize).min(exact.len() - 1)]);
+        }
         match distance {
             0 => 0,
             1 => u64::from(self.single_ns),
@@ -177,9 +205,30 @@ fn interpolate(table: &[(f64, f64)], d: f64) -> f64 {
     y0 + (y1 - y0) * (d.sqrt() - x0.sqrt()) / (x1.sqrt() - x0.sqrt())
 }
 
+/// Straight lines over the distance; beyond the table its ends.
+fn line(table: &[(f64, f64)], d: f64) -> f64 {
+    let after = table.partition_point(|(x, _)| *x < d);
+    if after == 0 {
+        return table[0].1;
+    }
+    let Some((x1, y1)) = table.get(after) else { return table[table.len() - 1].1 };
+    let (x0, y0) = table[after - 1];
+    y0 + (y1 - y0) * (d - x0) / (x1 - x0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_exact_table_is_met_at_every_distance_and_may_fall() {
+        let table = [(1.0, 2.0), (3.0, 1.0), (5.0, 3.0)];
+        let curve = SeekCurve::exact(&table, 8);
+        let found: Vec<_> = (0..10).map(|distance| curve.ns(distance) / 1_000).collect();
+        assert_eq!(found, [0, 2_000, 1_500, 1_000, 2_000, 3_000, 3_000, 3_000, 3_000, 3_000]);
+        assert_eq!((curve.longest_ns(), curve.longest_within(2)), (3_000_000, 2_000_000));
+        assert!((1..8).all(|d| curve.floor().ns(d as f32) <= curve.ns(d) as f32));
+    }
 
     #[test]
     fn the_fitted_curve_has_the_data_sheets_three_figures() {

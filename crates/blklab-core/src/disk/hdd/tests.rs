@@ -225,7 +225,7 @@ proptest! {
             (wait + queued.handicap - ((now * hdd.config.ageing) >> 10) as i64, index)
         });
         let alone = alone.min().unwrap();
-        prop_assert_eq!(hdd.soonest_reached(&{ hdd.head }, now), alone);
+        prop_assert_eq!(hdd.soonest_reached(&{ hdd.head }, now, 0..hdd.queue.commands.len()), alone);
     }
 }
 

@@ -17,7 +17,7 @@ pub(super) struct Bursts {
     /// It writes what was written before this.
     order: u64,
     began: u64,
-    /// No burst begins before this while commands wait.
+    /// No burst begins before this if commands came since the last.
     next: u64,
     /// The orders of the extents, to find the oldest.
     orders: Vec<u64>,
@@ -28,8 +28,14 @@ impl Hdd {
     /// true if the arm has work then.
     pub(super) fn write_burst(&mut self, now: u64) -> bool {
         if self.bursts.left == 0 {
-            let others = now < self.bursts.next && !self.queue.is_empty();
-            if others || !self.write_cache.presses() {
+            if !self.write_cache.presses() {
+                return false;
+            }
+            // A reader that waits for each read comes again soon: meanwhile the head reads on.
+            if now < self.bursts.next && !(self.queue.is_empty() && self.stream.is_none()) {
+                let room = self.write_cache.waiting.front();
+                let due = room.map(|write| write.arrived + self.config.deadline_ns);
+                self.look(self.bursts.next.min(due.filter(|due| *due > now).unwrap_or(u64::MAX)));
                 return false;
             }
             self.begin_burst(now);
@@ -70,8 +76,9 @@ impl Hdd {
         self.stream = None;
         let geometry = &self.config.geometry;
         let taken = self.write_cache.take(index, DESTAGE_SECTORS, |lba| geometry.locate(lba));
-        let begins = self.reached(now, &taken.place, true);
-        let end = self.work_on(begins, taken.span, taken.place, true);
+        let moved = self.move_ns(&self.head, &taken.place, true);
+        let begins = self.comes_round(now, moved, taken.place.angle_ns);
+        let end = self.work_on(now + moved, begins, taken.span, taken.place, true);
         self.busy_ns += end - now;
         self.work = Some((end, Work::Destage));
         true
