@@ -22,8 +22,8 @@ def check_host(changed: Mapping[str, int]) -> str:
 
 def disk(text: str, path: str, overrides: Sequence[tuple[str, str]] = ()) -> str:
     """{"name", "summary", "kind", "transport", "limits": {...}, "longest_wait_ms": {"reads",
-    "any"} of 4 KiB at full depth or None, "parameters": [{"key", "value", "unit", "help", "source"}]};
-    ValueError if the file is not a disk."""
+    "any"} of 4 KiB at full depth or None, "parameters": [{"key", "value", "unit", "help",
+    "source"}]}; ValueError if the file is not a disk."""
 
 def disk_keys() -> str:
     """The table of keys of each kind of disk."""
@@ -34,8 +34,8 @@ def validate_disk(text: str, path: str) -> str:
 def replay_disk(
     text: str, path: str, trace: Sequence[tuple[int, int, int, bool]], seed: int
 ) -> list[int]:
-    """Nanoseconds that each (gap_ns, sector, sectors, is a write) takes, given one at a time, each so
-    long after the end of the one before; ValueError if the disk does not have it."""
+    """Nanoseconds that each (gap_ns, sector, sectors, is a write) takes, given one at a time, each
+    so long after the end of the one before; ValueError if the disk does not have it."""
 
 def workload_options() -> str:
     """[{"name", "aliases", "type", "default", "help", "status", "why"}]"""
