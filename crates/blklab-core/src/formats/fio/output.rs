@@ -12,6 +12,9 @@ use crate::workload::plan::{Plan, ProcessSpec};
 use serde::Deserialize;
 
 const MS: u64 = 1_000_000;
+/// A century.
+const RUNTIME_MS_MAX: u64 = 100 * 366 * 86_400 * 1000;
+const IOS_MAX: u64 = u64::MAX / 4;
 
 #[derive(Debug, Deserialize)]
 struct Output {
@@ -96,6 +99,7 @@ pub fn read(text: &str, plan: &Plan) -> Result<Vec<JobResult>, String> {
             let why = std::io::Error::from_raw_os_error(job.error);
             return Err(format!("fio's job '{}' failed: {why}", job.jobname));
         }
+        job.check()?;
         let start_ns = start_of(process, &results);
         results.push(job.result(process, start_ns));
     }
@@ -110,6 +114,20 @@ fn start_of(process: &ProcessSpec, before: &[JobResult]) -> u64 {
 }
 
 impl Job {
+    /// Refuses figures that no run has and that no sum could hold.
+    fn check(&self) -> Result<(), String> {
+        let own = [("job_runtime", self.job_runtime, RUNTIME_MS_MAX)];
+        let directions = [&self.read, &self.write, &self.trim].into_iter().flat_map(|direction| {
+            [("runtime", direction.runtime, RUNTIME_MS_MAX), ("total_ios", direction.total_ios, IOS_MAX)]
+        });
+        match own.into_iter().chain(directions).find(|(_, value, most)| value > most) {
+            None => Ok(()),
+            Some((name, value, most)) => {
+                Err(format!("fio's job '{}': {name}: found {value}, expected at most {most}", self.jobname))
+            }
+        }
+    }
+
     fn result(&self, process: &ProcessSpec, start_ns: u64) -> JobResult {
         let spec = &process.job;
         let runtime_ns = self.job_runtime * MS;
@@ -205,6 +223,8 @@ impl Latency {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use std::process::Command;
 
     use super::*;
@@ -218,6 +238,40 @@ mod tests {
         assert_eq!(counts::<7>(&[&submit], 80), [0, 20, 10, 40, 10, 0, 0]);
         let (us, ms) = (shares(&[("1000", 10.0)]), shares(&[("2", 40.0), (">=2000", 50.0)]));
         assert_eq!(counts::<3>(&[&us, &ms], 10), [1, 4, 5]);
+    }
+
+    #[test]
+    fn figures_of_no_run_are_refused_in_one_line() {
+        let plan = plan("[a]\nsize=1m\n");
+        let latency = json!({"min": 0, "max": 0, "mean": 0.0, "stddev": 0.0, "N": 0});
+        let direction = json!({
+            "io_bytes": 0, "runtime": 0, "total_ios": 0,
+            "slat_ns": latency, "clat_ns": latency, "lat_ns": latency,
+            "bw_min": 0.0, "bw_max": 0.0, "bw_mean": 0.0, "bw_dev": 0.0, "bw_samples": 0,
+            "iops_min": 0.0, "iops_max": 0.0, "iops_mean": 0.0, "iops_stddev": 0.0, "iops_samples": 0,
+        });
+        let job = json!({
+            "jobname": "a", "error": 0, "job_runtime": 0, "usr_cpu": 0.0, "sys_cpu": 0.0, "ctx": 0,
+            "read": direction, "write": direction, "trim": direction, "sync": {"lat_ns": latency},
+            "iodepth_level": {}, "iodepth_submit": {}, "iodepth_complete": {},
+            "latency_ns": {}, "latency_us": {}, "latency_ms": {},
+        });
+        let told = |job: &serde_json::Value| read(&json!({"jobs": [job]}).to_string(), &plan);
+        told(&job).expect("what fio writes of a job that did nothing");
+        for (place, most) in [
+            ("/job_runtime", RUNTIME_MS_MAX),
+            ("/read/runtime", RUNTIME_MS_MAX),
+            ("/write/total_ios", IOS_MAX),
+        ] {
+            let mut job = job.clone();
+            *job.pointer_mut(place).expect("a figure") = most.into();
+            told(&job).expect("the most that there can be");
+            *job.pointer_mut(place).expect("a figure") = (most + 1).into();
+            let refused = told(&job).unwrap_err();
+            let name = place.rsplit('/').next().expect("a name");
+            let wanted = format!("{name}: found {}, expected at most {most}", most + 1);
+            assert!(refused.contains(&wanted) && refused.lines().count() == 1, "{refused}");
+        }
     }
 
     #[test]
