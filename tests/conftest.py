@@ -45,8 +45,8 @@ def _starts_workers(config: pytest.Config) -> bool:
     return bool(config.getoption("numprocesses", None)) and not hasattr(config, "workerinput")
 
 
-# Settings of disks, cgroups, tracefs and the page cache are the whole machine's: these tests run one
-# after another.
+# Settings of disks, cgroups, tracefs and the page cache are the whole machine's: these tests run
+# one after another.
 _OF_MACHINE = re.compile(
     r"test_(apply|cli|device|homes|live|machine|programs|rights|study_live|udev|virtual)\w*"
 )
