@@ -52,6 +52,8 @@ _OF_MACHINE = re.compile(
 )
 
 
+# Before pytest-xdist, which takes the groups from the marks.
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Which tests one worker runs: those of one file, and all that change the machine."""
     for item in items:
