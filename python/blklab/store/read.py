@@ -48,6 +48,12 @@ class Listed:
     kept: int
     """Runs that it has."""
     state: str
+    """``complete``, ``running`` or ``partial``, which can be resumed."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether no run is left; it has fewer than `planned` if its own rule stopped it."""
+        return self.state == COMPLETE
 
 
 @dataclass(frozen=True)

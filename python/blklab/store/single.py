@@ -66,7 +66,7 @@ def _document(
     run = {
         "number": 0,
         **times,
-        "measurement": measure(planned, result),
+        "measurement": measure(planned.experiment, result, repeat=0),
         "device_before": result.device_before,
         "device_after": result.device_after,
         "raw": result.raw,

@@ -14,13 +14,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from blklab.base.steps import Steps
 from blklab.errors import InputError
 from blklab.rigs.kernel import added, cache, config, patches, source, tools
 from blklab.rigs.kernel.cache import Kernel
 from blklab.rigs.kernel.errors import KernelError
 from blklab.rigs.kernel.make import Make
 from blklab.rigs.kernel.source import Source
-from blklab.rigs.kernel.steps import Steps
 from blklab.rigs.kernel.tree import Tree
 
 _PATCHES = Path(__file__).parent
