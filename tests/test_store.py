@@ -29,17 +29,7 @@ from blklab.execute import Local, carry_out
 from blklab.experiment.describe import describe
 from blklab.experiment.plan import plan
 from blklab.rigs import sim
-from blklab.store import (
-    database,
-    exchange,
-    importing,
-    keep,
-    owner,
-    packing,
-    place,
-    read,
-    schema,
-)
+from blklab.store import database, exchange, importing, keep, origin, packing, place, read, schema
 from blklab.store.database import Store
 from blklab.store.opening import open_store
 from blklab.store.packing import DamagedError
@@ -160,12 +150,12 @@ def disowned(store: Store) -> None:
 
 
 def test_a_process_owns_what_it_runs_and_another_with_its_number_does_not() -> None:
-    mark = owner.mark()
-    assert owner.alive(mark)
-    assert owner.alive(mark.replace('"began": "', '"began": "1')) is None
-    assert owner.alive(mark.replace('"boot": "', '"boot": "x')) is None
+    mark = origin.mark()
+    assert origin.alive(mark)
+    assert origin.alive(mark.replace('"began": "', '"began": "1')) is None
+    assert origin.alive(mark.replace('"boot": "', '"boot": "x')) is None
     for wrong in (None, "", "[]", '{"machine": 1}'):
-        assert owner.alive(wrong) is None
+        assert origin.alive(wrong) is None
 
 
 def test_a_list_is_filtered_by_what_was_compared_where_and_when(

@@ -36,9 +36,9 @@ from blklab.store import keep as in_store
 from blklab.store import place as places
 from blklab.store import request as requests
 from blklab.store.database import Store
+from blklab.store.keep import left
 from blklab.store.opening import open_store
 from blklab.store.request import Request, fingerprints
-from blklab.store.unfinished import left
 
 if TYPE_CHECKING:
     import pandas as pd

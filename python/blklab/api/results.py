@@ -25,7 +25,7 @@ from blklab.report import study as study_pages
 from blklab.report.difference import Difference
 from blklab.report.difference import difference as side_by_side
 from blklab.rigs import check
-from blklab.store import change, exchange, importing, place, read, tables
+from blklab.store import exchange, importing, keep, place, read, tables
 from blklab.store.database import Store
 from blklab.store.opening import exists, open_store
 from blklab.store.read import Listed
@@ -215,7 +215,7 @@ def remove_results(
         blklab.errors.InputError: one is not there, or still runs.
     """
     wanted = list(dict.fromkeys(map(_number, numbers)))
-    change.remove(_opened(store, listener), wanted)
+    keep.remove(_opened(store, listener), wanted)
     return wanted
 
 

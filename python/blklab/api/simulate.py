@@ -131,7 +131,7 @@ def run_job(
         ended_at = datetime.now(UTC)
     if single is not None:
         try:
-            single.keep(planned, result, begun_at, ended_at)
+            keeping.keep_single(single, planned, result, begun_at, ended_at)
         except BlklabError as error:
             # The figures are there all the same.
             listener.note(f"this run is not stored: {error}")

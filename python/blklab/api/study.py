@@ -20,8 +20,8 @@ from blklab.experiment.analyse import Analysis, analyse
 from blklab.report.study import texts
 from blklab.store import place
 from blklab.store.database import Store
+from blklab.store.keep import left
 from blklab.store.opening import open_store
-from blklab.store.unfinished import left
 from blklab.study import in_store, kept_files, kernels
 from blklab.study.judge import Judgement, judge
 from blklab.study.model import Study
