@@ -19,8 +19,7 @@ from blklab.rigs import rig as rig_of
 from blklab.rigs.kernel import cache
 from blklab.rigs.kernel.build import build
 from blklab.rigs.modelled import ModelledDisks
-from blklab.study.model import Kernel, Study
-from blklab.study.paths import beside
+from blklab.study.model import Kernel, Study, beside
 from blklab.study.plan import PlannedPart
 
 DEFAULT = "default"
