@@ -78,7 +78,7 @@ class Case:
 def cases() -> list[Case]:
     """All of them, always the same."""
     names = [row["name"] for row in schedulers()]
-    disks, loads = sorted(DISKS.paths()), sorted(WORKLOADS.paths())
+    disks, loads = DISKS.names(), sorted(WORKLOADS.paths())
     shipped = [Case(disk, load, name) for disk in disks for load in loads for name in names]
     return [*shipped, *_tuned(), *_drawn(disks, names)]
 

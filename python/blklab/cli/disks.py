@@ -6,9 +6,11 @@ from typing import Annotated
 
 import typer
 
+from blklab.base.catalogue import Entry
 from blklab.cli import complete, console
 from blklab.disks import DISKS
 from blklab.domain.experiment import Disk
+from blklab.errors import InputError
 
 
 def disks(
@@ -17,14 +19,17 @@ def disks(
         typer.Argument(help="Show all details of this one.", autocompletion=complete.disk),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Machine-readable.")] = False,
+    as_file: Annotated[
+        bool, typer.Option("--file", help="Print its file, to write one of your own.")
+    ] = False,
 ) -> None:
     """List the disk models; with a name, all parameters with their sources."""
     from blklab.domain import core, specs
 
     if name is None:
-        known = {
-            key: core.describe_disk(Disk(DISKS.read(path))) for key, path in DISKS.paths().items()
-        }
+        if as_file:
+            raise InputError("--file: of which disk? expected a name")
+        known = {key: core.describe_disk(Disk(DISKS.find(key))) for key in DISKS.names()}
         if as_json:
             console.print_json(known)
         else:
@@ -33,11 +38,14 @@ def disks(
             )
         return
     model = specs.disk(name)
+    if as_file:
+        print(model.file.text, end="")
+        return
     disk = core.describe_disk(model)
     if as_json:
         console.print_json(disk)
         return
-    print(f"{model.label}: {disk['name']}\n{disk['summary']}\n{model.file.path}\n")
+    print(f"{model.label}: {disk['name']}\n{disk['summary']}\n{_place(model.file)}\n")
     console.print_terms(
         (
             f"{row['key']} = {row['value']} {row['unit']}".rstrip(),
@@ -45,3 +53,9 @@ def disks(
         )
         for row in disk["parameters"]
     )
+
+
+def _place(file: Entry) -> str:
+    if file.in_core:
+        return f"Ships with blklab. Its file: blklab disks {file.name} --file"
+    return str(file.path)

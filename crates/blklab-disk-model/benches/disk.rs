@@ -1,7 +1,7 @@
 //! The time of a simulated I/O in the disk model alone: 4 KiB random reads, 32 at a time.
 
-use blklab_core::disk::{Command, Disk, DiskModel, Op, Tag};
-use blklab_core::units::{Nanos, Sector};
+use blklab_base::units::{Nanos, Sector};
+use blklab_disk_model::{Command, Disk, Op, Tag, catalogue};
 use divan::counter::ItemsCount;
 
 const READS: u32 = 100_000;
@@ -12,9 +12,7 @@ fn main() {
 
 #[divan::bench(args = ["wd10ezrx", "sas-10k", "su800-128gb", "950pro-256gb", "pm983-960gb", "optane-900p"])]
 fn random_reads(bencher: divan::Bencher, name: &str) {
-    let path = format!("{}/../../python/blklab/disks/{name}.toml", env!("CARGO_MANIFEST_DIR"));
-    let text = std::fs::read_to_string(&path).expect("the disk file is in the project");
-    let model = DiskModel::parse(&text, &path).expect("the project's disk files are valid");
+    let model = catalogue::model(name).expect("a shipped disk");
     bencher.counter(ItemsCount::new(READS)).with_inputs(|| model.build(1)).bench_values(|mut disk| {
         let blocks = disk.limits().capacity.0 / 8;
         let mut state = 1u64;

@@ -1,7 +1,7 @@
 //! Prints, for each given disk file, the model's figures beside the published ones:
-//! `cargo run --release --example disk_figures -- python/blklab/disks/*.toml`
+//! `cargo run --release -p blklab-disk-model --example disk_figures FILE...`
 
-use blklab_core::disk::{DiskModel, validate};
+use blklab_disk_model::{DiskModel, validate};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     for path in std::env::args().skip(1) {

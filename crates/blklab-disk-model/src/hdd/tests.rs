@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::super::testing::{HDD, Harness};
 use super::super::validate::Rig;
 use super::super::{Command, Disk, DiskModel, Op, Tag};
-use crate::units::{Nanos, Sector};
+use blklab_base::units::{Nanos, Sector};
 
 fn model(overrides: &[(&str, &str)]) -> DiskModel {
     let model = DiskModel::parse(HDD, "test").unwrap();

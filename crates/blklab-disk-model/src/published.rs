@@ -7,7 +7,7 @@ use toml::de::DeValue;
 
 use super::model::{DiskFileError, File, fields, number};
 use super::validate::{FIGURES, Figure};
-use crate::text;
+use blklab_base::text;
 
 /// One published figure.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -33,8 +33,8 @@ use self::credits::Credits;
 use self::die::Die;
 use self::mapping::{Mapping, NONE, Stream};
 use super::{Begins, Command, Completion, Disk, DiskLimits, Op, Tag};
-use crate::event_queue::EventQueue;
-use crate::units::{Nanos, Sector};
+use blklab_base::event_queue::EventQueue;
+use blklab_base::units::{Nanos, Sector};
 
 /// Sequential streams that the controller follows at once (estimate: no maker tells).
 const STREAMS: usize = 8;

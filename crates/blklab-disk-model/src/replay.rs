@@ -3,7 +3,7 @@
 //! by itself: it reads ahead and writes back.
 
 use super::{Command, Disk, DiskModel, Op, Tag};
-use crate::units::{Nanos, Sector};
+use blklab_base::units::{Nanos, Sector};
 
 /// A request of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,37 +1,27 @@
 //! The project's disk files, and the messages for broken ones.
 
-use std::path::PathBuf;
-
-use blklab_core::disk::{Absent, Command, Disk, DiskModel, HDD_KEYS, Op, SSD_KEYS, Tag, validate};
-use blklab_core::units::{Nanos, Sector};
+use blklab_base::units::{Nanos, Sector};
+use blklab_disk_model::{Absent, Command, Disk, DiskModel, HDD_KEYS, Op, SSD_KEYS, Tag, catalogue, validate};
 use proptest::prelude::*;
 
-fn folder() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../python/blklab/disks")
-}
-
 /// Every shipped disk.
-fn names() -> Vec<String> {
-    let files = std::fs::read_dir(folder()).unwrap().map(|file| file.unwrap().path());
-    let disks = files.filter(|path| path.extension().is_some_and(|kind| kind == "toml"));
-    let mut names: Vec<_> =
-        disks.map(|path| path.file_stem().unwrap().to_string_lossy().into_owned()).collect();
-    names.sort();
+fn names() -> Vec<&'static str> {
+    let names: Vec<_> = catalogue::FILES.iter().map(|(name, _)| *name).collect();
     assert!(names.len() >= 8, "only {names:?}");
     names
 }
 
-fn text(name: &str) -> String {
-    std::fs::read_to_string(folder().join(format!("{name}.toml"))).unwrap()
+fn text(name: &str) -> &'static str {
+    catalogue::text(name).expect("a shipped disk")
 }
 
 fn model(name: &str) -> DiskModel {
-    DiskModel::parse(&text(name), &format!("{name}.toml")).unwrap_or_else(|error| panic!("{error}"))
+    DiskModel::parse(text(name), &format!("{name}.toml")).unwrap_or_else(|error| panic!("{error}"))
 }
 
 #[test]
 fn every_disk_gives_its_published_figures_or_its_file_says_why_not() {
-    for name in &names() {
+    for name in names() {
         let checks = validate(&model(name));
         assert!(checks.len() >= 3, "{name} is held against too little");
         for check in checks {
@@ -52,7 +42,7 @@ fn every_disk_gives_its_published_figures_or_its_file_says_why_not() {
 
 #[test]
 fn every_number_of_every_disk_has_a_source() {
-    for name in &names() {
+    for name in names() {
         let model = model(name);
         for parameter in model.parameters() {
             let named = ["kind", "name", "summary", "transport"].contains(&parameter.key);
@@ -287,7 +277,7 @@ fn beside_a_stream(model: &DiskModel) -> (u64, Nanos) {
 
 #[test]
 fn a_random_reader_beside_a_stream_waits_as_long_as_on_real_drives_and_no_longer() {
-    for name in &names() {
+    for name in names() {
         let model = model(name);
         let Some(bound) = model.longest_wait(3, 1_024) else { continue };
         let (reads, longest) = beside_a_stream(&model);
@@ -321,7 +311,7 @@ proptest! {
         file in 0usize..8,
         changes in prop::collection::vec((any::<prop::sample::Index>(), "[ -~\n]{0,3}"), 1..4),
     ) {
-        let mut text: Vec<char> = text(&names()[file % names().len()]).chars().collect();
+        let mut text: Vec<char> = text(names()[file % names().len()]).chars().collect();
         for (place, new) in changes {
             let at = place.index(text.len());
             text.splice(at..=at, new.chars());
@@ -335,7 +325,7 @@ proptest! {
         changes in prop::collection::vec(
             (any::<prop::sample::Index>(), prop_oneof![Just(0.0), Just(1.0), -1e3..1e3, -1e15..1e15f64]), 1..5),
     ) {
-        let mut lines: Vec<String> = text(&names()[file % names().len()]).lines().map(str::to_owned).collect();
+        let mut lines: Vec<String> = text(names()[file % names().len()]).lines().map(str::to_owned).collect();
         for (place, number) in changes {
             let at = place.index(lines.len());
             if let Some((key, _)) = lines[at].clone().split_once(" = ") {

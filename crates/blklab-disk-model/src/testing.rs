@@ -61,7 +61,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 
 use super::{AnyDisk, Command, Completion, Disk, DiskModel, Op, Tag};
-use crate::units::{Nanos, Sector};
+use blklab_base::units::{Nanos, Sector};
 
 /// One step of a random load: operation, place, length, whether FUA, pause before it.
 pub type Step = (u8, u64, u32, bool, u64);

@@ -3,7 +3,7 @@
 use super::hdd::Hdd;
 use super::ssd::Ssd;
 use super::{Command, Completion, Disk, DiskLimits};
-use crate::units::{Nanos, Sector};
+use blklab_base::units::{Nanos, Sector};
 
 /// A built disk model: what [`super::DiskModel::build`] returns.
 // One of these exists per simulated disk; boxing the large variant would only add a

@@ -10,7 +10,7 @@ const NEVER: u64 = u64::MAX;
 /// ordering takes one comparison. The first entry is kept outside the heap of the others: a queue
 /// with one entry at a time, such as the timers of a single process, needs no heap.
 #[derive(Debug)]
-pub(crate) struct EventQueue {
+pub struct EventQueue {
     /// Due time, and the rest of an entry: stored as two halves, as they are read.
     first: (u64, u64),
     rest: BinaryHeap<Reverse<u128>>,
@@ -24,6 +24,7 @@ impl Default for EventQueue {
 }
 
 impl EventQueue {
+    /// Adds an entry that is due `at`, before [`u64::MAX`].
     #[inline]
     pub fn push(&mut self, at: u64, payload: u32) {
         debug_assert!(at < NEVER);

@@ -17,7 +17,7 @@ use super::keys::{Absent, HDD_KEYS, Key, SSD_KEYS, Value, Values};
 use super::published::{self, Published};
 use super::ssd::{Ssd, SsdConfig};
 use super::{DiskLimits, Sector};
-use crate::text;
+use blklab_base::text;
 
 /// Why a disk file or an override is refused.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]

@@ -50,8 +50,8 @@ use self::writeback::Bursts;
 use super::keys::Values;
 use super::model::{Conflict, conflict};
 use super::{Begins, Command, Completion, Disk, DiskLimits, Op, Tag};
-use crate::event_queue::EventQueue;
-use crate::units::{Nanos, SECTOR_BYTES, Sector};
+use blklab_base::event_queue::EventQueue;
+use blklab_base::units::{Nanos, SECTOR_BYTES, Sector};
 
 /// A head that is this little late still catches the sector: it is rounding, not motion.
 /// The shortest sector of any disk so far passes in some 2,500 ns.

@@ -5,7 +5,7 @@ use super::super::model::{Conflict, conflict};
 use super::mapping::SPARE_MIN;
 
 #[derive(Clone, Debug)]
-pub(in crate::disk) struct SsdConfig {
+pub(crate) struct SsdConfig {
     pub capacity_sectors: u64,
     pub channels: u32,
     pub dies: u32,

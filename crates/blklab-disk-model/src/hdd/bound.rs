@@ -16,7 +16,7 @@
 
 use super::HddConfig;
 use super::arm::DESTAGE_SECTORS;
-use crate::units::Nanos;
+use blklab_base::units::Nanos;
 
 /// The longest time from a command's submission to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub struct LongestWait {
 
 impl HddConfig {
     /// With at most `depth` commands in the disk, none longer than `largest` sectors.
-    pub(in crate::disk) fn longest_wait(&self, depth: u64, largest: u64) -> LongestWait {
+    pub(crate) fn longest_wait(&self, depth: u64, largest: u64) -> LongestWait {
         let before = self.read_overhead_ns.iter().chain(&self.read_hit_ns).chain(&self.write_overhead_ns);
         let before = before.fold(self.write_data_ns.unwrap_or(0), |most, ns| most.max(*ns));
         let overhead = before + self.read_reselect_ns + self.read_end_ns.max(self.write_end_ns);
@@ -66,7 +66,7 @@ impl HddConfig {
 mod tests {
     use super::super::super::testing::HDD;
     use super::super::super::{Command, Disk, DiskModel, Op, Tag};
-    use crate::units::{Nanos, Sector};
+    use blklab_base::units::{Nanos, Sector};
     use proptest::prelude::*;
 
     /// Commands of one kind, of which so many are always in the disk.

@@ -8,7 +8,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::Serialize;
 
 use super::{AnyDisk, Command, Completion, Disk, DiskModel, Op, Tag};
-use crate::units::{Nanos, SECTOR_BYTES, Sector};
+use blklab_base::units::{Nanos, SECTOR_BYTES, Sector};
 
 /// Where a sequential figure is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

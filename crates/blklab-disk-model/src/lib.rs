@@ -5,6 +5,7 @@
 //! that someone is the event loop, under a real kernel it is a ublk server.
 
 mod any;
+pub mod catalogue;
 mod hdd;
 mod keys;
 mod model;
@@ -12,10 +13,10 @@ mod published;
 mod replay;
 mod ssd;
 #[cfg(test)]
-pub(crate) mod testing;
+mod testing;
 mod validate;
 
-use crate::units::{Nanos, Sector};
+use blklab_base::units::{Nanos, Sector};
 
 pub use self::any::AnyDisk;
 pub use self::hdd::{Hdd, LongestWait};
@@ -25,7 +26,27 @@ pub use self::published::Published;
 pub use self::replay::{TraceRequest, replay};
 pub use self::ssd::Ssd;
 pub use self::validate::{Check, FIGURES, Figure, validate};
-pub use crate::request::Op;
+
+/// An operation of the disk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Op {
+    /// Read data.
+    #[default]
+    Read,
+    /// Write data.
+    Write,
+    /// Make every write that has completed durable (`REQ_OP_FLUSH`). No address, no length.
+    Flush,
+    /// Tell the disk that the data are no longer needed (`REQ_OP_DISCARD`; fio's trim).
+    Discard,
+}
+
+impl Op {
+    /// True for operations that change the medium (the kernel's `op_is_write`).
+    pub const fn is_write(self) -> bool {
+        !matches!(self, Op::Read)
+    }
+}
 
 /// Number by which a command is known while the disk has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -59,7 +80,7 @@ pub struct Completion {
 
 /// When the disk began with each command that it has: off unless somebody asks.
 #[derive(Debug, Default)]
-pub(in crate::disk) struct Begins {
+pub(crate) struct Begins {
     /// By tag.
     at: Option<Vec<Nanos>>,
 }

@@ -6,15 +6,11 @@
 //! chosen amid the gains of the sweep over `iodepth`. The shapes of the distributions, the runs
 //! with as many jobs instead, and the writes had no part in that.
 
-use std::path::PathBuf;
-
-use blklab_core::disk::{Command, Disk, DiskModel, Op, Tag};
-use blklab_core::units::{Nanos, Sector};
+use blklab_base::units::{Nanos, Sector};
+use blklab_disk_model::{Command, Disk, DiskModel, Op, Tag, catalogue};
 
 fn model(name: &str) -> DiskModel {
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../python/blklab/disks");
-    let text = std::fs::read_to_string(folder.join(format!("{name}.toml"))).unwrap();
-    DiskModel::parse(&text, name).unwrap_or_else(|error| panic!("{error}"))
+    catalogue::model(name).expect("a shipped disk")
 }
 
 /// Hard disks by transport.

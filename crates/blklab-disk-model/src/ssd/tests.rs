@@ -5,7 +5,7 @@ use super::super::validate::Rig;
 use super::super::{AnyDisk, Disk, DiskModel, Op};
 use super::Mapping;
 use super::mapping::{Step, Stream};
-use crate::units::{Nanos, Sector};
+use blklab_base::units::{Nanos, Sector};
 
 fn model(overrides: &[(&str, &str)]) -> DiskModel {
     let model = DiskModel::parse(SSD, "test").unwrap();
