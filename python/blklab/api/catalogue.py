@@ -121,7 +121,7 @@ class Workload:
 def list_disks() -> dict[str, DiskModel]:
     """All disk models, by name: those of the package, and the user's own. InputError if a file is
     wrong."""
-    return {name: _disk(Disk(DISKS.read(path))) for name, path in DISKS.paths().items()}
+    return {name: _disk(Disk(DISKS.find(name))) for name in DISKS.names()}
 
 
 def find_disk(disk: str | os.PathLike[str] | Disk) -> DiskModel:

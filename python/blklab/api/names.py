@@ -56,7 +56,7 @@ def _comparisons() -> list[str]:
 
 
 _KINDS: Mapping[str, Callable[[], Iterable[str]]] = {
-    "disk": DISKS.paths,
+    "disk": DISKS.names,
     "workload": _workloads,
     "study": STUDIES.paths,
     "scheduler": _schedulers,

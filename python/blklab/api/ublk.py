@@ -66,14 +66,20 @@ def serve_disk(
     """
     model = specs.disk(disk)
     limits = core.describe_disk(model)["limits"]
-    words = ["create", f"--disk={model.file.path}", f"--data={data}", f"--seed={seed}"]
+    file = model.file
+    words = [
+        "create",
+        f"--disk={file.name if file.in_core else file.path}",
+        f"--data={data}",
+        f"--seed={seed}",
+    ]
     words += [f"--set={key}={value}" for key, value in model.overrides]
     if number is not None:
         words.append(f"--id={number}")
     # Without ublk, blklab-disk says so, and there is to be no file.
     of_file = data not in ("memory", "none") and _UBLK.exists()
-    file = DiskData(data, limits["capacity_bytes"]) if of_file else None
-    return UblkCommand(tuple(words), file)
+    kept = DiskData(data, limits["capacity_bytes"]) if of_file else None
+    return UblkCommand(tuple(words), kept)
 
 
 def served_disks() -> UblkCommand:

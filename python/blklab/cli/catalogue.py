@@ -11,6 +11,7 @@ import typer
 
 import blklab
 from blklab.cli import complete, console
+from blklab.errors import InputError
 
 _WIDTH = 80
 
@@ -21,9 +22,17 @@ def _one(completion: Any) -> Any:
     return typer.Argument(help="Show all details of this one.", autocompletion=completion)
 
 
-def disks(name: Annotated[str | None, _one(complete.disk)] = None, as_json: AsJson = False) -> None:
+def disks(
+    name: Annotated[str | None, _one(complete.disk)] = None,
+    as_json: AsJson = False,
+    as_file: Annotated[
+        bool, typer.Option("--file", help="Print its file, to write one of your own.")
+    ] = False,
+) -> None:
     """List the disk models; with a name, all parameters with their sources."""
     if name is None:
+        if as_file:
+            raise InputError("--file: of which disk? expected a name")
         known = blklab.list_disks()
         if as_json:
             console.print_json({key: one.described for key, one in known.items()})
@@ -31,10 +40,13 @@ def disks(name: Annotated[str | None, _one(complete.disk)] = None, as_json: AsJs
             console.print_names([(key, f"{d.name}: {d.summary}") for key, d in known.items()])
         return
     disk = blklab.find_disk(name)
+    if as_file:
+        print(disk.disk.file.text, end="")
+        return
     if as_json:
         console.print_json(disk.described)
         return
-    print(f"{disk.disk.label}: {disk.name}\n{disk.summary}\n{disk.disk.file.path}\n")
+    print(f"{disk.disk.label}: {disk.name}\n{disk.summary}\n{_place(disk.disk.file)}\n")
     console.print_terms(
         (
             f"{row.key} = {row.value} {row.unit}".rstrip(),
@@ -42,6 +54,12 @@ def disks(name: Annotated[str | None, _one(complete.disk)] = None, as_json: AsJs
         )
         for row in disk.parameters
     )
+
+
+def _place(file: blklab.Entry) -> str:
+    if file.in_core:
+        return f"Ships with blklab. Its file: blklab disks {file.name} --file"
+    return str(file.path)
 
 
 def schedulers(

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from blklab.base.text import shown
+from blklab.host import roots
 from blklab.host.devices.deciders.influence import Influence
 from blklab.host.devices.queue import IOSCHED, same
-from blklab.host import roots
 from blklab.settings import choice, profile, rule
 from blklab.settings.change import Plan
 from blklab.settings.record import AppliedEntry
