@@ -6,6 +6,7 @@ import json
 import zlib
 from collections.abc import Mapping, Sequence
 
+from blklab.errors import InputError
 from tests import plausible
 
 _SCHEDULERS = {"none": 1.0, "mq-deadline": 1.3, "kyber": 0.98, "bfq": 0.96, "cfq": 0.94}
@@ -63,7 +64,7 @@ class Scheduler:
         self.text = text
         self.name, _, settings = text.partition(":")
         if self.name not in _SCHEDULERS:
-            raise ValueError(f"no scheduler '{self.name}'")
+            raise InputError(f"no scheduler '{self.name}'")
         self.changed = dict(pair.split("=") for pair in settings.split(",") if pair)
         self.settings = ({"fifo_batch": "16"} if self.name == "mq-deadline" else {}) | self.changed
         self.own: list[tuple[str, str]] = []
@@ -77,7 +78,7 @@ def split_scheduler(text: str) -> tuple[str, list[tuple[str, str]]]:
 class Disk:
     def __init__(self, text: str, path: str, overrides: Sequence[tuple[str, str]] = ()) -> None:
         if "rpm = -" in text:
-            raise ValueError(f"{path}:3: rpm: -7200 is out of range (1 to 30000)")
+            raise InputError("rpm: -7200 is out of range (1 to 30000)", path, 3)
         self.rotational = "rpm" in text
         self.name = path.rpartition("/")[2].removesuffix(".toml")
 
@@ -116,7 +117,7 @@ class Job:
         real: bool = False,
     ) -> None:
         if "typo" in text and not ignore_unsupported:
-            raise ValueError(f"{path}:3: no option 'typo'")
+            raise InputError("no option 'typo'", path, 3)
         self.text, self.path = text, path
 
     def describe(self) -> str:

@@ -1,4 +1,5 @@
-"""The Rust core. All JSON strings are UTF-8 documents; errors are one line of text."""
+"""The Rust core. All JSON strings are UTF-8 documents. What it refuses is a
+`blklab.errors.InputError` with file, line, option and so on as attributes."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -35,7 +36,7 @@ class Host:
     """Costs of the modelled host and sizes of its page cache."""
 
     def __init__(self, changed: Mapping[str, int] = ...) -> None:
-        """The defaults with some changed; ValueError."""
+        """The defaults with some changed; InputError."""
     @property
     def values(self) -> dict[str, int]:
         """Every tunable of host and page cache."""
@@ -44,7 +45,7 @@ class Disk:
     """A disk model."""
 
     def __init__(self, text: str, path: str, overrides: Sequence[tuple[str, str]] = ()) -> None:
-        """A disk file with keys changed; ValueError with ``file:line: ...``."""
+        """A disk file with keys changed; InputError with ``file:line: ...``."""
     def describe(self) -> str:
         """{"name", "summary", "kind", "transport", "limits": {...}, "longest_wait_ms": {"reads",
         "any"} of 4 KiB at full depth or None, "parameters": [{"key", "value", "unit", "help",
@@ -53,7 +54,7 @@ class Disk:
         """[{"figure", "unit", "model", "published", "tolerance", "met", "source"}]"""
     def replay(self, trace: Sequence[tuple[int, int, int, bool]], seed: int) -> list[int]:
         """Nanoseconds that each (gap_ns, sector, sectors, is a write) takes, given one at a time,
-        each so long after the end of the one before; ValueError if the disk does not have it."""
+        each so long after the end of the one before; InputError if the disk does not have it."""
 
 class Job:
     """A job file."""
@@ -67,7 +68,7 @@ class Job:
         ignore_unsupported: bool = False,
         real: bool = False,
     ) -> None:
-        """ValueError with ``file:line: ...`` if the file is not a job file that can be simulated,
+        """InputError with ``file:line: ...`` if the file is not a job file that can be simulated,
         or, if `real`, handed to real fio on a real disk."""
     def describe(self) -> str:
         """{"path", "global": [[name, value]], "jobs": [{"name", "description", "line", "clones",
@@ -79,7 +80,7 @@ class Scheduler:
 
     def __init__(self, text: str, real: bool = False) -> None:
         """``name[:tunable=value,...]``: a scheduler of the simulator, or with `real` one of any
-        kernel, whose other tunables are not checked. ValueError."""
+        kernel, whose other tunables are not checked. InputError."""
     @property
     def name(self) -> str: ...
     @property
@@ -93,7 +94,7 @@ class Scheduler:
         """Other tunables of a real kernel, in the order of the text."""
 
 def split_scheduler(text: str) -> tuple[str, list[tuple[str, str]]]:
-    """Name and tunables of the same text, no value checked. ValueError."""
+    """Name and tunables of the same text, no value checked. InputError."""
 
 class CancelToken:
     """Tells running simulations to stop, and of the latest how far it is."""
@@ -135,11 +136,12 @@ def simulate(
     window: tuple[int, int, int] | None,
 ) -> Run:
     """Run to the end without the GIL. `window`: begin and end in ns, and how many requests at
-    most, of what the columns ``detail`` and ``decisions`` keep. ValueError for bad input,
+    most, of what the columns ``detail`` and ``decisions`` keep. InputError for bad input,
     KeyboardInterrupt when cancelled, RuntimeError when the run cannot go on."""
 
 class FioJob:
-    """A job file for real fio, its files laid on `room_bytes`; ValueError as `parse_job`."""
+    """A job file for real fio, its files laid on `room_bytes`; InputError as `Job`, and
+    `blklab.errors.NoRoomError` if they do not fit."""
 
     def __init__(
         self,
@@ -157,18 +159,18 @@ class FioJob:
 
     def write(self, places: Sequence[tuple[str, int | None]], cgroup: str | None) -> str:
         """The job file; of each file, in the order of `describe`, its path and, if it is a piece
-        of a device, its first byte. All cgroups are inside `cgroup`, if there is one. ValueError if
+        of a device, its first byte. All cgroups are inside `cgroup`, if there is one. InputError if
         that cannot be said to fio."""
 
     def read(self, text: str, duration_ns: int) -> Run:
-        """The processes' results, from fio's ``json+``; nothing of the disk. ValueError with one
+        """The processes' results, from fio's ``json+``; nothing of the disk. InputError with one
         line if it is none, or if one of fio's processes failed."""
 
 class BlockEvents:
     """Follows the requests of the disk whose numbers (and those of its partitions) are
     `devices`, by the pages of tracefs. Times count from `epoch_ns` of ``CLOCK_MONOTONIC``. With
     `job` it is known whose a request is, on a device that begins at `first_sector` of the disk.
-    ValueError with one line if a text of tracefs does not say what is needed."""
+    InputError with one line if a text of tracefs does not say what is needed."""
 
     def __init__(
         self,

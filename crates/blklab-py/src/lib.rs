@@ -1,7 +1,7 @@
 //! Python binding of blklab-core: objects in, JSON and columns out. No logic of its own.
 //!
 //! `python/blklab/_core.pyi` documents arguments and results of each function. Invalid input raises
-//! `ValueError` with one line of text.
+//! `blklab.errors.InputError`.
 
 mod describe;
 mod events;
@@ -19,14 +19,16 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
+use blklab_core::InputError;
 use blklab_core::disk::catalogue;
 use blklab_core::engine::{RunError, Watch};
 use blklab_core::recorder::Window;
 use blklab_core::result::RunResult;
 use blklab_core::simulation::{self, Setup};
 use blklab_core::units::Nanos;
+use blklab_core::workload::error::{JobError, Problem};
 use blklab_core::workload::{machine, plan};
-use pyo3::exceptions::{PyKeyError, PyKeyboardInterrupt, PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyKeyError, PyKeyboardInterrupt, PyRuntimeError};
 use pyo3::panic::PanicException;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -34,8 +36,31 @@ use serde_json::json;
 
 use specs::{Disk, Host, Job, Scheduler};
 
-fn bad_input(error: impl std::fmt::Display) -> PyErr {
-    PyValueError::new_err(error.to_string())
+/// Exceptions of the Python package.
+mod errors {
+    pyo3::import_exception!(blklab.errors, InputError);
+    pyo3::import_exception!(blklab.errors, NoRoomError);
+}
+
+/// Python's `InputError` with the same fields.
+fn bad_input(error: impl Into<InputError>) -> PyErr {
+    let InputError { reason, file, line, column, option, found, expected, nearest } = error.into();
+    errors::InputError::new_err((reason, file, line, column, option, found, expected, nearest))
+}
+
+/// The same of a job file.
+fn bad_job(error: JobError) -> PyErr {
+    match error.problem {
+        Problem::NoRoom { ref job, need_bytes, room_bytes } => errors::NoRoomError::new_err((
+            error.problem.to_string(),
+            error.path,
+            error.line,
+            job.clone(),
+            need_bytes,
+            room_bytes,
+        )),
+        _ => bad_input(error),
+    }
 }
 
 /// blklab's version.
@@ -203,11 +228,11 @@ fn simulate(
     cancel: Option<&CancelToken>,
     window: Option<(u64, u64, usize)>,
 ) -> PyResult<Run> {
-    machine::check(&job.file, host.host.cpus, host.memory.memory).map_err(bad_input)?;
+    machine::check(&job.file, host.host.cpus, host.memory.memory).map_err(bad_job)?;
     let watch = cancel.map(|token| Arc::clone(&token.watch)).unwrap_or_default();
     py.detach(|| {
         let capacity = disk.model.limits().capacity.to_bytes();
-        let plan = plan::plan(&job.file, capacity, seed).map_err(bad_input)?;
+        let plan = plan::plan(&job.file, capacity, seed).map_err(bad_job)?;
         let setup = Setup {
             plan: &plan,
             disk: disk.model.build(seed),

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use blklab_core::InputError;
 use blklab_core::device::{DeviceId, Layout, PlacedFile};
 use blklab_core::formats::fio::output;
 use blklab_core::formats::fio::writer::{self, Place};
@@ -13,7 +14,7 @@ use pyo3::prelude::*;
 use serde_json::json;
 
 use crate::specs::{Host, Job};
-use crate::{Run, bad_input};
+use crate::{Run, bad_input, bad_job};
 
 /// A job file planned on a given amount of space.
 #[pyclass(frozen)]
@@ -36,7 +37,7 @@ impl FioJob {
     ) -> PyResult<FioJob> {
         let job = Job::new(text, path, env, &Host::new(BTreeMap::new())?, ignore_unsupported, true)?;
         let room = Bytes(room_bytes);
-        let plan = plan::plan(&job.file, room, seed).map_err(bad_input)?;
+        let plan = plan::plan(&job.file, room, seed).map_err(bad_job)?;
         Ok(FioJob { plan, seed, room })
     }
 
@@ -74,9 +75,11 @@ impl FioJob {
         let places: Vec<_> =
             places.into_iter().map(|(path, piece_from)| Place { path, piece_from }).collect();
         if places.len() != self.plan.files.len() {
-            return Err(bad_input(format!("{} places for {} files", places.len(), self.plan.files.len())));
+            let (found, expected) = (places.len(), self.plan.files.len());
+            return Err(bad_input(InputError::new(format!("{found} places for {expected} files"))));
         }
-        writer::job_file(&self.plan, &places, cgroup, self.seed).map_err(bad_input)
+        writer::job_file(&self.plan, &places, cgroup, self.seed)
+            .map_err(|why| bad_input(InputError::new(why)))
     }
 
     /// The processes' results, from fio's ``json+`` output.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use blklab_core::InputError;
 use blklab_core::disk::{self, DiskModel, Op, TraceRequest};
 use blklab_core::formats::fio::jobfile;
 use blklab_core::host;
@@ -16,7 +17,7 @@ use pyo3::prelude::*;
 use serde_json::json;
 
 use crate::files::Machine;
-use crate::{bad_input, describe};
+use crate::{bad_input, bad_job, describe};
 
 /// Costs of the modelled host, and its page cache.
 #[pyclass(frozen, module = "blklab._core")]
@@ -38,7 +39,9 @@ impl Host {
         for (name, value) in changed {
             if !names.contains(&name.as_str()) {
                 // Each table knows only its own names.
-                return Err(bad_input(format!("host has no tunable '{name}'{}", text::hint(&name, &names))));
+                let hint = text::hint(&name, &names);
+                let wrong = InputError::new(format!("host has no tunable '{name}'{hint}"));
+                return Err(bad_input(wrong.option(name).nearest(hint.nearest)));
             }
             let is_memory = pagecache::TUNABLES.iter().any(|tunable| tunable.name == name);
             debug_assert!(!(is_memory && host::TUNABLES.iter().any(|tunable| tunable.name == name)));
@@ -95,7 +98,8 @@ impl Disk {
         };
         let trace: Vec<_> = trace.into_iter().map(request).collect();
         let times = py.detach(|| disk::replay(&self.model, seed, &trace));
-        let times = times.map_err(|number| bad_input(format!("request {number} is not on the disk")))?;
+        let times = times
+            .map_err(|number| bad_input(InputError::new(format!("request {number} is not on the disk"))))?;
         Ok(times.into_iter().map(|time| time.0).collect())
     }
 }
@@ -123,7 +127,7 @@ impl Job {
         let memory_mib = host.memory.memory.0 >> 20;
         let mut machine = Machine { env, within, cpus: host.host.cpus.into(), memory_mib };
         let options = jobfile::ParseOptions { ignore_unsupported, real };
-        let file = jobfile::parse(text, path, &mut machine, options).map_err(bad_input)?;
+        let file = jobfile::parse(text, path, &mut machine, options).map_err(bad_job)?;
         Ok(Job { file })
     }
 

@@ -41,7 +41,7 @@ def describe_disk(disk: Disk) -> dict[str, Any]:
 
 def disk_model(disk: Disk) -> _core.Disk:
     """The model of a disk. InputError if its file is wrong."""
-    with wrong_input():
+    with core_types():
         return _core.Disk(disk.file.text, disk.file.place, list(disk.overrides))
 
 
@@ -58,7 +58,7 @@ def check_host(changed: Mapping[str, int]) -> dict[str, int]:
 
 def host(changed: Mapping[str, int]) -> _core.Host:
     """The modelled host. InputError if a name or value is wrong."""
-    with wrong_input():
+    with core_types():
         return _core.Host(dict(changed))
 
 
@@ -73,7 +73,7 @@ def job(
 ) -> _core.Job:
     """A job file on this host; if `real`, for real fio on a real disk. InputError if it is
     wrong."""
-    with wrong_input():
+    with core_types():
         return _core.Job(
             entry.text, entry.place, environment_variables(), there, ignore_unsupported, real
         )
@@ -89,13 +89,14 @@ def ignored_options(entry: Entry, ignore_unsupported: bool, *, real: bool = Fals
 
 
 @contextlib.contextmanager
-def wrong_input() -> Iterator[None]:
-    """InputError for what the core refuses."""
+def core_types() -> Iterator[None]:
+    """InputError for numbers and texts that the core's types cannot hold. What else it refuses, it
+    says itself."""
     try:
         yield
     except OverflowError as error:
         raise InputError(TOO_LARGE) from error
-    except ValueError as error:
+    except UnicodeEncodeError as error:
         raise InputError(str(error)) from error
 
 

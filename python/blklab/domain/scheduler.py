@@ -74,13 +74,13 @@ def parse(text: str) -> Scheduler:
 
 def split(text: str) -> tuple[str, dict[str, str]]:
     """Name and tunables as they are written, no value checked. InputError."""
-    with core.wrong_input():
+    with core.core_types():
         name, settings = _core.split_scheduler(shown(text))
     return name, dict(settings)
 
 
 def _parsed(text: str, *, real: bool) -> Scheduler:
-    with core.wrong_input():
+    with core.core_types():
         found = _core.Scheduler(shown(text), real)
     own = dict(found.own)
     changed = {

@@ -12,7 +12,7 @@ from blklab.base.text import shown
 from blklab.disks import DISKS
 from blklab.domain import core, job_changes, sweep
 from blklab.domain.experiment import Disk
-from blklab.errors import InputError, nearest
+from blklab.errors import InputError, unknown
 from blklab.workloads import WORKLOADS
 
 
@@ -26,7 +26,11 @@ def disk(spec: str | os.PathLike[str]) -> Disk:
     for change in changes.split(",") if colon else []:
         key, equals, value = change.partition("=")
         if not (key.strip() and equals and value.strip()):
-            raise InputError(f"disk '{text}': expected key=value behind ':', found '{change}'")
+            raise InputError(
+                f"disk '{text}': expected key=value behind ':', found '{change}'",
+                found=change,
+                expected="key=value",
+            )
         overrides.append((shown(key.strip()), shown(value.strip())))
     return Disk(DISKS.find(what), tuple(overrides))
 
@@ -40,12 +44,14 @@ def host(changes: Iterable[str]) -> dict[str, int]:
             continue
         name = name.strip()
         if name in values:
-            raise InputError(f"--host: '{name}' is given twice")
+            raise InputError(f"--host: '{name}' is given twice", option=name)
         try:
             values[name] = int(value)
         except ValueError:
             raise InputError(
-                f"--host: expected name=number, found '{change}'; see: blklab host"
+                f"--host: expected name=number, found '{change}'; see: blklab host",
+                found=change,
+                expected="name=number",
             ) from None
     core.check_host(values)
     return values
@@ -70,7 +76,7 @@ def workload(spec: str | os.PathLike[str]) -> Entry:
         if name in paths:
             raise InputError(f"{name}: expected option=value behind ':', found '{text}'")
         if not _is_path(text):
-            raise InputError(f"no workload '{text}'{nearest(name, [*paths, *programs.NAMES])}")
+            raise unknown(f"no workload '{text}'", name, [*paths, *programs.NAMES])
     return WORKLOADS.find(text)
 
 

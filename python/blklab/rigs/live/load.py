@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,9 +14,10 @@ from blklab import _core
 from blklab.base.as_root import or_as_root
 from blklab.base.text import shown
 from blklab.base.units import size_text
+from blklab.domain import core
 from blklab.domain.experiment import Experiment, environment_variables
 from blklab.domain.result import Result
-from blklab.errors import InputError, RunError
+from blklab.errors import InputError, NoRoomError, RunError
 from blklab.rigs.live import wall
 from blklab.rigs.live.cgroups import Group, Made
 from blklab.rigs.live.files import LaidFiles, room_bytes
@@ -29,8 +30,6 @@ where there is no room."""
 _JOB, _OUTPUT = "job.fio", "fio.json"
 # fio's own words of what is wrong stand behind them.
 _FIO = "fio: "
-_TOO_LARGE = re.compile(r"the files need (\d+) bytes, the disk has (\d+)")
-
 
 Files: TypeAlias = list[tuple[Path, int, int]]
 """Path, first byte, length."""
@@ -66,16 +65,17 @@ class Load:
     def _on(cls, experiment: Experiment, target: Target, room: int) -> Load:
         entry = experiment.job
         try:
-            job = _core.FioJob(
-                entry.text,
-                entry.place,
-                environment_variables(),
-                experiment.ignore_unsupported,
-                room,
-                experiment.seed,
-            )
-        except ValueError as error:
-            raise InputError(_with_place(str(error), entry.name, target)) from error
+            with core.core_types():
+                job = _core.FioJob(
+                    entry.text,
+                    entry.place,
+                    environment_variables(),
+                    experiment.ignore_unsupported,
+                    room,
+                    experiment.seed,
+                )
+        except NoRoomError as error:
+            raise _no_room(error, entry.name, target) from error
         return cls(job, json.loads(job.describe()), target)
 
     @property
@@ -144,7 +144,7 @@ class Load:
             raise RunError(f"{_FIO}{_reason(ended.stderr + text)}")
         try:
             run = self.job.read(text, 0)
-        except ValueError as error:
+        except InputError as error:
             raise RunError(str(error)) from error
         result = replace(Result.from_run(run), raw={_OUTPUT: text.encode()})
         return _with_duration(result), ended.cpu_s
@@ -155,10 +155,7 @@ class Load:
             places = [(str(number), None) for number in range(len(self.sizes))]
         else:
             places = [(str(path), start) for path, start, _ in self.places(None)]
-        try:
-            text = self.job.write(places, None if cgroups is None else cgroups.name)
-        except ValueError as error:
-            raise InputError(str(error)) from error
+        text = self.job.write(places, None if cgroups is None else cgroups.name)
         # What the job says itself comes later, and counts.
         more = (["invalidate=0"] if warm else []) + ([] if confined() else ["thread"])
         lines = []
@@ -207,13 +204,13 @@ def _device_bytes(path: Path) -> int:
         os.close(handle)
 
 
-def _with_place(text: str, name: str, target: Target) -> str:
+def _no_room(error: NoRoomError, name: str, target: Target) -> InputError:
     """What the core says of a job that is too large for the disk, for a place in real life."""
-
-    def said(found: re.Match[str]) -> str:
-        need, room = (size_text(int(number)) for number in found.groups())
-        smaller = f"smaller ones: {name.partition(':')[0]}:size=..."
-        place = shown(str(target.path))
-        return f"the files need {need}, {place} has room for {room}; {smaller}"
-
-    return _TOO_LARGE.sub(said, text)
+    need, room = size_text(error.need_bytes), size_text(error.room_bytes)
+    smaller = f"smaller ones: {name.partition(':')[0]}:size=..."
+    told = copy.copy(error)
+    told.reason = (
+        f"job '{error.job}': the files need {need}, {shown(str(target.path))} has room for {room}; "
+        f"{smaller}"
+    )
+    return told
