@@ -24,7 +24,7 @@ def job(text: str) -> object:
 
 
 def disk(old: str, new: str) -> object:
-    return core.describe_disk(Disk(Entry("a", Path("a.toml"), DISK.replace(old, new, 1))))
+    return core.disk_model(Disk(Entry("a", Path("a.toml"), DISK.replace(old, new, 1))))
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def disk(old: str, new: str) -> object:
         ),
         (lambda: disk("\nrpm =", "\nrmp ="), {"option": "rmp", "nearest": "rpm", "column": 1}),
         (
-            lambda: core.describe_disk(specs.disk("wd10ezrx:heads=0")),
+            lambda: core.disk_model(specs.disk("wd10ezrx:heads=0")),
             {"file": "wd10ezrx.toml", "line": None, "option": "heads", "found": "0"},
         ),
         (
@@ -100,9 +100,9 @@ def test_an_error_in_an_included_file_keeps_its_place(tmp_path: Path) -> None:
 
 
 def test_texts_that_the_core_cannot_hold_are_one_line() -> None:
-    with pytest.raises(InputError, match="^'utf-8' codec can't encode .*$"):
+    with pytest.raises(InputError, match=r"^'utf-8' codec can't encode .*$"):
         job("[a]\n\ud800=1\n")
-    with pytest.raises(InputError, match="^seed or host value: out of range for 64 bits$"):
+    with pytest.raises(InputError, match=r"^seed or host value: out of range for 64 bits$"):
         core.check_host({"cpus": 1 << 70})
 
 
@@ -119,7 +119,7 @@ def test_the_programs_in_rust_say_it_with_the_same_words(tmp_path: Path) -> None
     file = tmp_path / "bad.toml"
     file.write_text(DISK.replace("\nrpm = 5400", "\nrpm = -5400", 1))
     with pytest.raises(InputError) as caught:
-        core.describe_disk(specs.disk(str(file)))
+        core.disk_model(specs.disk(str(file)))
     done = subprocess.run(
         [binaries.find("blklab-disk"), "create", f"--disk={file}"],
         capture_output=True, text=True, check=False,

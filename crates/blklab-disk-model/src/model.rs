@@ -6,7 +6,6 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use serde::Serialize;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -20,7 +19,7 @@ use blklab_base::input_error::InputError;
 use blklab_base::text;
 
 /// One parameter of a disk with where it comes from, for lists and docs.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parameter {
     /// The key.
     pub key: &'static str,

@@ -1,7 +1,6 @@
 //! The `[published]` table of a disk file: what was published of the disk, which the model
 //! is held against and never reads.
 
-use serde::Serialize;
 use toml::Spanned;
 use toml::de::DeValue;
 
@@ -10,10 +9,9 @@ use super::validate::{FIGURES, Figure};
 use blklab_base::input_error::InputError;
 
 /// One published figure.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Published {
     /// Which figure it is.
-    #[serde(serialize_with = "figure_name")]
     pub figure: &'static Figure,
     /// Its value in the figure's unit.
     pub value: f64,
@@ -23,10 +21,6 @@ pub struct Published {
     pub not_met: Option<String>,
     /// Who published it.
     pub source: String,
-}
-
-fn figure_name<S: serde::Serializer>(figure: &&'static Figure, to: S) -> Result<S::Ok, S::Error> {
-    to.serialize_str(figure.name)
 }
 
 /// Read the table `value`; its entries are

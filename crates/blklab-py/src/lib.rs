@@ -1,4 +1,4 @@
-//! Python binding of blklab-core: objects in, JSON and columns out. No logic of its own.
+//! Python binding of blklab-core: objects in, objects and columns out. No logic of its own.
 //!
 //! `python/blklab/_core.pyi` documents arguments and results of each function. Invalid input raises
 //! `blklab.errors.InputError`.
@@ -8,6 +8,7 @@ mod events;
 mod files;
 mod live;
 mod memory;
+mod record;
 mod specs;
 
 use std::collections::BTreeMap;
@@ -31,7 +32,7 @@ use blklab_core::workload::{machine, plan};
 use pyo3::exceptions::{PyKeyError, PyKeyboardInterrupt, PyRuntimeError};
 use pyo3::panic::PanicException;
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
+use pyo3::types::{PyBytes, PyDict};
 use serde_json::json;
 
 use specs::{Disk, Host, Job, Scheduler};
@@ -83,8 +84,8 @@ fn give_up_rights(write: Vec<PathBuf>) -> PyResult<bool> {
 
 /// Every scheduler with its tunables.
 #[pyfunction]
-fn schedulers() -> String {
-    describe::schedulers().to_string()
+fn schedulers() -> Vec<describe::SchedulerInfo> {
+    describe::schedulers()
 }
 
 /// The kinds of decisions that schedulers note, in the order of their numbers.
@@ -95,8 +96,13 @@ fn decision_kinds() -> Vec<&'static str> {
 
 /// The tunables of queue, page cache and host.
 #[pyfunction]
-fn environment() -> String {
-    describe::environment().to_string()
+fn environment(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    // A dict of Python's keeps the order.
+    let tables = PyDict::new(py);
+    for (name, rows) in describe::environment() {
+        tables.set_item(name, rows)?;
+    }
+    Ok(tables)
 }
 
 /// The texts of the shipped disks' files, by name.
@@ -107,14 +113,14 @@ fn disk_files() -> BTreeMap<&'static str, &'static str> {
 
 /// The keys of disk files.
 #[pyfunction]
-fn disk_keys() -> String {
-    describe::disk_keys().to_string()
+fn disk_keys() -> BTreeMap<&'static str, Vec<describe::DiskKey>> {
+    describe::disk_keys()
 }
 
 /// Every option of job files.
 #[pyfunction]
-fn workload_options() -> String {
-    describe::workload_options().to_string()
+fn workload_options() -> Vec<describe::JobOption> {
+    describe::workload_options()
 }
 
 /// Cancels a running simulation, and reports its progress.
@@ -261,6 +267,18 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(schedulers, module)?)?;
     module.add_function(wrap_pyfunction!(decision_kinds, module)?)?;
     module.add_function(wrap_pyfunction!(environment, module)?)?;
+    module.add_class::<describe::Tunable>()?;
+    module.add_class::<describe::SchedulerInfo>()?;
+    module.add_class::<describe::DiskKey>()?;
+    module.add_class::<describe::DiskLimits>()?;
+    module.add_class::<describe::LongestWait>()?;
+    module.add_class::<describe::Parameter>()?;
+    module.add_class::<describe::Check>()?;
+    module.add_class::<describe::JobOption>()?;
+    module.add_class::<describe::IdleOption>()?;
+    module.add_class::<describe::JobSection>()?;
+    module.add_class::<live::FioFile>()?;
+    module.add_class::<live::FioCgroup>()?;
     module.add_class::<Host>()?;
     module.add_class::<Disk>()?;
     module.add_class::<Job>()?;

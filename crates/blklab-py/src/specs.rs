@@ -14,8 +14,8 @@ use blklab_core::tunable::Settings;
 use blklab_core::units::{Nanos, Sector};
 use blklab_core::workload::spec::JobFile;
 use pyo3::prelude::*;
-use serde_json::json;
 
+use crate::describe::{Check, DiskLimits, IdleOption, JobSection, LongestWait, Parameter};
 use crate::files::Machine;
 use crate::{bad_input, bad_job, describe};
 
@@ -77,14 +77,57 @@ impl Disk {
         Ok(Disk { model: changed.map_err(bad_input)? })
     }
 
-    /// Its properties, as JSON.
-    fn describe(&self) -> String {
-        describe::disk(&self.model).to_string()
+    #[classattr]
+    #[allow(non_snake_case)]
+    fn FIELDS() -> Vec<&'static str> {
+        vec!["name", "summary", "kind", "transport", "limits", "longest_wait_ms", "parameters"]
     }
 
-    /// Its figures beside the published figures of the disk, as JSON.
-    fn validate(&self, py: Python<'_>) -> String {
-        py.detach(|| json!(disk::validate(&self.model)).to_string())
+    /// Maker's name.
+    #[getter]
+    fn name(&self) -> &str {
+        self.model.name()
+    }
+
+    /// What it is, in one line.
+    #[getter]
+    fn summary(&self) -> &str {
+        self.model.summary()
+    }
+
+    /// `hdd` or `ssd`.
+    #[getter]
+    fn kind(&self) -> &'static str {
+        if self.model.limits().rotational { "hdd" } else { "ssd" }
+    }
+
+    /// `sata`, `sas` or `nvme`.
+    #[getter]
+    fn transport(&self) -> &str {
+        self.model.transport()
+    }
+
+    /// What a host learns of it.
+    #[getter]
+    fn limits(&self) -> DiskLimits {
+        describe::limits(&self.model)
+    }
+
+    /// How long a command of 4 KiB can be in it at full depth.
+    #[getter]
+    fn longest_wait_ms(&self) -> Option<LongestWait> {
+        describe::longest_wait_ms(&self.model)
+    }
+
+    /// Every parameter with its source.
+    #[getter]
+    fn parameters(&self) -> Vec<Parameter> {
+        describe::parameters(&self.model)
+    }
+
+    /// Its figures beside the published figures of the disk.
+    fn validate(&self, py: Python<'_>) -> Vec<Check> {
+        py.detach(|| describe::checks(&self.model))
     }
 
     /// How long each request of a trace takes, ns, given one at a time: its gap after the end of
@@ -131,9 +174,40 @@ impl Job {
         Ok(Job { file })
     }
 
-    /// Its contents, as JSON.
-    fn describe(&self) -> String {
-        describe::job_file(&self.file).to_string()
+    #[classattr]
+    #[allow(non_snake_case)]
+    fn FIELDS() -> Vec<&'static str> {
+        vec!["path", "defaults", "jobs", "ignored", "without_effect"]
+    }
+
+    /// Its path, as given.
+    #[getter]
+    fn path(&self) -> &str {
+        &self.file.path
+    }
+
+    /// The options of the `[global]` sections.
+    #[getter]
+    fn defaults(&self) -> Vec<(String, String)> {
+        self.file.global.clone()
+    }
+
+    /// The other sections.
+    #[getter]
+    fn jobs(&self) -> Vec<JobSection> {
+        self.file.jobs.iter().map(|job| describe::section(job)).collect()
+    }
+
+    /// Options that are left out.
+    #[getter]
+    fn ignored(&self) -> Vec<IdleOption> {
+        describe::idle(&self.file.ignored)
+    }
+
+    /// Options that change nothing in a simulation.
+    #[getter]
+    fn without_effect(&self) -> Vec<IdleOption> {
+        describe::idle(&self.file.without_effect)
     }
 }
 

@@ -36,15 +36,13 @@ def scheduler(incomplete: str) -> list[str]:
     """Schedulers by name, then their tunables."""
     from blklab.domain import core
 
-    known = {info["name"]: info for info in core.schedulers()}
+    known = {info.name: info for info in core.schedulers()}
     name, colon, settings = incomplete.partition(":")
     if not colon:
         return _beginning(known, incomplete)
     given, comma, _ = settings.rpartition(",")
-    tunables = known[name]["tunables"] + core.environment()["queue"] if name in known else []
-    return _beginning(
-        [f"{name}:{given}{comma}{tunable['name']}=" for tunable in tunables], incomplete
-    )
+    tunables = known[name].tunables + core.environment()["queue"] if name in known else []
+    return _beginning([f"{name}:{given}{comma}{tunable.name}=" for tunable in tunables], incomplete)
 
 
 def device(incomplete: str) -> list[str]:
@@ -59,7 +57,7 @@ def host(incomplete: str) -> list[str]:
 
     tables = core.environment()
     rows = [row for name, table in tables.items() if name != "queue" for row in table]
-    return _beginning([f"{row['name']}=" for row in rows], incomplete)
+    return _beginning([f"{row.name}=" for row in rows], incomplete)
 
 
 def kernel(incomplete: str) -> list[str]:

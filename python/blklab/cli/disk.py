@@ -54,7 +54,7 @@ def create(
     from blklab.domain import core, specs
 
     model = specs.disk(disk)
-    limits = core.describe_disk(model)["limits"]
+    limits = core.disk_model(model).limits
     file = model.file
     words = [
         "create",
@@ -67,7 +67,7 @@ def create(
         words.append(f"--id={number}")
     # Without ublk, blklab-disk says so, and there is to be no file.
     if data not in ("memory", "none") and _UBLK.exists():
-        kept = DiskData(data, limits["capacity_bytes"])
+        kept = DiskData(data, limits.capacity_bytes)
         # blklab-disk has it from now on, and with it the lock.
         os.set_inheritable(kept.fileno(), True)
     _become(words)

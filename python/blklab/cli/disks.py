@@ -29,29 +29,29 @@ def disks(
     if name is None:
         if as_file:
             raise InputError("--file: of which disk? expected a name")
-        known = {key: core.describe_disk(Disk(DISKS.find(key))) for key in DISKS.names()}
+        known = {key: core.disk_model(Disk(DISKS.find(key))) for key in DISKS.names()}
         if as_json:
             console.print_json(known)
         else:
             console.print_names(
-                [(key, f"{disk['name']}: {disk['summary']}") for key, disk in known.items()]
+                [(key, f"{disk.name}: {disk.summary}") for key, disk in known.items()]
             )
         return
     model = specs.disk(name)
     if as_file:
         print(model.file.text, end="")
         return
-    disk = core.describe_disk(model)
+    disk = core.disk_model(model)
     if as_json:
         console.print_json(disk)
         return
-    print(f"{model.label}: {disk['name']}\n{disk['summary']}\n{_place(model.file)}\n")
+    print(f"{model.label}: {disk.name}\n{disk.summary}\n{_place(model.file)}\n")
     console.print_terms(
         (
-            f"{row['key']} = {row['value']} {row['unit']}".rstrip(),
-            f"{row['help']} [{row['source']}]" if row["source"] else row["help"],
+            f"{row.key} = {row.value} {row.unit}".rstrip(),
+            f"{row.help} [{row.source}]" if row.source else row.help,
         )
-        for row in disk["parameters"]
+        for row in disk.parameters
     )
 
 

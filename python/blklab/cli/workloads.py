@@ -38,7 +38,7 @@ def workloads(
         _program(entry, as_json)
         return
     if as_json:
-        console.print_json(core.describe_job(entry, ignore_unsupported=True))
+        console.print_json(core.job_document(core.describe_job(entry, ignore_unsupported=True)))
         return
     print(f"# {entry.path}\n{entry.text.rstrip()}")
     for ignored in core.ignored_options(entry, ignore_unsupported=True):
@@ -84,7 +84,7 @@ def _program(entry: Entry, as_json: bool) -> None:
     if told["missing"]:
         print(f"Cannot run here: {told['missing']}")
     print(f"\nSet with {chosen.program.name}:NAME=VALUE,...\n")
-    console.print_tunables(told["parameters"], chosen.values)
+    console.print_tunables(chosen.program.parameters, chosen.values)
 
 
 def describe(chosen: Chosen) -> dict[str, Any]:
@@ -105,8 +105,8 @@ def describe(chosen: Chosen) -> dict[str, Any]:
                 "name": parameter.name,
                 "value": chosen.values[parameter.name],
                 "default": parameter.default,
-                "min": parameter.low,
-                "max": parameter.high,
+                "min": parameter.min,
+                "max": parameter.max,
                 "unit": parameter.unit,
                 "help": parameter.help,
             }

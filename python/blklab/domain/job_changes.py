@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
+from blklab import _core
 from blklab.base.catalogue import Entry
 from blklab.base.text import shown
 from blklab.domain import core
@@ -115,11 +116,11 @@ def _into_global(lines: list[str], setting: str) -> None:
 
 def _is_included(entry: Entry, option: str) -> bool:
     """Of an option that is in none of the file's own lines."""
-    given = [name for job in _check(entry)["jobs"] for name, _ in job["options"]]
+    given = [name for job in _check(entry).jobs for name, _ in job.options]
     return not _names(option).isdisjoint(given)
 
 
-def _check(entry: Entry) -> dict[str, list[dict[str, list[tuple[str, str]]]]]:
+def _check(entry: Entry) -> _core.Job:
     # Whether an option that is not simulated may be there, the rig says.
     return core.describe_job(entry, ignore_unsupported=True)
 

@@ -47,7 +47,7 @@ def fingerprints(setup: Setup) -> tuple[str, ...]:
         dict(programs.chosen(job).values)
         if programs.is_program(job)
         # What the rig refuses does not come to be kept.
-        else core.describe_job(job, ignore_unsupported=True)
+        else core.job_document(core.describe_job(job, ignore_unsupported=True))
         for job in setup.workloads
     )
     return tuple(sha256(plain.encode(job)).hexdigest() for job in jobs)

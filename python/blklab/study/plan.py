@@ -131,7 +131,7 @@ def _missing(study: Study, spec: str, rig: str, real: live.RealDisk | None) -> s
 
     What a kernel's patches, files or own source bring is that kernel's to know.
     """
-    simulated = [info["name"] for info in core.schedulers()]
+    simulated = [info.name for info in core.schedulers()]
     told, kernel = on_kernel(spec)
     changed = any(
         one.name == kernel and (one.patches or one.added or one.source) for one in study.kernels

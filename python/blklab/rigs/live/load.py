@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import copy
-import json
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from blklab import _core
 from blklab.base.as_root import or_as_root
@@ -40,8 +39,6 @@ class Load:
     """One experiment's job file on one target."""
 
     job: _core.FioJob
-    told: dict[str, Any]
-    """What `FioJob.describe` says."""
     target: Target
 
     @classmethod
@@ -50,7 +47,7 @@ class Load:
         if there is no room for them."""
         if target.device is None:
             load = cls._on(experiment, target, room)
-            if any(file["is_device"] for file in load.told["files"]):
+            if any(file.is_device for file in load.job.files):
                 load = cls._on(experiment, target, min(room, DEVICE_FILE_BYTES))
             if sum(load.sizes) > room:
                 raise InputError(
@@ -76,42 +73,39 @@ class Load:
                 )
         except NoRoomError as error:
             raise _no_room(error, entry.name, target) from error
-        return cls(job, json.loads(job.describe()), target)
+        return cls(job, target)
 
     @property
     def sizes(self) -> list[int]:
         """Bytes of each file."""
-        return [file["size_bytes"] for file in self.told["files"]]
+        return [file.size_bytes for file in self.job.files]
 
     @property
     def writes(self) -> bool:
         """Or discards."""
-        return bool(self.told["writes"])
+        return self.job.writes
 
     @property
     def is_direct(self) -> bool:
         """All of its I/O goes past the page cache."""
-        return bool(self.told["direct"])
+        return self.job.direct
 
     @property
     def cgroups(self) -> list[Group]:
         """Those that its jobs name, each behind the one around it."""
-        return [Group(one["path"], one["weight"]) for one in self.told["cgroups"]]
+        return [Group(one.path, one.weight) for one in self.job.cgroups]
 
     @property
     def ends_s(self) -> float | None:
         """How long it runs, if it has a runtime."""
-        ends_ns = self.told["ends_by_ns"]
+        ends_ns = self.job.ends_by_ns
         return None if ends_ns is None else ends_ns / 1e9
 
     def places(self, laid: LaidFiles | None) -> Files:
         """Where each file lies."""
         if laid is not None:
             return [(laid.path(number), 0, size) for number, size in enumerate(self.sizes)]
-        return [
-            (self.target.path, file["start_bytes"], file["size_bytes"])
-            for file in self.told["files"]
-        ]
+        return [(self.target.path, file.start_bytes, file.size_bytes) for file in self.job.files]
 
     def run(
         self,
