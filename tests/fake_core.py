@@ -5,6 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from blklab.errors import InputError
 from tests import plausible
@@ -120,6 +121,7 @@ class Disk:
 
 @dataclass(frozen=True)
 class IdleOption:
+    FIELDS: ClassVar = ("path", "line", "name", "value", "why")
     path: str
     line: int
     name: str

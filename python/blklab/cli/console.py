@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import sys
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 from blklab.base.text import harmless, shown
 from blklab.cli import streams
@@ -14,6 +14,8 @@ from blklab.cli import streams
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType
     from rich.table import Table
+
+    from blklab import Tunable
 
 _PLAIN_WIDTH = 80
 
@@ -68,12 +70,7 @@ def table(*heads: str, right: Iterable[int] = ()) -> Table:
 def print_json(value: Any) -> None:
     """Machine-readable output: JSON on stdout, nothing else."""
     # The one control character that JSON lets stand as it is.
-    text = json.dumps(value, indent=2, allow_nan=False, default=_of_core)
-    print(text.replace("\x7f", "\\u007f"))
-
-
-def _of_core(value: Any) -> dict[str, object]:
-    return {name: getattr(value, name) for name in value.FIELDS}
+    print(json.dumps(value, indent=2, allow_nan=False).replace("\x7f", "\\u007f"))
 
 
 def print_ignored(options: Iterable[str]) -> None:
@@ -106,40 +103,12 @@ def print_terms(rows: Iterable[tuple[str, str]]) -> None:
         print(f"{value}\n{_folded(meaning, '    ', '    ')}")
 
 
-class Settable(Protocol):
-    """A tunable of the core's, or a parameter of a program."""
-
-    @property
-    def name(self) -> str:
-        """As it is set."""
-
-    @property
-    def unit(self) -> str:
-        """Of value, default and bounds; empty for a plain number."""
-
-    @property
-    def default(self) -> int:
-        """Without being set."""
-
-    @property
-    def min(self) -> int:
-        """The smallest value."""
-
-    @property
-    def max(self) -> int:
-        """The largest value."""
-
-    @property
-    def help(self) -> str:
-        """What it does."""
-
-
-def print_tunables(rows: Iterable[Settable], values: Mapping[str, int | str]) -> None:
-    """Each tunable of a table with its value, unit, default, bounds and meaning."""
+def print_tunables(rows: Iterable[Tunable]) -> None:
+    """Each tunable with its value, unit, default, bounds and meaning."""
     print_terms(
         (
-            f"{row.name} = {values[row.name]} {row.unit}".rstrip()
-            + f"  (default {row.default}, {row.min} to {row.max})",
+            f"{row.name} = {row.value} {row.unit}".rstrip()
+            + f"  (default {row.default}, {row.least} to {row.most})",
             row.help,
         )
         for row in rows

@@ -57,7 +57,7 @@ def describe(setup: Setup, place: Rig) -> dict[str, Any]:
             for job in setup.workloads
         ],
         "schedulers": [
-            {"label": spec}
+            {"label": spec.label}
             | _scheduler(place.check_scheduler(spec), known)
             | ({} if place.name == sim.SimRig.name else {"follows": _THE_KERNEL})
             for spec in setup.schedulers
