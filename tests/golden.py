@@ -70,15 +70,19 @@ class Case:
             else specs.workload(self.load)
         )
         return Experiment(
-            job, specs.disk(self.disk), self.scheduler, self.seed, dict(self.host), False,
-            Window(requests=500),
-        )  # fmt: skip
+            job,
+            specs.disk(self.disk),
+            specs.scheduler(self.scheduler),
+            self.seed,
+            dict(self.host),
+            window=Window(requests=500),
+        )
 
 
 def cases() -> list[Case]:
     """All of them, always the same."""
     names = [row["name"] for row in schedulers()]
-    disks, loads = sorted(DISKS.paths()), sorted(WORKLOADS.paths())
+    disks, loads = DISKS.names(), sorted(WORKLOADS.paths())
     shipped = [Case(disk, load, name) for disk in disks for load in loads for name in names]
     return [*shipped, *_tuned(), *_drawn(disks, names)]
 
