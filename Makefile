@@ -10,8 +10,8 @@ RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml -o -path '*
 PROGRAMS := blklab-confine blklab-disk blklab-guest
 PROGRAM_DIR := python/blklab/bin
 # Real fio as the reference for job files and output; Chromium, driven by its driver, to look at the report; PostgreSQL
-# as a store; programs that are workloads; a virtual machine; the wall around guests; a tracer of what opens files; the fuzzer is C++; the rest builds a kernel. The command, and the package where that is called otherwise.
-TEST_PACKAGES := fio bwrap:bubblewrap blkparse:blktrace chromium chromedriver:chromium-driver pg_ctlcluster:postgresql hdparm dbench sysbench mariadbd:mariadb-server-core mariadb:mariadb-client-core qemu-system-x86_64:qemu-system-x86 busybox:busybox-static cpio depmod:kmod udevadm:udev strace g++ gcc make flex bison bc patch xz:xz-utils
+# as a store; programs that are workloads; a virtual machine; the wall around guests; a tracer of what opens files; a counter of instructions; the fuzzer is C++; the rest builds a kernel. The command, and the package where that is called otherwise.
+TEST_PACKAGES := fio bwrap:bubblewrap blkparse:blktrace chromium chromedriver:chromium-driver pg_ctlcluster:postgresql hdparm dbench sysbench mariadbd:mariadb-server-core mariadb:mariadb-client-core qemu-system-x86_64:qemu-system-x86 busybox:busybox-static cpio depmod:kmod udevadm:udev strace valgrind g++ gcc make flex bison bc patch xz:xz-utils
 
 # A client of TPC-C, which Debian does not have; its version and sums are in its module here.
 GO_TPC := tests/tools/go-tpc
@@ -163,6 +163,7 @@ pgo: $(VENV)/.pgo  ## The core once more, laid out after what it does most often
 bench: $(VENV)/.pgo  ## How fast and how big: core, whole processes, kernel and live rig
 	cargo bench --quiet
 	$(BIN)/python benches/against.py --base $(BENCH_BASE)
+	$(BIN)/python benches/instructions.py --base $(BENCH_BASE)
 	$(BIN)/python benches/whole_process.py
 	$(BIN)/blklab kernel build
 	$(BIN)/python benches/kernel_rig.py
