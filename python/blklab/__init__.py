@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from blklab.api.compare import compare as compare
     from blklab.api.compare import resume as resume
     from blklab.api.explain import explain as explain
+    from blklab.api.iocost import io_cost as io_cost
+    from blklab.api.iocost import io_cost_qos as io_cost_qos
+    from blklab.api.iocost_disk import disk_from_io_cost as disk_from_io_cost
     from blklab.api.listener import Listener as Listener
     from blklab.api.machine import Devices as Devices
     from blklab.api.machine import Restored as Restored
@@ -63,10 +66,13 @@ __all__ = [
     "compare",
     "devices",
     "difference",
+    "disk_from_io_cost",
     "explain",
     "export",
     "forget",
     "import_results",
+    "io_cost",
+    "io_cost_qos",
     "remove_results",
     "restore",
     "results",
@@ -99,10 +105,13 @@ _WHERE = {
     "compare": "blklab.api.compare",
     "devices": "blklab.api.machine",
     "difference": "blklab.api.results",
+    "disk_from_io_cost": "blklab.api.iocost_disk",
     "explain": "blklab.api.explain",
     "export": "blklab.api.results",
     "forget": "blklab.api.machine",
     "import_results": "blklab.api.results",
+    "io_cost": "blklab.api.iocost",
+    "io_cost_qos": "blklab.api.iocost",
     "remove_results": "blklab.api.results",
     "restore": "blklab.api.machine",
     "results": "blklab.api.results",
