@@ -12,11 +12,13 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from blklab.base.catalogue import Entry
 from blklab.cli import complete, console
 from blklab.cli.listening import Terminal
 from blklab.cli.models import DISK_HELP
 from blklab.disks import DISKS
 from blklab.domain.experiment import Disk
+from blklab.errors import InputError
 
 _SHOW = "show"
 
@@ -56,14 +58,17 @@ def show(
         typer.Argument(help="Show all details of this one.", autocompletion=complete.disk),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Machine-readable.")] = False,
+    as_file: Annotated[
+        bool, typer.Option("--file", help="Print its file, to write one of your own.")
+    ] = False,
 ) -> None:
     """List the disk models; with a name, all parameters with their sources. (default)"""
     from blklab.domain import core, specs
 
     if name is None:
-        known = {
-            key: core.describe_disk(Disk(DISKS.read(path))) for key, path in DISKS.paths().items()
-        }
+        if as_file:
+            raise InputError("--file: of which disk? expected a name")
+        known = {key: core.describe_disk(Disk(DISKS.find(key))) for key in DISKS.names()}
         if as_json:
             console.print_json(known)
         else:
@@ -72,11 +77,14 @@ def show(
             )
         return
     model = specs.disk(name)
+    if as_file:
+        print(model.file.text, end="")
+        return
     disk = core.describe_disk(model)
     if as_json:
         console.print_json(disk)
         return
-    print(f"{model.label}: {disk['name']}\n{disk['summary']}\n{model.file.path}\n")
+    print(f"{model.label}: {disk['name']}\n{disk['summary']}\n{_place(model.file)}\n")
     console.print_terms(
         (
             f"{row['key']} = {row['value']} {row['unit']}".rstrip(),
@@ -144,7 +152,6 @@ def from_iocost(
     """Make a disk file from figures of io.cost: a first guess of any solid-state disk."""
     from blklab.api.iocost_disk import disk_from_io_cost
     from blklab.base.files import write_whole
-    from blklab.errors import InputError
 
     if out is not None and out.exists():
         raise InputError(f"{out}: exists already")
@@ -175,3 +182,9 @@ def _figures(words: str) -> str:
     if "=" in words or "\n" in words:
         return words
     return text_content(Path(words), BYTES_MAX, "figures of io.cost")
+
+
+def _place(file: Entry) -> str:
+    if file.in_core:
+        return f"Ships with blklab. Its file: blklab disks {file.name} --file"
+    return str(file.path)
