@@ -687,7 +687,7 @@ pub static SSD_KEYS: &[Key] = &[
         "MB/s",
         Number(1.0, 100_000.0),
         Without,
-        "pace of reads that continue a stream, where it is below that of link and dies",
+        "pace of reads that continue a stream, behind their first 4 KiB, where it is below that of link and dies",
     ),
     key(
         "stream_write_us",
@@ -701,7 +701,7 @@ pub static SSD_KEYS: &[Key] = &[
         "MB/s",
         Number(1.0, 100_000.0),
         Without,
-        "pace of writes that continue a stream, where it is below that of link and dies: past the SLC cache",
+        "pace of writes that continue a stream, behind their first 4 KiB, where it is below that of link and dies: past the SLC cache",
     ),
     key(
         "read_ahead_kib",

@@ -4,6 +4,9 @@ use super::super::keys::Values;
 use super::super::model::{Conflict, conflict};
 use super::mapping::SPARE_MIN;
 
+/// Of a small command: 4 KiB.
+const SMALL_SECTORS: u32 = 8;
+
 /// What a command that continues a stream takes of the controller, which no other such command shares.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pace {
@@ -22,9 +25,11 @@ impl Pace {
         })
     }
 
+    /// The pace is of what comes behind the first 4 KiB, whose time is the command's own: small commands
+    /// may carry more than large ones.
     #[inline]
     pub fn of(self, sectors: u32) -> u64 {
-        self.command_ns.max((u64::from(sectors) * self.sector_fx) >> 16)
+        self.command_ns.max((u64::from(sectors.saturating_sub(SMALL_SECTORS)) * self.sector_fx) >> 16)
     }
 }
 

@@ -5,8 +5,9 @@
 //! command's end follows from them when it is submitted: one event per read. A write ends
 //! when its data are in the buffer. They are mapped to the open stripe of the open
 //! superblock; a full stripe becomes a program of its die, which goes behind the die's
-//! reads. When the buffer has no room, writes wait for programs to end. When superblocks
-//! run short, each unit written makes garbage collection win one back, whose reads and
+//! reads. When the buffer has no room, writes wait for programs to end; a paced disk lets
+//! them in evenly before that. When superblocks run short, garbage collection wins back as much
+//! room as is written, with each unit or in one go for many, which stalls writes; its reads and
 //! programs take the dies' time: write amplification is what comes out of that.
 //!
 //! Single-bit (SLC) caching changes the time of a program while there is room, not where
@@ -14,7 +15,7 @@
 //! accounted for when the next command comes. 3D XPoint is written in place: no buffer, no
 //! mapping, no garbage collection.
 //!
-//! Left out: read retries and wear, mapping tables that do not fit the controller's memory,
+//! Left out: read retries and wear, the controller's uneven pace before its queue is full, mapping tables that do not fit the controller's memory,
 //! folding while the host writes, temperature.
 
 mod config;
