@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import blklab
 from blklab.base.catalogue import Entry
 from blklab.domain import core, specs
-from blklab.domain.comparison import Setup
 from blklab.domain.experiment import Disk
 from blklab.domain.histogram import Histogram
-from blklab.experiment.plan import plan
-from blklab.rigs.sim import SimRig
 from validation.measured import Point
 
 _MIB = 1 << 20
@@ -27,8 +25,7 @@ def point(
         "norandommap", f"runtime={round(seconds * 1e6)}us", f"ramp_time={round(before * 1e6)}us",
     ]  # fmt: skip
     entry = Entry("sweep", Path("sweep"), "\n".join(lines) + "\n")
-    [planned] = plan(Setup((disk,), (entry,), ("none",), 1, 1))
-    result = SimRig().run(planned.experiment)
+    result = blklab.simulate(entry, disk=disk)
     parts = [job.direction("write" if "write" in rw else "read") for job in result.jobs]
     parts = [part for part in parts if part.ios]
     ios = sum(part.ios for part in parts)

@@ -14,15 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from blklab.api.simulate import simulate
 from blklab.base.catalogue import Entry
 from blklab.domain import core, specs
-from blklab.domain.comparison import Setup
 from blklab.domain.experiment import Disk
 from blklab.domain.histogram import Histogram
 from blklab.domain.iocost import BLOCK_BYTES, IoCost
 from blklab.errors import InputError
-from blklab.experiment.plan import plan
-from blklab.rigs.sim import SimRig
 
 DEPTH, JOBS = 256, 8
 """In flight in each job, and jobs, of the rates in 4 KiB: as resctl-bench."""
@@ -167,9 +165,7 @@ class Bench:
     def _directions(self, run: IoCostRun, seconds: float) -> Sequence[Any]:
         text = run.job(self._size, seconds)
         entry = Entry("io.cost", Path("io.cost"), text)
-        setup = Setup((self._disk,), (entry,), ("none",), 1, self._seed, self._host, False)
-        [planned] = plan(setup)
-        result = SimRig().run(planned.experiment)
+        result = simulate(entry, disk=self._disk, seed=self._seed, host=self._host)
         which = "read" if "read" in run.rw else "write"
         return [job.direction(which) for job in result.jobs]
 

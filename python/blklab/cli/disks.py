@@ -6,18 +6,18 @@ NAME``.
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
-from blklab.base.catalogue import Entry
-from blklab.cli import complete, console
+import blklab
+from blklab.base.files import write_whole
+from blklab.cli import catalogue, complete
 from blklab.cli.listening import Terminal
-from blklab.cli.models import DISK_HELP
-from blklab.disks import DISKS
-from blklab.domain.experiment import Disk
+from blklab.cli.options import DISK_HELP
 from blklab.errors import InputError
 
 _SHOW = "show"
@@ -51,47 +51,7 @@ app = typer.Typer(
 )
 
 
-@app.command(_SHOW)
-def show(
-    name: Annotated[
-        str | None,
-        typer.Argument(help="Show all details of this one.", autocompletion=complete.disk),
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Machine-readable.")] = False,
-    as_file: Annotated[
-        bool, typer.Option("--file", help="Print its file, to write one of your own.")
-    ] = False,
-) -> None:
-    """List the disk models; with a name, all parameters with their sources. (default)"""
-    from blklab.domain import core, specs
-
-    if name is None:
-        if as_file:
-            raise InputError("--file: of which disk? expected a name")
-        known = {key: core.describe_disk(Disk(DISKS.find(key))) for key in DISKS.names()}
-        if as_json:
-            console.print_json(known)
-        else:
-            console.print_names(
-                [(key, f"{disk['name']}: {disk['summary']}") for key, disk in known.items()]
-            )
-        return
-    model = specs.disk(name)
-    if as_file:
-        print(model.file.text, end="")
-        return
-    disk = core.describe_disk(model)
-    if as_json:
-        console.print_json(disk)
-        return
-    print(f"{model.label}: {disk['name']}\n{disk['summary']}\n{_place(model.file)}\n")
-    console.print_terms(
-        (
-            f"{row['key']} = {row['value']} {row['unit']}".rstrip(),
-            f"{row['help']} [{row['source']}]" if row["source"] else row["help"],
-        )
-        for row in disk["parameters"]
-    )
+app.command(_SHOW)(catalogue.disks)
 
 
 @app.command("iocost")
@@ -114,15 +74,14 @@ def iocost(
     seed: Annotated[int, typer.Option(help="Of the simulator.")] = 1,
 ) -> None:
     """Measure io.cost.model of a disk model, as the kernel's iocost_coef_gen.py does."""
-    from blklab.api.iocost import io_cost, io_cost_qos
     from blklab.domain.iocost import checked_device
 
     place = None if device is None else checked_device(device)
     ways: dict[str, Any] = {"depth": depth, "jobs": jobs, "seconds": seconds, "seed": seed}
-    figures = io_cost(disk, **ways)
+    figures = blklab.io_cost(disk, **ways)
     print(figures.model_line(place))
     if qos:
-        print(io_cost_qos(disk, figures, **ways).qos_line(place))
+        print(blklab.io_cost_qos(disk, figures, **ways).qos_line(place))
 
 
 @app.command("from-iocost")
@@ -150,12 +109,9 @@ def from_iocost(
     ] = None,
 ) -> None:
     """Make a disk file from figures of io.cost: a first guess of any solid-state disk."""
-    from blklab.api.iocost_disk import disk_from_io_cost
-    from blklab.base.files import write_whole
-
     if out is not None and out.exists():
         raise InputError(f"{out}: exists already")
-    made = disk_from_io_cost(
+    made = blklab.disk_from_io_cost(
         _figures(figures),
         model=model,
         name=name,
@@ -170,21 +126,8 @@ def from_iocost(
         print(f"{out}; to use it: blklab compare --disk {out}")
 
 
-def _figures(words: str) -> str:
-    """The text itself, or that of the file or stdin that it names."""
-    import sys
-
-    from blklab.api.iocost_disk import BYTES_MAX
-    from blklab.base.files import text_content
-
+def _figures(words: str) -> str | Path:
+    """The text itself, or the file that it names."""
     if words == "-":
-        return sys.stdin.read(BYTES_MAX)
-    if "=" in words or "\n" in words:
-        return words
-    return text_content(Path(words), BYTES_MAX, "figures of io.cost")
-
-
-def _place(file: Entry) -> str:
-    if file.in_core:
-        return f"Ships with blklab. Its file: blklab disks {file.name} --file"
-    return str(file.path)
+        return sys.stdin.read(1 << 20)
+    return words if "=" in words or "\n" in words else Path(words)
