@@ -127,7 +127,7 @@ def plausible(draw: st.DrawFn) -> IoCost:
     )
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
 @given(plausible())
 def test_a_disk_made_from_figures_has_them_all(figures: IoCost) -> None:
     made = blklab.disk_from_io_cost(figures.model_line())
