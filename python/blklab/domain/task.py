@@ -40,7 +40,7 @@ class Task:
     """Kernels are named by their keys."""
     experiment: Experiment
     wanted: Wanted = "figures"
-    """``figures``: what a comparison keeps (`blklab.execute.Kept`); ``result``: a whole
+    """``figures``: what a comparison keeps (`blklab.execute.KeptRun`); ``result``: a whole
     `blklab.domain.result.Result`."""
     repeat: int = 0
     """In the comparison: of its first repeat more is kept."""
