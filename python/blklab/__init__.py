@@ -35,8 +35,10 @@ if TYPE_CHECKING:
     from blklab.api.compare import compare as compare
     from blklab.api.compare import resume as resume
     from blklab.api.explain import explain as explain
+    from blklab.api.iocost import IoCostQos as IoCostQos
     from blklab.api.iocost import io_cost as io_cost
     from blklab.api.iocost import io_cost_qos as io_cost_qos
+    from blklab.api.iocost_disk import DiskFromIoCost as DiskFromIoCost
     from blklab.api.iocost_disk import disk_from_io_cost as disk_from_io_cost
     from blklab.api.kernels import Kernels as Kernels
     from blklab.api.kernels import ProgramRun as ProgramRun
@@ -87,6 +89,7 @@ if TYPE_CHECKING:
     from blklab.domain.experiment import Disk as Disk
     from blklab.domain.experiment import RigSpec as RigSpec
     from blklab.domain.experiment import SchedulerSpec as SchedulerSpec
+    from blklab.domain.iocost import IoCost as IoCost
     from blklab.domain.result import Result as Result
     from blklab.errors import BlklabError as BlklabError
     from blklab.errors import InputError as InputError
@@ -126,6 +129,7 @@ __all__ = [
     "Devices",
     "Difference",
     "Disk",
+    "DiskFromIoCost",
     "DiskModel",
     "Entry",
     "Gap",
@@ -134,6 +138,8 @@ __all__ = [
     "Influence",
     "InputError",
     "Interval",
+    "IoCost",
+    "IoCostQos",
     "JobRun",
     "Kernel",
     "Kernels",
@@ -228,6 +234,7 @@ _WHERE = {
     "Devices": "blklab.api.machine",
     "Difference": "blklab.report.difference",
     "Disk": "blklab.domain.experiment",
+    "DiskFromIoCost": "blklab.api.iocost_disk",
     "DiskModel": "blklab.api.catalogue",
     "Entry": "blklab.base.catalogue",
     "Gap": "blklab.report.difference",
@@ -236,6 +243,8 @@ _WHERE = {
     "Influence": "blklab.host.devices.deciders.influence",
     "InputError": "blklab.errors",
     "Interval": "blklab.experiment.statistics",
+    "IoCost": "blklab.domain.iocost",
+    "IoCostQos": "blklab.api.iocost",
     "JobRun": "blklab.api.simulate",
     "Kernel": "blklab.rigs.kernel.cache",
     "Kernels": "blklab.api.kernels",
