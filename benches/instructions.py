@@ -91,7 +91,7 @@ class Cost:
 
 def cases(only: str | None = None) -> list[Case]:
     """Each scheduler on the fast and on the slow disk."""
-    names = [row["name"] for row in schedulers()]
+    names = [row.name for row in schedulers()]
     return [(name, disk) for name in names if only in (None, name) for disk in (FAST, SLOW)]
 
 

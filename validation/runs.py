@@ -18,7 +18,7 @@ def point(
     disk: Disk, rw: str, depth: int, jobs: int, seconds: float, before: float, block: int = 4096
 ) -> Point:
     """What fio reports of `seconds` of a job that has run for `before` already."""
-    size = core.describe_disk(disk)["limits"]["capacity_bytes"] // _MIB * _MIB
+    size = core.disk_model(disk).limits.capacity_bytes // _MIB * _MIB
     lines = [
         "[sweep]", "ioengine=libaio", "direct=1", "filename=sweep", f"size={size}", f"rw={rw}",
         f"bs={block}", f"iodepth={depth}", f"numjobs={jobs}", "group_reporting", "time_based",
@@ -58,7 +58,7 @@ def shrunk(disk: Disk, divisor: int) -> Disk:
     """The same flash, full of data, with that many times fewer pages in a block: number of blocks
     and spare share stay, so that it is in its steady state that much earlier. Without an SLC cache,
     which is spent by then."""
-    rows = {row["key"]: row["value"] for row in core.describe_disk(disk)["parameters"]}
+    rows = {row.key: row.value for row in core.disk_model(disk).parameters}
     pages = max(1, int(rows["pages_per_block"]) // divisor)
     part = pages / int(rows["pages_per_block"])
     changed = {

@@ -139,7 +139,7 @@ class Bench:
     ) -> None:
         if not 1e-3 <= seconds <= 1e4:  # noqa: PLR2004
             raise InputError(f"seconds: {seconds} is out of range (0.001 to 10000)")
-        capacity = core.describe_disk(disk)["limits"]["capacity_bytes"]
+        capacity = core.disk_model(disk).limits.capacity_bytes
         self._size = min(_FILE_BYTES, capacity // _LARGE_BYTES * _LARGE_BYTES)
         if self._size == 0:
             raise InputError(f"{disk.label}: smaller than a request of 128 MiB")

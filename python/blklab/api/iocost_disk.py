@@ -309,7 +309,7 @@ def _pages_per_block(capacity: int, row_bytes: int) -> int:
 
 def _disk(text: str) -> Disk:
     disk = Disk(Entry("from-iocost", Path("from-iocost.toml"), text))
-    core.describe_disk(disk)
+    core.disk_model(disk)
     return disk
 
 
