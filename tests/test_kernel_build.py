@@ -1,4 +1,4 @@
-"""Builds: what is compiled again, who waits for whom, and what is left after a failure."""
+"""Builds: what is compiled again, which build waits for which, and what is left after a failure."""
 
 from __future__ import annotations
 

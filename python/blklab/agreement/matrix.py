@@ -19,7 +19,7 @@ _QUARTER = "@quarter@"
 
 @dataclass(frozen=True)
 class Load:
-    """A job file, and who issues its I/O in the kernel."""
+    """A job file, and the driver that issues its I/O in the kernel rig."""
 
     name: str
     text: str
@@ -29,7 +29,7 @@ class Load:
     most_seconds: float = math.inf
     """A run lasts at least and at most so long."""
     schedulers: tuple[str, ...] = SCHEDULERS
-    """Whom the matrix runs it on."""
+    """The schedulers that the matrix runs it under."""
 
     def entry(self, seconds: float) -> Entry:
         """The job file for a disk on which a run lasts `seconds`."""
@@ -140,7 +140,7 @@ _QUICK = {
 
 
 def quick() -> tuple[Load, ...]:
-    """The loads of the usual test run, each for those whom it says most of."""
+    """The workloads of the usual test run, each under the schedulers that it tests best."""
     return tuple(
         replace(load, schedulers=_QUICK[load.name]) for load in LOADS if load.name in _QUICK
     )

@@ -23,6 +23,6 @@ def as_root(more: Sequence[str] = ()) -> str:
 
 
 def or_as_root() -> str:
-    """What to type, to follow an error about a permission; nothing for root, who has none either
-    then."""
+    """The command to type, for the end of an error about a permission; empty for root, whom sudo
+    would not help."""
     return "" if os.geteuid() == 0 else f"; type: {as_root()}"

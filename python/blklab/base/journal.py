@@ -6,7 +6,7 @@ which is held (``flock``) as long as its process lives. A record whose lock is f
 process that was killed, and is anybody's to make good. ``KEY.new`` is a record that is being
 written; of a process that was killed then, nothing is changed, and the next with the lock drops it.
 
-A record holds ``kind``, ``boot_id`` and ``pid`` of who wrote it, and what the kind needs.
+A record has ``kind``, ``boot_id`` and ``pid`` of its writer, and the fields of its kind.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ class Journal:
 
     @contextlib.contextmanager
     def locked(self, key: str, what: str, *, once: bool = False) -> Iterator[None]:
-        """Nobody else has `key` meanwhile; `what` it is, for the message of BusyError. Of a key
-        that is used `once`, nothing is kept when its record has gone."""
+        """Lock `key`; BusyError, which names it as `what`, if another process holds the lock. The
+        lock file of a key that is used `once` is removed with its record."""
         try:
             self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
@@ -156,7 +156,7 @@ class Journal:
     @contextlib.contextmanager
     def _inside(self) -> Iterator[int]:
         """A handle of the directory. FileNotFoundError if there is none; InputError if it cannot
-        be used, or if another user could write in it, who would have us change what he likes."""
+        be used, or if another user can write in it: that user could make blklab change any file."""
         try:
             handle = os.open(self.directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except FileNotFoundError:

@@ -29,9 +29,9 @@ _NAME = re.compile(r"blklab-[a-z]{1,16}-[0-9a-f]{12}")
 
 @contextlib.contextmanager
 def directory(kind: str, beside: Path | None = None) -> Iterator[Path]:
-    """A new directory ``blklab-KIND-...``, which nobody else may read; it goes with all that is in
-    it when the ``with`` ends. `beside` is another place for it than TMPDIR, for what has to be on
-    one file system with something there. RunError if it cannot be made."""
+    """A new directory ``blklab-KIND-...`` that only this user can read. The end of the ``with``
+    removes it with its contents. It is in TMPDIR, or on the file system of `beside`, next to it.
+    RunError if it cannot be made."""
     journal = Journal(default_directory())
     _clear_once(journal)
     identity = secrets.token_hex(6)

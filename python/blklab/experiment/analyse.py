@@ -1,4 +1,4 @@
-"""From measurements to answers: figures per scheduler, and who is best in what."""
+"""From measurements to answers: figures per scheduler, and the best scheduler per objective."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from blklab.domain.stages import OPERATIONS, Stages, middle
 from blklab.experiment.samples import needed, resolution, too_few
 from blklab.experiment.statistics import Answer, Interval, Unranked, decide, median_interval, spread
 
-# Who waits: a reader for its data, a writer for its fsync, only then for the write call.
+# Latencies that a process waits for: of reads, else of fsync, else of writes.
 _WAITED_FOR = ("read", "sync", "write", "trim", "operation")
 
 NOT_MEASURED = Unranked("not measured: no run, or no I/O with a latency to compare", "not measured")

@@ -64,7 +64,7 @@ def fairness(served: Service, weights: Mapping[str, float]) -> Fairness | None:
 
 def _received(process: Ints, served: Ints, count: int) -> Ints:
     """Bytes that each process has received by the end of each turn, ``(turns, processes)``; the
-    kernel's own writes (process -1) are nobody's."""
+    kernel's own writes (process -1) belong to no process."""
     turns = np.zeros((len(process), count), np.int64)
     known = np.flatnonzero(process >= 0)
     turns[known, process[known]] = served[known]

@@ -78,8 +78,8 @@ def path(roots: Roots) -> Path:
 
 @contextlib.contextmanager
 def alone(roots: Roots) -> Iterator[None]:
-    """Nobody else applies or undoes meanwhile. RunError if somebody is at it, InputError if others
-    may write there."""
+    """A lock: one `apply` or `undo` at a time. RunError if another process holds it, InputError
+    if other users may write in its directory."""
     directory = path(roots).parent
     directory.mkdir(mode=0o755, parents=True, exist_ok=True)
     # The directory itself is the lock: it leaves no file behind, and a killed process frees it.

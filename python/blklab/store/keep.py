@@ -221,7 +221,7 @@ class Left:
 
 
 def left(store: Store, number: int | None, *, study: bool) -> Left:
-    """The one of that number, else the latest that nobody runs; of a study or of none.
+    """The one of that number, else the latest that no process runs; of a study or of none.
 
     One that has run to its end may be named: there is nothing left to run then. InputError if
     there is none, or if it came from elsewhere.

@@ -48,7 +48,8 @@ class Claim:
     summed: bool
     """... or once, about the sum of the figures under all of them."""
     schedulers: tuple[str, ...]
-    """Who is compared; of an order: the best first; of a ratio: the one, then the other."""
+    """The schedulers that are compared; of an order: the best first; of a ratio: numerator, then
+    denominator."""
     values: Mapping[str, tuple[float, ...]]
     """Published figures by scheduler, one for each run that was published; in `metric`'s unit."""
     value: float

@@ -20,7 +20,7 @@ def found(program: str) -> str | None:
 def blkid(node: Path) -> dict[str, str]:
     """What ``blkid --probe`` finds on it, by its names: ``TYPE``, ``LABEL``, ``UUID``.
 
-    Empty if it finds nothing or several things, if the device may not be read (who is not root),
+    Empty if it finds nothing or several things, if this user may not read the device,
     and where there is no blkid.
     """
     program = found("blkid")

@@ -252,7 +252,7 @@ def _compared_subsystem(token: Token, value: str) -> bool:
 
 
 def _each_active(text: str) -> list[str]:
-    """What ``queue/scheduler`` would say with each of its schedulers active: nobody knows
+    """What ``queue/scheduler`` would say with each of its schedulers active: it is not known
     which was when the rule was asked."""
     every = [word.strip("[]") for word in text.split()]
     return [" ".join(f"[{one}]" if one == active else one for one in every) for active in every]

@@ -1,6 +1,6 @@
 """The `live` rig: this machine's kernel and a real disk, with real fio or another real program.
 
-`--disk` names a directory, where test files are made that nobody misses, or a device. The
+`--disk` names a directory, in which blklab makes its own test files, or a device. The
 schedulers are set on the whole disks below it. Each run begins from the settings that the disks
 had, a scheduler set afresh, and a page cache that is empty or full on purpose.
 """
