@@ -114,6 +114,11 @@ class RunSummary(_Strict, frozen=True):
     decisions_left_out: Count | None
 
 
+# Made once, here: what msgspec knows of a type is built at its first use, and two threads that do
+# so at the same time crash (msgspec 0.22).
+_DECODER = msgspec.json.Decoder(RunSummary)
+
+
 def parse(text: str) -> RunSummary:
     """A rig's document. msgspec.ValidationError if it is none."""
-    return msgspec.json.decode(text, type=RunSummary)
+    return _DECODER.decode(text)

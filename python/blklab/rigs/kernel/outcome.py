@@ -83,6 +83,10 @@ class _Outcome(TypedDict):
     trace: _Traced | None
 
 
+_FAILED = msgspec.json.Decoder(_Failed)
+_OUTCOME = msgspec.json.Decoder(_Outcome)
+
+
 def read(run: RunDirectory) -> dict[str, Any]:
     """A guest's result. RunError if there is none, or if the guest says what went wrong."""
     try:
@@ -93,19 +97,21 @@ def read(run: RunDirectory) -> dict[str, Any]:
                 f"the guest has filled its run directory, which has room for {run.size_mib} MiB"
             ) from None
         raise RunError("the guest left no result") from None
-    if error := decoded(text, _Failed, "result.json")["error"]:
+    if error := decoded(text, _FAILED, "result.json")["error"]:
         raise RunError(f"in the guest: {shown(error[:_ERROR_LETTERS_MAX])}")
-    return {**decoded(text, _Outcome, "result.json")}
+    found = decoded(text, _OUTCOME, "result.json")
+    return {**found}
 
 
 class ScratchError(RunError):
     """The guest's run directory was too small for it."""
 
 
-def decoded(text: bytes, kind: type[_Found], name: str) -> _Found:
-    """`text` of the file `name` as `kind`. RunError if it is something else."""
+def decoded(text: bytes, decoder: msgspec.json.Decoder[_Found], name: str) -> _Found:
+    """`text` of the file `name`, by a decoder that was made on import: see
+    `blklab.domain.summaries`. RunError if it is something else."""
     try:
-        return msgspec.json.decode(text, type=kind)
+        return decoder.decode(text)
     except (ValueError, RecursionError) as error:
         raise RunError(
             f"the guest's {name} does not have the expected format: {shown(str(error))}"

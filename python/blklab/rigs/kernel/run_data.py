@@ -31,6 +31,9 @@ class _Scalars(TypedDict):
     columns: list[tuple[_Name, Count]]
 
 
+_SCALARS = msgspec.json.Decoder(_Scalars)
+
+
 def _check_texts(summary: RunSummary) -> None:
     for job in summary.jobs:
         if any(map(_CONTROL.search, (job.name, *(text for pair in job.options for text in pair)))):
@@ -44,7 +47,7 @@ class GuestRun:
 
     def __init__(self, run: RunDirectory) -> None:
         try:
-            scalars = decoded(run.read("run.json", _SCALARS_BYTES_MAX), _Scalars, "run.json")
+            scalars = decoded(run.read("run.json", _SCALARS_BYTES_MAX), _SCALARS, "run.json")
             self._bulk = run.read("run.i64", run.size_mib << 20)
         except FileNotFoundError as error:
             raise RunError(f"the guest left no result: {error.strerror}") from None
