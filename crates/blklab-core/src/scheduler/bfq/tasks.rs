@@ -230,7 +230,8 @@ impl Bfq {
         queue.class = class;
         queue.ioprio = level;
         queue.max_budget = max_budget;
-        queue.learnt.has_short_ttime = sync && !queue.is_idle_class();
+        // Also in the idle class: `bfq_init_bfqq` looks for it before the queue has a class.
+        queue.learnt.has_short_ttime = sync;
         q
     }
 
