@@ -59,7 +59,7 @@ def host(incomplete: str) -> list[str]:
 
     tables = core.environment()
     rows = [row for name, table in tables.items() if name != "queue" for row in table]
-    return _beginning([f"{row['name']}=" for row in rows], incomplete)
+    return _beginning(["guest", *(f"{row['name']}=" for row in rows)], incomplete)
 
 
 def kernel(incomplete: str) -> list[str]:

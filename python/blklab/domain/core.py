@@ -68,6 +68,14 @@ def describe_job(entry: Entry, ignore_unsupported: bool, *, real: bool = False) 
     return _json(job(entry, host({}), ignore_unsupported, real=real).describe())
 
 
+def is_direct(described: Mapping[str, Any]) -> bool:
+    """All I/O of the job, as `describe_job` has it, bypasses the page cache."""
+    return all(
+        dict(section["options"]).get("direct", "0") not in ("0", "false")
+        for section in described["jobs"]
+    )
+
+
 def job(
     entry: Entry, there: _core.Host, ignore_unsupported: bool, *, real: bool = False
 ) -> _core.Job:
