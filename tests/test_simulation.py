@@ -13,12 +13,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import blklab
-from blklab import fio
+from blklab import _core, fio
 from blklab.base.catalogue import Entry
+from blklab.cli import app
 from blklab.disks import DISKS
-from blklab.domain.experiment import Disk, Experiment
+from blklab.domain.experiment import Disk, Experiment, SchedulerSpec
 from blklab.domain.result import DIRECTIONS
 from blklab.errors import InputError
 from blklab.fio.status import report
@@ -107,6 +109,19 @@ def test_what_is_wrong_is_said_in_one_line_with_the_right_word(
     assert "\n" not in str(caught.value)
 
 
+def test_a_disk_that_ships_gives_its_file_from_which_one_of_ones_own_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    printed = CliRunner().invoke(app, ["disks", "wd10ezrx", "--file"]).stdout
+    assert printed == _core.disk_files()["wd10ezrx"]
+    assert "blklab disks wd10ezrx --file" in CliRunner().invoke(app, ["disks", "wd10ezrx"]).stdout
+    (tmp_path / "wd10ezrx.toml").write_text(printed.replace("rpm = 5400 ", "rpm = 7200 "))
+    monkeypatch.setenv("BLKLAB_DISKS", str(tmp_path))
+    mine = DISKS.find("wd10ezrx")
+    assert (mine.in_core, mine.path) == (False, tmp_path / "wd10ezrx.toml")
+    assert "rpm = 7200 " in mine.text
+
+
 def test_a_disk_file_of_ones_own_is_found_and_a_bad_value_is_refused_by_key(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -126,7 +141,10 @@ def test_a_disk_file_of_ones_own_is_found_and_a_bad_value_is_refused_by_key(
 def test_a_cancelled_run_ends_soon() -> None:
     place = rig("sim")
     experiment = Experiment(
-        Entry("long", Path("long.fio"), LONG), Disk(DISKS.find("optane-900p")), "none", 1
+        Entry("long", Path("long.fio"), LONG),
+        Disk(DISKS.find("optane-900p")),
+        SchedulerSpec("none"),
+        1,
     )
     threading.Timer(0.3, place.cancel).start()
     start_s = time.perf_counter()
@@ -138,7 +156,10 @@ def test_a_cancelled_run_ends_soon() -> None:
 def test_other_threads_run_while_a_simulation_does() -> None:
     place = rig("sim")
     experiment = Experiment(
-        Entry("long", Path("long.fio"), LONG), Disk(DISKS.find("optane-900p")), "none", 1
+        Entry("long", Path("long.fio"), LONG),
+        Disk(DISKS.find("optane-900p")),
+        SchedulerSpec("none"),
+        1,
     )
     ended = threading.Event()
 

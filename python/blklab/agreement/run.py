@@ -10,11 +10,10 @@ from blklab.agreement.matrix import Load, Place
 from blklab.agreement.measure import Cell, figures, figures_at_disk, order
 from blklab.base.catalogue import Entry
 from blklab.domain import specs
-from blklab.domain.experiment import Disk, Experiment
+from blklab.domain.experiment import Disk, Experiment, RigSpec
 from blklab.domain.result import Result
-from blklab.execute import Ended, Executor, Task
-from blklab.rigs.kernel.rig import KernelRig
-from blklab.rigs.sim import SimRig
+from blklab.domain.task import Task
+from blklab.execute import Ended, Executor
 
 MEMORY = "memory_kb=1048576"
 """What two guests can have at a time."""
@@ -36,7 +35,7 @@ class Planned:
 
     def experiment(self, seed: int) -> Experiment:
         """Its run, on the default host."""
-        return Experiment(self.job, self.disk, self.scheduler, seed)
+        return Experiment(self.job, self.disk, specs.scheduler(self.scheduler), seed)
 
 
 def plan(
@@ -67,22 +66,19 @@ def run(
 
     BlklabError if a run fails; KeyboardInterrupt ends all guests first.
     """
-    sim = SimRig()
-    guests = {
-        driver: KernelRig(kernel=kernel, driver=driver)
-        for driver in {planned.driver for planned in cells}
-    }
 
-    def runs(planned: Planned) -> list[Task[Result]]:
+    def runs(planned: Planned) -> list[Task]:
         """Those of one cell, which follow each other, so that few results wait for the others."""
         asked = planned.experiment(seed)
         ours = replace(asked, host=specs.host([HOST]))
+        guest = RigSpec("kernel", kernel=kernel, driver=planned.driver)
         found = [
-            Task(ours, sim, _whole),
-            Task(replace(asked, host=specs.host([MEMORY])), guests[planned.driver], _whole),
+            Task(RigSpec("sim"), ours, "result"),
+            Task(guest, replace(asked, host=specs.host([MEMORY])), "result"),
         ]
         if chance:
-            found.append(Task(replace(ours, disk=disturbed(planned.disk)), sim, _whole))
+            slower = replace(ours, disk=disturbed(planned.disk))
+            found.append(Task(RigSpec("sim"), slower, "result"))
         return found
 
     tasks = [task for planned in cells for task in runs(planned)]
@@ -90,7 +86,8 @@ def run(
     results: dict[int, Result] = {}
     found: dict[int, Cell] = {}
 
-    def ended(event: Ended[Result]) -> None:
+    def ended(event: Ended) -> None:
+        assert isinstance(event.found, Result), "whole results were asked for"
         results[event.number] = event.found
         number = event.number // of_cell
         places = range(number * of_cell, (number + 1) * of_cell)
@@ -100,10 +97,6 @@ def run(
 
     executor.run(tasks, ended)
     return [found[number] for number in range(len(cells))]
-
-
-def _whole(result: Result) -> Result:
-    return result
 
 
 def _cell(planned: Planned, ours: Result, real: Result, other: Result | None = None) -> Cell:

@@ -41,6 +41,11 @@ class Agreement:
         """How many figures are within 2, 5 and 10 per cent, by disk and scheduler."""
         return shares(self.cells)
 
+    @property
+    def text(self) -> str:
+        """The verdict in one sentence."""
+        return self.verdict.text(self.kernel)
+
     def exported(self) -> dict[str, Any]:
         """Plain data: every cell, how far it is off, the bar and whether it meets it."""
         return export.exported(self.cells, self.verdict, self.kernel, self.seed, self.jobs)
@@ -104,16 +109,14 @@ def verify(
     return found
 
 
-def drawn(
-    count: int, *, disks: Sequence[str] = (), schedulers: Sequence[str] = (), seed: int = 1
-) -> dict[str, str]:
+def drawn_jobs(count: int, *, disks: Sequence[str] = (), seed: int = 1) -> dict[str, str]:
     """The job files that `verify` draws, by name, without running them.
 
     Raises:
         blklab.errors.InputError: a name is wrong.
     """
     _check(False, count, matrix_chosen=False, only_own={})
-    cells = own_jobs.plan_drawn(disks, schedulers, seed, count)
+    cells = own_jobs.plan_drawn(disks, (), seed, count)
     return {cell.job.name: cell.job.text for cell in cells}
 
 

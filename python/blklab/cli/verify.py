@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -14,10 +14,6 @@ from blklab.base.units import rate_text
 from blklab.cli import complete, console
 from blklab.cli.listening import Terminal
 from blklab.errors import InputError
-
-if TYPE_CHECKING:
-    from blklab.agreement.verdict import Verdict
-    from blklab.api.verify import Agreement
 
 _FIGURES = {"bytes_per_s": "throughput", "p50_ns": "p50", "p99_ns": "p99"}
 
@@ -119,14 +115,12 @@ def verify(
 
 
 def _show(random: int, disks: Sequence[str], seed: int) -> None:
-    from blklab.api.verify import drawn
-
     if not random:
         raise InputError("--show: is for --random")
-    print("\n".join(drawn(random, disks=disks, seed=seed).values()), end="")
+    print("\n".join(blklab.drawn_jobs(random, disks=disks, seed=seed).values()), end="")
 
 
-def _print_shares(found: Agreement) -> None:
+def _print_shares(found: blklab.Agreement) -> None:
     terminal = console.console()
     terminal.print("Per cent of cells in which the simulator is off by at most 2/5/10 %:")
     table = console.table(
@@ -143,12 +137,10 @@ def _print_shares(found: Agreement) -> None:
     for cell in found.verdict.missed:
         off = (f"{word} {_percent(cell.off(what))}" for what, word in _FIGURES.items())
         terminal.print(f"{cell.load}, {cell.scheduler}, {cell.place}: off by {', '.join(off)}")
-    terminal.print(_sentence(found.verdict, found.kernel))
+    terminal.print(found.text)
 
 
-def _print(found: Agreement) -> None:
-    from blklab.agreement.verdict import meets
-
+def _print(found: blklab.Agreement) -> None:
     cells = found.cells
     terminal = console.console()
     for place in dict.fromkeys(cell.place for cell in cells):
@@ -166,24 +158,12 @@ def _print(found: Agreement) -> None:
                     _percent(cell.off("p50_ns")),
                     _percent(cell.off("p99_ns")),
                     "" if cell.order is None else f"{cell.order:.0%}",
-                    "" if meets(cell) else "off",
+                    "off" if cell in found.verdict.missed else "",
                 )
         of_disk = next(cell.disk for cell in cells if cell.place == place)
         terminal.print(f"\n{place}: {of_disk}; how far the simulator is off:")
         terminal.print(table)
-    terminal.print(_sentence(found.verdict, found.kernel))
-
-
-def _sentence(verdict: Verdict, kernel: str) -> str:
-    from blklab.agreement.verdict import BAR, SHARE, WORST
-
-    word = "agrees" if verdict.good else "does not agree"
-    return (
-        f"The simulator {word} with {kernel}: {verdict.met} of {verdict.cells} cells are within "
-        f"{BAR['bytes_per_s']:.0%} of throughput, {BAR['p50_ns']:.0%} of p50 and "
-        f"{BAR['p99_ns']:.0%} of p99 (the bar: {SHARE:.0%} of them); the worst figure is "
-        f"{_percent(verdict.worst)} off (the bar: {WORST:.0%})."
-    )
+    terminal.print(found.text)
 
 
 def _percent(part: float) -> str:

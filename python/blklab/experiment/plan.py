@@ -37,7 +37,7 @@ def plan(setup: Setup) -> list[Planned]:
             for disk_number, disk in enumerate(setup.disks)
             for workload_number, workload in enumerate(setup.workloads)
             for scheduler_number, scheduler in enumerate(setup.schedulers)
-            if (disk.label, scheduler) not in left_out
+            if (disk.label, scheduler.label) not in left_out
         ]
         order.shuffle(block)
         runs += block

@@ -1,0 +1,83 @@
+//! The `[published]` table of a disk file: what was published of the disk, which the model
+//! is held against and never reads.
+
+use serde::Serialize;
+use toml::Spanned;
+use toml::de::DeValue;
+
+use super::model::{DiskFileError, File, fields, number};
+use super::validate::{FIGURES, Figure};
+use blklab_base::text;
+
+/// One published figure.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Published {
+    /// Which figure it is.
+    #[serde(serialize_with = "figure_name")]
+    pub figure: &'static Figure,
+    /// Its value in the figure's unit.
+    pub value: f64,
+    /// How far off the model may be, in per cent of the value.
+    pub tolerance_percent: f64,
+    /// Why the model does not reach it, where that is known and accepted.
+    pub not_met: Option<String>,
+    /// Who published it.
+    pub source: String,
+}
+
+fn figure_name<S: serde::Serializer>(figure: &&'static Figure, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(figure.name)
+}
+
+/// Read the table `value`; its entries are
+/// `figure = { value = 110, tolerance_percent = 10, not_met = "reason" }  # source`.
+pub(super) fn parse(file: &File<'_>, value: &Spanned<DeValue<'_>>) -> Result<Vec<Published>, DiskFileError> {
+    let Some(table) = value.get_ref().as_table() else {
+        let message = format!("found {}; expected a table of figures", file.slice(&value.span()));
+        return Err(file.error(value.span().start, Some("published"), message));
+    };
+    let mut rows = Vec::new();
+    for (name, (entry, at)) in fields(table) {
+        let fail = |message| file.error(at, Some(name), message);
+        let Some(figure) = FIGURES.iter().find(|f| f.name == name) else {
+            let names: Vec<_> = FIGURES.iter().map(|f| f.name).collect();
+            return Err(fail(format!("unknown figure{}", text::hint(name, &names))));
+        };
+        let Some(inner) = entry.get_ref().as_table() else {
+            let found = file.slice(&entry.span());
+            return Err(fail(format!("found {found}; expected {{ value = ..., tolerance_percent = ... }}")));
+        };
+        let parts = fields(inner);
+        let known = ["value", "tolerance_percent", "not_met"];
+        if let Some(word) = parts.keys().find(|word| !known.contains(word)) {
+            return Err(fail(format!("unknown key '{word}'{}", text::hint(word, &known))));
+        }
+        let part = |word: &str, min: f64, max: f64| {
+            let found = parts.get(word).map(|(v, _)| *v);
+            match found.and_then(|v| number(v.get_ref())).filter(|n| *n >= min && *n <= max) {
+                Some(n) => Ok(n),
+                None => {
+                    let found = found.map_or("nothing".to_owned(), |v| file.slice(&v.span()));
+                    Err(fail(format!("{word}: found {found}; expected a number from {min} to {max}")))
+                }
+            }
+        };
+        let not_met = match parts.get("not_met") {
+            None => None,
+            Some((reason, _)) => match reason.get_ref().as_str() {
+                Some(reason) => Some(reason.to_owned()),
+                None => return Err(fail("not_met: expected the reason as text".into())),
+            },
+        };
+        let row = Published {
+            figure,
+            value: part("value", 1e-6, 1e12)?,
+            tolerance_percent: part("tolerance_percent", 0.0, 100.0)?,
+            not_met,
+            source: file.comment(&entry.span()),
+        };
+        rows.push((at, row));
+    }
+    rows.sort_by_key(|(at, _)| *at);
+    Ok(rows.into_iter().map(|(_, row)| row).collect())
+}
