@@ -18,14 +18,13 @@ from hypothesis import strategies as st
 
 from blklab.base.catalogue import Entry
 from blklab.domain import specs
-from blklab.domain.comparison import Setup
+from blklab.domain.comparison import Setup, plan
 from blklab.domain.events import Nowhere
 from blklab.domain.experiment import Disk, Experiment, RigSpec, SchedulerSpec, Window
 from blklab.domain.result import Result
 from blklab.domain.task import Task
 from blklab.errors import InputError
 from blklab.execute import Ended, Local, carried_out, carry_out
-from blklab.experiment.plan import plan
 from blklab.rigs import rig as rig_of
 from blklab.rigs.kernel import cache
 from tests import real_kernel

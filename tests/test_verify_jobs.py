@@ -65,8 +65,8 @@ def test_drawn_jobs_are_of_all_kinds_and_keep_to_areas_of_their_own(rotational: 
         described = core.describe_job(job, ignore_unsupported=False)
         assert core.is_direct(described)
         areas = []
-        for section in described["jobs"]:
-            options = dict(section["options"])
+        for section in described.jobs:
+            options = dict(section.options)
             seen |= {
                 (name, options[name])
                 for name in ("rw", "ioengine", "bs", "iodepth")

@@ -18,8 +18,8 @@ _SLOWER = {"hdd": ("read_overhead_us", 1), "ssd": ("command_us", 0.01)}
 
 def disturbed(disk: Disk) -> Disk:
     """The same disk, whose commands take a little longer."""
-    described = core.describe_disk(disk)
-    key, more = _SLOWER[described["kind"]]
-    [now] = [row["value"] for row in described["parameters"] if row["key"] == key]
+    model = core.disk_model(disk)
+    key, more = _SLOWER[model.kind]
+    [now] = [row.value for row in model.parameters if row.key == key]
     others = tuple(change for change in disk.overrides if change[0] != key)
     return replace(disk, overrides=(*others, (key, f"{float(now) + more:g}")))

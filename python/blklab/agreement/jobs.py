@@ -35,8 +35,7 @@ def plan_drawn(
 
 def drawn(disk: Disk, seed: int, number: int) -> Entry:
     """A job that `seed` draws for this disk."""
-    rotational = core.describe_disk(disk)["limits"]["rotational"]
-    return draw.job(seed, number, rotational=rotational)
+    return draw.job(seed, number, rotational=core.disk_model(disk).limits.rotational)
 
 
 def _disks(names: Iterable[str]) -> list[Disk]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from blklab.agreement.chance import disturbed
-from blklab.agreement.matrix import Load, Place
+from blklab.agreement.matrix import DiskCase, Load
 from blklab.agreement.measure import Cell, figures, figures_at_disk, order
 from blklab.base.catalogue import Entry
 from blklab.domain import specs
@@ -39,7 +39,7 @@ class Planned:
 
 
 def plan(
-    places: Sequence[Place], schedulers: Sequence[str], loads: Sequence[Load]
+    places: Sequence[DiskCase], schedulers: Sequence[str], loads: Sequence[Load]
 ) -> list[Planned]:
     """All combinations, in the order of the table; without `schedulers` those of each load."""
     return [

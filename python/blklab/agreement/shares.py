@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from blklab.agreement.measure import Cell
 from blklab.agreement.verdict import BAR
@@ -32,6 +33,15 @@ def shares(cells: Sequence[Cell]) -> tuple[Shares, ...]:
     for cell in cells:
         rows.setdefault((cell.place, cell.scheduler), []).append(cell)
     return tuple(_of(place, scheduler, those) for (place, scheduler), those in rows.items())
+
+
+def exported(cells: Sequence[Cell], jobs: Mapping[str, str]) -> dict[str, Any]:
+    """As plain data, with the text of each job file by name."""
+    return {
+        "bounds": BOUNDS,
+        "shares": [asdict(row) for row in shares(cells)],
+        "jobs": dict(jobs),
+    }
 
 
 def _of(place: str, scheduler: str, cells: Sequence[Cell]) -> Shares:

@@ -14,11 +14,10 @@ from blklab.api import keeping
 from blklab.api.listener import SILENT, Listener
 from blklab.base.catalogue import Entry
 from blklab.domain import core, specs
-from blklab.domain.comparison import Setup
+from blklab.domain.comparison import Setup, plan
 from blklab.domain.experiment import Disk, RigSpec, SchedulerSpec
 from blklab.domain.result import Result
 from blklab.errors import BlklabError, InputError
-from blklab.experiment.plan import plan
 from blklab.fio.status import report
 from blklab.rigs import find_disk
 from blklab.rigs import rig as rig_of
@@ -123,7 +122,7 @@ def run_job(
     real = place.name == "live"
     for option in core.ignored_options(entry, ignore_unsupported, real=real):
         listener.note(f"ignored: {option}")
-    options = dict(core.describe_job(entry, ignore_unsupported, real=real)["global"])
+    options = dict(core.describe_job(entry, ignore_unsupported, real=real).defaults)
     single = keeping.single(store, setup, place, listener) if keep else None
     with place.prepared([planned.experiment], listener.note), listener.run(place):
         begun_at = datetime.now(UTC)

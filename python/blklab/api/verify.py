@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from blklab.agreement import export, matrix, run
 from blklab.agreement import jobs as own_jobs
+from blklab.agreement import matrix, run, shares, verdict
 from blklab.agreement.measure import Cell
-from blklab.agreement.shares import Shares, shares
+from blklab.agreement.shares import Shares
 from blklab.agreement.verdict import Verdict, judge
 from blklab.api.listener import SILENT, Listener
 from blklab.base.catalogue import Entry
@@ -39,7 +39,7 @@ class Agreement:
     @property
     def shares(self) -> tuple[Shares, ...]:
         """How many figures are within 2, 5 and 10 per cent, by disk and scheduler."""
-        return shares(self.cells)
+        return shares.shares(self.cells)
 
     @property
     def text(self) -> str:
@@ -48,7 +48,8 @@ class Agreement:
 
     def exported(self) -> dict[str, Any]:
         """Plain data: every cell, how far it is off, the bar and whether it meets it."""
-        return export.exported(self.cells, self.verdict, self.kernel, self.seed, self.jobs)
+        data = verdict.exported(self.cells, self.verdict, self.kernel, self.seed)
+        return data | shares.exported(self.cells, self.jobs) if self.jobs else data
 
 
 def verify(
@@ -103,7 +104,7 @@ def verify(
     texts = {cell.job.name: cell.job.text for cell in wanted} if own else {}
     found = Agreement(tuple(cells), judge(cells), tested.text, seed, texts)
     if file is not None:
-        write_whole(file, export.text(found.exported()))
+        write_whole(file, verdict.text(found.exported()))
     if misses is not None:
         _keep(found, Path(misses))
     return found

@@ -1,7 +1,8 @@
-"""What is to be compared, and one of its runs, as plain data."""
+"""What is to be compared, as plain data, and its runs in the order in which they begin."""
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -76,3 +77,39 @@ def _unique(option: str, labels: list[str]) -> None:
     for label in labels:
         if labels.count(label) > 1:
             raise InputError(f"{option}: '{label}' is given twice")
+
+
+def plan(setup: Setup) -> list[Planned]:
+    """Every run once: repeat by repeat, each in a random order of its own.
+
+    A block per repeat keeps what drifts over time (on rigs with a real clock) from favouring
+    whoever ran early; the seed of a repeat is the same for all schedulers, which pairs them.
+    """
+    order = random.Random(setup.seed)
+    left_out = {(pair.disk, pair.scheduler) for pair in setup.left_out}
+    runs = []
+    for repeat in range(setup.repeats):
+        block = [
+            Planned(
+                disk,
+                workload,
+                scheduler,
+                repeat,
+                (disk_number, workload_number, scheduler_number, repeat),
+                Experiment(
+                    workload,
+                    disk,
+                    scheduler,
+                    setup.seed + repeat,
+                    setup.host,
+                    setup.ignore_unsupported,
+                ),
+            )
+            for disk_number, disk in enumerate(setup.disks)
+            for workload_number, workload in enumerate(setup.workloads)
+            for scheduler_number, scheduler in enumerate(setup.schedulers)
+            if (disk.label, scheduler.label) not in left_out
+        ]
+        order.shuffle(block)
+        runs += block
+    return runs

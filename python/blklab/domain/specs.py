@@ -13,7 +13,7 @@ from blklab.disks import DISKS
 from blklab.domain import core, job_changes, sweep
 from blklab.domain.experiment import Disk, SchedulerSpec
 from blklab.domain.scheduler import split
-from blklab.errors import InputError, nearest
+from blklab.errors import InputError, unknown
 from blklab.workloads import WORKLOADS
 
 GUEST: Mapping[str, int] = {
@@ -30,6 +30,7 @@ GUEST: Mapping[str, int] = {
 work takes no time and 100 ticks per second, and its disk (ublk) has no budget and no file
 system."""
 _GUEST_WORD = "guest"
+_EXPECTED = f"name=number or {_GUEST_WORD}"
 
 
 def disk(spec: str | os.PathLike[str] | Disk) -> Disk:
@@ -44,7 +45,11 @@ def disk(spec: str | os.PathLike[str] | Disk) -> Disk:
     for change in changes.split(",") if colon else []:
         key, equals, value = change.partition("=")
         if not (key.strip() and equals and value.strip()):
-            raise InputError(f"disk '{text}': expected key=value behind ':', found '{change}'")
+            raise InputError(
+                f"disk '{text}': expected key=value behind ':', found '{change}'",
+                found=change,
+                expected="key=value",
+            )
         overrides.append((shown(key.strip()), shown(value.strip())))
     return Disk(DISKS.find(what), tuple(overrides))
 
@@ -56,7 +61,7 @@ def host(changes: Iterable[str]) -> dict[str, int]:
 
     def put(name: str, value: int) -> None:
         if name in values:
-            raise InputError(f"--host: '{name}' is given twice")
+            raise InputError(f"--host: '{name}' is given twice", option=name)
         values[name] = value
 
     for change in ",".join(changes).split(","):
@@ -71,7 +76,9 @@ def host(changes: Iterable[str]) -> dict[str, int]:
             number = int(value)
         except ValueError:
             raise InputError(
-                f"--host: expected name=number or {_GUEST_WORD}, found '{change}'; see: blklab host"
+                f"--host: expected {_EXPECTED}, found '{change}'; see: blklab host",
+                found=change,
+                expected=_EXPECTED,
             ) from None
         put(name.strip(), number)
     core.check_host(values)
@@ -110,7 +117,7 @@ def workload(spec: str | os.PathLike[str] | Entry) -> Entry:
         if name in paths:
             raise InputError(f"{name}: expected option=value behind ':', found '{text}'")
         if not _is_path(text):
-            raise InputError(f"no workload '{text}'{nearest(name, [*paths, *programs.NAMES])}")
+            raise unknown(f"no workload '{text}'", name, [*paths, *programs.NAMES])
     return WORKLOADS.find(text)
 
 

@@ -40,7 +40,7 @@ class Task:
     """Kernels are named by their keys."""
     experiment: Experiment
     wanted: Wanted = "figures"
-    """``figures``: what a comparison keeps (`blklab.execute.Kept`); ``result``: a whole
+    """``figures``: what a comparison keeps (`blklab.execute.KeptRun`); ``result``: a whole
     `blklab.domain.result.Result`."""
     repeat: int = 0
     """In the comparison: of its first repeat more is kept."""
@@ -78,11 +78,11 @@ class Task:
 def said(job: Entry) -> str:
     """A hash of what a job file says, with its variables and includes put in; of a program of its
     parameters. InputError if it is wrong."""
-    found: Mapping[str, Any] = (
+    found: Mapping[str, object] = (
         dict(programs.chosen(job).values)
         if programs.is_program(job)
         # What the rig refuses does not come to be kept.
-        else core.describe_job(job, ignore_unsupported=True)
+        else core.job_document(core.describe_job(job, ignore_unsupported=True))
     )
     return sha256(plain.encode(_without_paths(found))).hexdigest()
 

@@ -14,9 +14,7 @@ from blklab.domain.experiment import SchedulerSpec
 from blklab.errors import InputError, nearest
 from blklab.rigs.kernel import tools
 from blklab.study import live
-from blklab.study.model import Part, Study
-from blklab.study.outcome import Skipped
-from blklab.study.paths import beside
+from blklab.study.model import Part, Skipped, Study, beside
 
 _Found = TypeVar("_Found")
 
@@ -135,7 +133,7 @@ def _missing(study: Study, spec: SchedulerSpec, rig: str, real: live.RealDisk | 
 
     What a kernel's patches, files or own source bring is that kernel's to know.
     """
-    simulated = [info["name"] for info in core.schedulers()]
+    simulated = [info.name for info in core.schedulers()]
     kernel = spec.kernel
     changed = any(
         one.name == kernel and (one.patches or one.added or one.source) for one in study.kernels
