@@ -59,7 +59,7 @@ def test_a_seed_and_a_number_are_a_job_and_others_are_other_jobs() -> None:
 
 @pytest.mark.parametrize("rotational", [True, False])
 def test_drawn_jobs_are_of_all_kinds_and_keep_to_areas_of_their_own(rotational: bool) -> None:
-    seen = set()
+    seen: set[tuple[str, str]] = set()
     for number in range(300):
         job = draw.job(1, number, rotational=rotational)
         described = core.describe_job(job, ignore_unsupported=False)

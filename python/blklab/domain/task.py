@@ -50,7 +50,8 @@ class Task:
         """SHA-256 of all inputs, in hexadecimal. InputError if the job file is wrong."""
         document = _document(self)
         for entry in (document["experiment"]["job"], document["experiment"]["disk"]["file"]):
-            del entry["path"]
+            # Where the text lies is no input.
+            del entry["path"], entry["in_core"]
         return sha256(_encoded(document)).hexdigest()
 
     def to_bytes(self) -> bytes:
