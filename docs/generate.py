@@ -431,8 +431,34 @@ def verify_missed() -> str:
     return "\n".join(["Outside the bar:", "", *lines, ""]) if missed else "Nowhere in this table.\n"
 
 
-def _verified() -> dict[str, Any]:
-    kept: dict[str, Any] = json.loads(_text(ROOT / "docs" / "data" / "verify.json"))
+def verify_random() -> str:
+    """The shares of ``blklab verify --random``, kept in ``docs/data/verify-random.json``."""
+    kept = _verified("verify-random")
+    rows = (
+        (
+            row["place"],
+            row["scheduler"],
+            str(row["cells"]),
+            *(
+                "/".join(f"{100 * share:.0f}" for share in those)
+                for those in row["within"].values()
+            ),
+            f"{row['met']:.0%}",
+            f"{row['chance']:.0%}",
+        )
+        for row in kept["shares"]
+    )
+    heads = ("disk", "scheduler", "jobs", "throughput", "p50", "p99", "in the bar", "chance")
+    count = len(kept["jobs"]) // len({row["place"] for row in kept["shares"]})
+    return (
+        _table(heads, rows, right=tuple(range(2, 8)))
+        + f"\nMade by `blklab verify --random {count} --seed {kept['seed']} --chance` with blklab "
+        f"{kept['version']} against {kept['kernel']}.\n"
+    )
+
+
+def _verified(name: str = "verify") -> dict[str, Any]:
+    kept: dict[str, Any] = json.loads(_text(ROOT / "docs" / "data" / f"{name}.json"))
     return kept
 
 
@@ -567,6 +593,7 @@ _MAKERS: dict[str, Callable[..., str]] = {
         mutants,
         verify,
         verify_missed,
+        verify_random,
         repository_file,
     )
 }

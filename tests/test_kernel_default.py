@@ -129,7 +129,8 @@ def test_a_run_says_which_kernel_it_was_on(
     done = run("fio", str(job), *rig)
     assert done.exit_code == 0, done.stderr
     assert done.stderr == (
-        f"blklab: {kernel}, driver native, clock inf-cpu: virtual, CPU work takes no time\n"
+        f"blklab: {kernel}, driver native, clock inf-cpu: virtual, CPU work takes no time; "
+        "host: 1 CPU, 100 ticks per second, no budget, no file system (--host guest)\n"
     )
     assert kernel not in done.stdout
     out = ("--repeats", "1", "--out", str(tmp_path / "out"))

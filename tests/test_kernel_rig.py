@@ -18,11 +18,12 @@ import pytest
 
 import blklab
 from blklab.base import binaries
-from blklab.domain import scheduler
+from blklab.domain import core, scheduler, specs
 from blklab.domain.result import Result
 from blklab.errors import InputError, RunError
 from blklab.rigs.kernel import outcome
 from blklab.rigs.kernel.errors import GuestPanicError
+from blklab.rigs.kernel.rig import host_that_counts
 from blklab.store import read, schema
 from blklab.store.opening import open_store
 from blklab.store.place import find as locate
@@ -30,11 +31,6 @@ from tests import real_fio, real_kernel
 from tests.test_cli import failing
 
 JOB = "[a]\nrw=randread\nbs=4k\ndirect=1\nsize=1g\nruntime=2\ntime_based\n"
-FREE = {
-    **dict.fromkeys(("submit_ns", "complete_ns", "syscall_ns", "copy_mb_s", "budget"), 0),
-    "cpus": 1,
-}
-"""A guest: CPU work is free, there is one CPU, the disk's driver has no budget."""
 PERCENTILES = (1, 10, 50, 90, 99, 99.9)
 BLKLAB = str(Path(sys.executable).with_name("blklab"))
 
@@ -98,13 +94,42 @@ def test_they_agree_request_by_request_where_requests_wait_for_a_tag(
     place: Path, kernel: str, job: str
 ) -> None:
     disk, none = "wd10ezrx:ncq=off", "none"
-    simulated = blklab.simulate(job, disk=disk, scheduler=none, host=FREE)
+    simulated = blklab.simulate(job, disk=disk, scheduler=none, host=specs.GUEST)
     real = blklab.simulate(
         job, disk=disk, scheduler=none, rig="kernel", kernel=kernel, driver="native"
     )
     assert len(real.detail.sector) > 200
     assert np.array_equal(real.detail.sector, simulated.overview.sector)
     assert [job.read.ios for job in real.jobs] == [job.read.ios for job in simulated.jobs]
+
+
+DEEP = "".join(
+    f"[{name}]\nrw=randrw\nbs=16k\ndirect=1\nsize=1g\nioengine=libaio\niodepth=16\nruntime=3\n"
+    "time_based\n"
+    for name in "abc"
+)
+"""More I/Os than the disk has tags, so that the host decides which process gets one."""
+
+
+def test_with_the_same_host_the_same_question_has_the_same_answer(place: Path, kernel: str) -> None:
+    def figures(**options: Any) -> list[tuple[int, int]]:
+        run = blklab.simulate(DEEP, disk="wd10ezrx", **options)
+        return [(job.read.ios, job.write.ios) for job in run.jobs]
+
+    there = {"rig": "kernel", "kernel": kernel, "driver": "native"}
+    real = figures(host=specs.host(["guest"]), **there)
+    assert real == figures(host=specs.host(["guest"]))
+    assert real == figures(**there), "a guest has that host in any case"
+    assert real != figures(), "four CPUs whose work takes time let each process have its turn"
+
+
+def test_a_guest_has_a_value_of_everything_that_cannot_be_set_there() -> None:
+    assert specs.GUEST.keys() == core.check_host({}).keys() - host_that_counts()
+    assert specs.host([" guest ,memory_kb=65536"]) == {**specs.GUEST, "memory_kb": 65536}
+    with pytest.raises(InputError, match="--host: 'hz' is given twice"):
+        specs.host(["guest", "hz=250"])
+    with pytest.raises(InputError, match="expected name=number or guest, found 'gest'"):
+        specs.host(["gest"])
 
 
 BUFFERED = "[a]\nsize=64m\n"
@@ -123,7 +148,7 @@ BUFFERED = "[a]\nsize=64m\n"
 def test_they_agree_on_buffered_reads_and_on_trims(
     place: Path, kernel: str, disk: str, job: str
 ) -> None:
-    simulated = blklab.simulate(job, disk=disk, scheduler="none", host=FREE)
+    simulated = blklab.simulate(job, disk=disk, scheduler="none", host=specs.GUEST)
     real = blklab.simulate(
         job, disk=disk, scheduler="none", rig="kernel", kernel=kernel, driver="native"
     )
@@ -141,7 +166,7 @@ def test_what_is_written_through_the_page_cache_and_synced_is_on_the_disk(
 ) -> None:
     job = BUFFERED + "rw=randwrite\nbs=8k\nfsync=4\nnumber_ios=400\n"
     real = on_kernel(kernel, "native", job)
-    simulated = blklab.simulate(job, disk="wd10ezrx", scheduler="mq-deadline", host=FREE)
+    simulated = blklab.simulate(job, disk="wd10ezrx", scheduler="mq-deadline", host=specs.GUEST)
     assert real.disk.write_sectors >= 400 * 8192 // 512 == simulated.disk.write_sectors
     assert real.disk.flush_ios == simulated.disk.flush_ios == 100
     ours, theirs = (result.jobs[0].sync_lat.mean_ns for result in (simulated, real))
@@ -169,7 +194,7 @@ def test_the_disk_is_punctual_to_the_nanosecond(place: Path, kernel: str) -> Non
     real = blklab.simulate(
         job, disk="optane-900p", scheduler="none", rig="kernel", kernel=kernel, driver="native"
     )
-    simulated = blklab.simulate(job, disk="optane-900p", scheduler="none", host=FREE)
+    simulated = blklab.simulate(job, disk="optane-900p", scheduler="none", host=specs.GUEST)
     real_ns, simulated_ns = (result.jobs[0].read.clat.mean_ns for result in (real, simulated))
     assert real.jobs[0].read.ios > 1000
     assert abs(real_ns - simulated_ns) < 5
@@ -270,7 +295,7 @@ def test_a_comparison_names_kernel_and_driver(place: Path, kernel: str) -> None:
         ({"rig": "sim", "kernel": "x"}, "--kernel: the rig 'sim' has no such option"),
         ({"rig": "sim", "driver": "fio"}, "--driver: the rig 'sim' has no such option"),
         ({"rig": "kernle"}, "--rig: no rig 'kernle'; did you mean 'kernel'?"),
-        ({"host": {"cpus": 2}}, "--host: cpus is the simulator's"),
+        ({"host": {"cpus": 2}}, "--host: cpus is 1 in a guest"),
         ({"scheduler": "kyber:read"}, "expected tunable=value, found 'read'"),
         ({"scheduler": "kyber:"}, "expected tunable=value, found ''"),
         ({"scheduler": "kyber:nr_requests=x"}, "nr_requests"),

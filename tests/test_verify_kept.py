@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,6 @@ from blklab.agreement.measure import figures
 from blklab.agreement.run import HOST, Planned, plan
 from blklab.agreement.verdict import BAR, SHARE, WORST
 from blklab.domain import specs
-from blklab.domain.experiment import Experiment
 from blklab.rigs.sim import SimRig
 
 KEPT = Path(__file__).parents[1] / "docs/data/verify.json"
@@ -31,7 +31,7 @@ def key(cell: dict[str, Any]) -> tuple[str, str, str]:
 
 def planned() -> dict[tuple[str, str, str], Planned]:
     every = plan(matrix.PLACES, (), matrix.LOADS)
-    return {(cell.place.name, cell.load.name, cell.scheduler): cell for cell in every}
+    return {(cell.place, cell.job.name, cell.scheduler): cell for cell in every}
 
 
 def test_it_has_every_cell_of_the_matrix(kept: dict[str, Any]) -> None:
@@ -56,15 +56,7 @@ def test_the_simulator_still_says_what_the_table_has_of_it(kept: dict[str, Any])
     of_matrix = planned()
     for cell in kept["cells"]:
         one = of_matrix[key(cell)]
-        run = SimRig().run(
-            Experiment(
-                one.load.entry(one.place.seconds),
-                specs.disk(one.place.disk),
-                specs.scheduler(one.scheduler),
-                kept["seed"],
-                specs.host([HOST]),
-            )
-        )
+        run = SimRig().run(replace(one.experiment(kept["seed"]), host=specs.host([HOST])))
         found = vars(figures(run))
         # With a page cache the percentiles are the disk's, of as many commands as Linux had.
         same = found if cell["driver"] == "native" else ("ios", "bytes_per_s")

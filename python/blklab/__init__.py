@@ -83,6 +83,7 @@ if TYPE_CHECKING:
     from blklab.api.ublk import serve_disk as serve_disk
     from blklab.api.ublk import served_disks as served_disks
     from blklab.api.verify import Agreement as Agreement
+    from blklab.api.verify import drawn_jobs as drawn_jobs
     from blklab.api.verify import verify as verify
     from blklab.base.catalogue import Entry as Entry
     from blklab.base.steps import Steps as Steps
@@ -175,6 +176,7 @@ __all__ = [
     "devices",
     "difference",
     "disk_from_io_cost",
+    "drawn_jobs",
     "explain",
     "export",
     "find_disk",
@@ -280,6 +282,7 @@ _WHERE = {
     "devices": "blklab.api.machine",
     "difference": "blklab.api.results",
     "disk_from_io_cost": "blklab.api.iocost_disk",
+    "drawn_jobs": "blklab.api.verify",
     "explain": "blklab.api.explain",
     "export": "blklab.api.results",
     "find_disk": "blklab.api.catalogue",

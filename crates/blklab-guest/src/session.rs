@@ -26,6 +26,10 @@ use crate::trace::{Trace, Traced};
 /// changes to exact timers at one of the first ticks.
 const TIMERS_SETTLE: Duration = Duration::from_millis(50);
 
+/// A disk gets its scheduler long before its load, and for bfq 200 ms are long: after so much time
+/// without service the idle class is due (`BFQ_CL_IDLE_TIMEOUT`), and that time begins with bfq.
+const SCHEDULER_SETTLES: Duration = Duration::from_millis(250);
+
 /// A guest has one CPU and so one hardware queue. Linux 7.3.4 corrupts its memory when more than
 /// 128 io_uring commands of one ring end (seen at the removal of a disk with 160 tags; 128 is the
 /// length of the ring's cache of such commands). A scheduler's `nr_requests` is the same from 128
@@ -180,6 +184,7 @@ fn work(
     };
     let trace = config.trace.map(|format| Trace::begin(format, device, directory)).transpose()?;
     let before = block.counters()?;
+    std::thread::sleep(SCHEDULER_SETTLES);
     // A run begins at a tick, as in the simulator: then values in ticks are the same.
     ticks::wait_for_next();
     let epoch = clock();

@@ -46,6 +46,15 @@ class Cell:
     order: float | None
     """Share of the first commands that both dispatch in the same order; None where the rigs
     were not given the same sequence, or there are too few."""
+    disturbed: Figures | None = None
+    """The simulator's on a disk that is slower by next to nothing, if that was asked for."""
+
+    def chance(self, what: str) -> float | None:
+        """How far the disturbed simulator is from the simulator, as a part of the simulator's."""
+        if self.disturbed is None:
+            return None
+        other, ours = getattr(self.disturbed, what), getattr(self.sim, what)
+        return float(abs(other - ours) / ours) if ours else float(other != ours)
 
     def off(self, what: str) -> float:
         """How far `sim` is from `kernel` in this figure, as a part of the kernel's."""
@@ -93,6 +102,8 @@ def figures_at_disk(ours: Result, real: Result) -> tuple[Figures, Figures]:
 
 def _disk_side(run: Result, trace: Trace, rows: npt.NDArray[np.intp]) -> Figures:
     latency_ns = (trace.completed_ns - trace.issued_ns)[rows]
+    if not len(latency_ns):
+        return replace(figures(run), p50_ns=0, p99_ns=0)
     p50_ns, p99_ns = np.quantile(latency_ns, (0.5, 0.99), method="inverted_cdf").tolist()
     return replace(figures(run), p50_ns=p50_ns, p99_ns=p99_ns)
 

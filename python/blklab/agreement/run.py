@@ -1,24 +1,23 @@
-"""Run the matrix: each cell on the simulator and in a guest, several cells at a time."""
+"""Run cells, each on the simulator and in a guest, several at a time."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from blklab.agreement.chance import disturbed
 from blklab.agreement.matrix import DiskCase, Load
-from blklab.agreement.measure import RIGS, Cell, figures, figures_at_disk, order
+from blklab.agreement.measure import Cell, figures, figures_at_disk, order
+from blklab.base.catalogue import Entry
 from blklab.domain import specs
-from blklab.domain.experiment import Experiment, RigSpec
+from blklab.domain.experiment import Disk, Experiment, RigSpec
 from blklab.domain.result import Result
 from blklab.domain.task import Task
 from blklab.execute import Ended, Executor
 
 MEMORY = "memory_kb=1048576"
 """What two guests can have at a time."""
-HOST = (
-    "submit_ns=0,complete_ns=0,syscall_ns=0,copy_mb_s=0,cpus=1,hz=100,budget=0,partitions=1,"
-    f"{MEMORY}"
-)
+HOST = f"guest,{MEMORY}"
 """As in a guest: one CPU whose work is free, no file system, a driver without a budget."""
 
 
@@ -26,14 +25,17 @@ HOST = (
 class Planned:
     """One cell to be."""
 
-    place: DiskCase
+    place: str
+    """The disk's name in the table."""
+    disk: Disk
     scheduler: str
-    load: Load
+    job: Entry
+    driver: str = "native"
+    """Issues its I/O in the kernel."""
 
     def experiment(self, seed: int) -> Experiment:
         """Its run, on the default host."""
-        job = self.load.entry(self.place.seconds)
-        return Experiment(job, specs.disk(self.place.disk), specs.scheduler(self.scheduler), seed)
+        return Experiment(self.job, self.disk, specs.scheduler(self.scheduler), seed)
 
 
 def plan(
@@ -41,7 +43,9 @@ def plan(
 ) -> list[Planned]:
     """All combinations, in the order of the table; without `schedulers` those of each load."""
     return [
-        Planned(place, scheduler, load)
+        Planned(
+            place.name, specs.disk(place.disk), scheduler, load.entry(place.seconds), load.driver
+        )
         for place in places
         for load in loads
         for scheduler in schedulers or load.schedulers
@@ -54,47 +58,59 @@ def run(
     executor: Executor,
     seed: int,
     done: Callable[[Cell], None],
+    *,
+    chance: bool = False,
 ) -> list[Cell]:
-    """Every cell, in the order of `cells`; `done` is called after each, in this thread.
+    """Every cell, in the order of `cells`; `done` is called after each, in this thread. With
+    `chance` also on a disturbed disk.
 
     BlklabError if a run fails; KeyboardInterrupt ends all guests first.
     """
-    tasks = [
-        # A cell's two runs follow each other, so few results wait for their other half.
-        Task(spec, replace(planned.experiment(seed), host=specs.host([host])), "result")
-        for planned in cells
-        for spec, host in (
-            (RigSpec("sim"), HOST),
-            (RigSpec("kernel", kernel=kernel, driver=planned.load.driver), MEMORY),
-        )
-    ]
-    halves: dict[int, Result] = {}
+
+    def runs(planned: Planned) -> list[Task]:
+        """Those of one cell, which follow each other, so that few results wait for the others."""
+        asked = planned.experiment(seed)
+        ours = replace(asked, host=specs.host([HOST]))
+        guest = RigSpec("kernel", kernel=kernel, driver=planned.driver)
+        found = [
+            Task(RigSpec("sim"), ours, "result"),
+            Task(guest, replace(asked, host=specs.host([MEMORY])), "result"),
+        ]
+        if chance:
+            slower = replace(ours, disk=disturbed(planned.disk))
+            found.append(Task(RigSpec("sim"), slower, "result"))
+        return found
+
+    tasks = [task for planned in cells for task in runs(planned)]
+    of_cell = len(tasks) // max(len(cells), 1)
+    results: dict[int, Result] = {}
     found: dict[int, Cell] = {}
 
     def ended(event: Ended) -> None:
         assert isinstance(event.found, Result), "whole results were asked for"
-        halves[event.number] = event.found
-        number = event.number // len(RIGS)
-        ours, real = (number * len(RIGS) + half for half in range(len(RIGS)))
-        if ours in halves and real in halves:
-            found[number] = _cell(cells[number], halves.pop(ours), halves.pop(real))
+        results[event.number] = event.found
+        number = event.number // of_cell
+        places = range(number * of_cell, (number + 1) * of_cell)
+        if all(place in results for place in places):
+            found[number] = _cell(cells[number], *(results.pop(place) for place in places))
             done(found[number])
 
     executor.run(tasks, ended)
     return [found[number] for number in range(len(cells))]
 
 
-def _cell(planned: Planned, ours: Result, real: Result) -> Cell:
-    native = planned.load.driver == "native"
+def _cell(planned: Planned, ours: Result, real: Result, other: Result | None = None) -> Cell:
+    native = planned.driver == "native"
     both = (figures(ours), figures(real)) if native else figures_at_disk(ours, real)
     return Cell(
-        place=planned.place.name,
-        disk=specs.disk(planned.place.disk).label,
+        place=planned.place,
+        disk=planned.disk.label,
         scheduler=planned.scheduler,
-        load=planned.load.name,
-        driver=planned.load.driver,
+        load=planned.job.name,
+        driver=planned.driver,
         sim=both[0],
         kernel=both[1],
         latency_of="processes" if native else "disk",
         order=order(ours, real) if native else None,
+        disturbed=None if other is None else figures(other),
     )

@@ -89,6 +89,8 @@ class Host:
     """CPUs, and the CPU cost of I/O."""
     page_cache: tuple[Tunable, ...]
     """Memory and writeback."""
+    guest: Mapping[str, int]
+    """The values that a guest of the kernel rig has, for ``--host guest``."""
     described: Mapping[str, Any]
     """The same as plain data, as of ``blklab host --json``."""
 
@@ -164,9 +166,8 @@ def modelled_host(changed: Mapping[str, int] | None = None) -> Host:
     """The simulated host, with these values `changed`. InputError if a name or value is wrong."""
     tables = {name: rows for name, rows in core.environment().items() if name != "queue"}
     values = core.check_host(changed or {})
-    return Host(
-        _tunables(tables["host"], values), _tunables(tables["page cache"], values), plain(tables)
-    )
+    of_host, of_cache = (_tunables(tables[name], values) for name in ("host", "page cache"))
+    return Host(of_host, of_cache, specs.GUEST, plain(tables))
 
 
 def list_workloads() -> list[Workload]:

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from blklab.agreement import matrix, run, verdict
+from blklab.agreement import jobs as own_jobs
+from blklab.agreement import matrix, run, shares, verdict
 from blklab.agreement.measure import Cell
+from blklab.agreement.shares import Shares
 from blklab.agreement.verdict import Verdict, judge
 from blklab.api.listener import SILENT, Listener
+from blklab.base.catalogue import Entry
 from blklab.base.files import check_files, write_whole
-from blklab.base.limits import JOBS_DEFAULT
+from blklab.base.limits import JOBS_DEFAULT, VERIFY_JOBS_MAX
+from blklab.domain import specs
+from blklab.errors import InputError
 from blklab.execute import Local
 from blklab.rigs.kernel import cache
 
@@ -28,6 +33,13 @@ class Agreement:
     kernel: str
     """For a person."""
     seed: int
+    jobs: Mapping[str, str] = field(default_factory=dict)
+    """The text of each job file by name; empty for the matrix."""
+
+    @property
+    def shares(self) -> tuple[Shares, ...]:
+        """How many figures are within 2, 5 and 10 per cent, by disk and scheduler."""
+        return shares.shares(self.cells)
 
     @property
     def text(self) -> str:
@@ -36,11 +48,14 @@ class Agreement:
 
     def exported(self) -> dict[str, Any]:
         """Plain data: every cell, how far it is off, the bar and whether it meets it."""
-        return verdict.exported(self.cells, self.verdict, self.kernel, self.seed)
+        data = verdict.exported(self.cells, self.verdict, self.kernel, self.seed)
+        return data | shares.exported(self.cells, self.jobs) if self.jobs else data
 
 
 def verify(
     *,
+    jobs: Sequence[str | os.PathLike[str]] = (),
+    random: int = 0,
     workloads: Sequence[str] = (),
     schedulers: Sequence[str] = (),
     disks: Sequence[str] = (),
@@ -48,31 +63,102 @@ def verify(
     kernel: str | None = None,
     seed: int = 1,
     out: str | os.PathLike[str] | None = None,
+    misses: str | os.PathLike[str] | None = None,
+    chance: bool = False,
     max_parallel: int = JOBS_DEFAULT,
     listener: Listener = SILENT,
 ) -> Agreement:
-    """Run the matrix, or a part of it, on the simulator and in a kernel.
+    """Run jobs on the simulator and in a kernel: job files, drawn ones, or the matrix.
 
     Args:
-        workloads, schedulers, disks: only these; none is all of the matrix.
-        quick: a few workloads, some seconds.
+        jobs: job files or workloads' names.
+        random: so many jobs, drawn by `seed`, on each disk.
+        workloads, schedulers, disks: of the matrix only these; none is all of it. `schedulers` and
+            `disks` are also those of `jobs` and `random`.
+        quick: a few workloads of the matrix, some seconds.
         kernel: of ``blklab kernel list``; None is the last one built without changes.
+        seed: of all runs, and of what is drawn.
         out: a file for `Agreement.exported` as JSON.
+        misses: a directory for the job files of the cells that miss the bar.
+        chance: also run the simulator on a disk that is slower by next to nothing, to see how far
+            apart figures are by chance; for `jobs` and `random`.
 
     Raises:
         blklab.errors.InputError: a name is wrong, or no kernel is built.
         blklab.errors.RunError: a run failed.
     """
+    own = bool(jobs or random)
     file = None if out is None else Path(out)
     if file is not None:
         check_files(file)
-    places = matrix.places(disks)
-    loads = matrix.quick() if quick and not workloads else matrix.chosen(workloads)
-    wanted = run.plan(places, tuple(schedulers), loads)
+    _check(
+        bool(jobs),
+        random,
+        matrix_chosen=bool(workloads or quick),
+        only_own={"--misses": misses is not None, "--chance": chance},
+    )
+    wanted = _plan(jobs, random, workloads, schedulers, disks, quick, seed)
     tested = cache.chosen(kernel)
     with listener.runs(len(wanted), "each on the simulator and in a guest") as ended:
-        cells = run.run(wanted, tested.key, Local(max_parallel), seed, ended)
-    found = Agreement(tuple(cells), judge(cells), tested.text, seed)
+        cells = run.run(wanted, tested.key, Local(max_parallel), seed, ended, chance=chance)
+    texts = {cell.job.name: cell.job.text for cell in wanted} if own else {}
+    found = Agreement(tuple(cells), judge(cells), tested.text, seed, texts)
     if file is not None:
         write_whole(file, verdict.text(found.exported()))
+    if misses is not None:
+        _keep(found, Path(misses))
     return found
+
+
+def drawn_jobs(count: int, *, disks: Sequence[str] = (), seed: int = 1) -> dict[str, str]:
+    """The job files that `verify` draws, by name, without running them.
+
+    Raises:
+        blklab.errors.InputError: a name is wrong.
+    """
+    _check(False, count, matrix_chosen=False, only_own={})
+    cells = own_jobs.plan_drawn(disks, (), seed, count)
+    return {cell.job.name: cell.job.text for cell in cells}
+
+
+def _plan(
+    jobs: Sequence[str | os.PathLike[str]],
+    random: int,
+    workloads: Sequence[str],
+    schedulers: Sequence[str],
+    disks: Sequence[str],
+    quick: bool,
+    seed: int,
+) -> list[run.Planned]:
+    if random:
+        return own_jobs.plan_drawn(disks, schedulers, seed, random)
+    if jobs:
+        return own_jobs.plan(disks, schedulers, _entries(jobs))
+    loads = matrix.quick() if quick and not workloads else matrix.chosen(workloads)
+    return run.plan(matrix.places(disks), tuple(schedulers), loads)
+
+
+def _entries(jobs: Sequence[str | os.PathLike[str]]) -> list[Entry]:
+    found = [specs.workload(job) for job in jobs]
+    names = [job.name for job in found]
+    for name in names:
+        if names.count(name) > 1:
+            raise InputError(f"{name}: two jobs have this name")
+    return found
+
+
+def _check(jobs: bool, random: int, *, matrix_chosen: bool, only_own: Mapping[str, bool]) -> None:
+    if not 0 <= random <= VERIFY_JOBS_MAX:
+        raise InputError(f"--random: {random} is out of range (1 to {VERIFY_JOBS_MAX})")
+    if sum((jobs, random > 0, matrix_chosen)) > 1:
+        raise InputError("expected one of: job files, --random, or the matrix's --load and --quick")
+    for option, given in only_own.items():
+        if given and not (jobs or random):
+            raise InputError(f"{option}: is for job files and --random")
+
+
+def _keep(found: Agreement, directory: Path) -> None:
+    """The job file of each miss."""
+    directory.mkdir(parents=True, exist_ok=True)
+    for name in {cell.load for cell in found.verdict.missed}:
+        write_whole(directory / f"{name}.fio", found.jobs[name])

@@ -13,6 +13,8 @@ TIMEOUT_S_MAX = 366 * 86400.0
 """Of what runs in a guest: a year, which every timer of the system still takes."""
 JOBS_MAX = 1024
 """Parallel runs or compilers."""
+VERIFY_JOBS_MAX = 10_000
+"""Drawn for a disk: a day or two."""
 JOBS_DEFAULT = min(len(os.sched_getaffinity(0)), JOBS_MAX)
 """One per CPU."""
 

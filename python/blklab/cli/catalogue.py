@@ -168,7 +168,9 @@ def host(as_json: AsJson = False) -> None:
     if as_json:
         console.print_json(found.described)
         return
+    guest = ",".join(f"{name}={value}" for name, value in found.guest.items())
     print("Set with --host NAME=VALUE,...")
+    print(f"--host guest is what a guest of --rig kernel has: {guest}")
     for name, rows in (("host", found.host), ("page cache", found.page_cache)):
         print(f"\n{name}\n")
         console.print_tunables(rows)

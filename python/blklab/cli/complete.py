@@ -43,7 +43,7 @@ def device(incomplete: str) -> list[str]:
 
 def host(incomplete: str) -> list[str]:
     """Tunables of the host and its page cache."""
-    return _beginning([f"{name}=" for name in _named("host", "")], incomplete)
+    return _beginning(["guest", *(f"{name}=" for name in _named("host", ""))], incomplete)
 
 
 def kernel(incomplete: str) -> list[str]:

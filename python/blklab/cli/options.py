@@ -107,7 +107,8 @@ HostValues = Annotated[
     list[str] | None,
     typer.Option(
         "--host",
-        help="name=value[,...] of the modelled host, see: blklab host.",
+        help="name=value[,...] of the modelled host, see: blklab host; "
+        "guest: the host that --rig kernel has.",
         autocompletion=complete.host,
     ),
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -12,11 +13,41 @@ from blklab.base.limits import JOBS_DEFAULT, JOBS_MAX
 from blklab.base.units import rate_text
 from blklab.cli import complete, console
 from blklab.cli.listening import Terminal
+from blklab.errors import InputError
+
+_FIGURES = {"bytes_per_s": "throughput", "p50_ns": "p50", "p99_ns": "p99"}
 
 
 def verify(
+    job: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Job files or names of workloads. [default: the matrix]",
+            autocompletion=complete.workload,
+        ),
+    ] = None,
+    random: Annotated[
+        int,
+        typer.Option(min=0, help="Draw so many jobs for each disk, by --seed."),
+    ] = 0,
+    show: Annotated[
+        bool, typer.Option("--show", help="With --random: print the job files, and run nothing.")
+    ] = False,
+    misses: Annotated[
+        Path | None,
+        typer.Option(help="Write the job files that miss the bar to this directory."),
+    ] = None,
+    chance: Annotated[
+        bool,
+        typer.Option(
+            "--chance",
+            help="Also compare the simulator with itself on a disk that is slower by next to "
+            "nothing: what chance does.",
+        ),
+    ] = False,
     load: Annotated[
-        list[str] | None, typer.Option(help="Only these workloads; repeatable. [default: all]")
+        list[str] | None,
+        typer.Option(help="Only these workloads of the matrix; repeatable. [default: all]"),
     ] = None,
     scheduler: Annotated[
         list[str] | None,
@@ -37,7 +68,9 @@ def verify(
         str | None,
         typer.Option(help="A kernel of `blklab kernel list`. [default: the last without changes]"),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Seed of all runs.")] = 1,
+    seed: Annotated[
+        int, typer.Option(min=0, max=2**63 - 1, help="Seed of all runs, and of --random.")
+    ] = 1,
     jobs: Annotated[
         int, typer.Option(min=1, max=JOBS_MAX, help="Maximum parallel cells; default: one per CPU.")
     ] = JOBS_DEFAULT,
@@ -48,11 +81,19 @@ def verify(
         bool, typer.Option("--json", help="Print JSON instead of the table.")
     ] = False,
 ) -> None:
-    """Run the same workloads on the simulator and in a real kernel, and compare them.
+    """Run the same workloads on the simulator and in a real kernel, and compare them: those of a
+    fixed matrix, your own job files, or jobs drawn at random.
 
     Ends with exit code 1 if the simulator misses its bar.
     """
+    if show:
+        _show(random, disk or (), seed)
+        return
     found = blklab.verify(
+        jobs=job or (),
+        random=random,
+        misses=misses,
+        chance=chance,
         workloads=load or (),
         schedulers=scheduler or (),
         disks=disk or (),
@@ -65,10 +106,38 @@ def verify(
     )
     if as_json:
         console.print_json(found.exported())
+    elif found.jobs:
+        _print_shares(found)
     else:
         _print(found)
     if not found.verdict.good:
         raise typer.Exit(1)
+
+
+def _show(random: int, disks: Sequence[str], seed: int) -> None:
+    if not random:
+        raise InputError("--show: is for --random")
+    print("\n".join(blklab.drawn_jobs(random, disks=disks, seed=seed).values()), end="")
+
+
+def _print_shares(found: blklab.Agreement) -> None:
+    terminal = console.console()
+    terminal.print("Per cent of cells in which the simulator is off by at most 2/5/10 %:")
+    table = console.table(
+        *("disk", "scheduler", "cells", "throughput", "p50", "p99", "in bar", "chance"),
+        right=range(2, 8),
+    )
+    for row in found.shares:
+        within = (
+            "/".join(f"{100 * share:.0f}" for share in those) for those in row.within.values()
+        )
+        chance = "" if row.chance is None else f"{row.chance:.0%}"
+        table.add_row(row.place, row.scheduler, str(row.cells), *within, f"{row.met:.0%}", chance)
+    terminal.print(table)
+    for cell in found.verdict.missed:
+        off = (f"{word} {_percent(cell.off(what))}" for what, word in _FIGURES.items())
+        terminal.print(f"{cell.load}, {cell.scheduler}, {cell.place}: off by {', '.join(off)}")
+    terminal.print(found.text)
 
 
 def _print(found: blklab.Agreement) -> None:

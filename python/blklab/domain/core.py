@@ -75,6 +75,13 @@ def _sorted(rows: Sequence[_core.IdleOption | _core.JobSection]) -> list[dict[st
     return [{name: getattr(row, name) for name in sorted(row.FIELDS)} for row in rows]
 
 
+def is_direct(job: _core.Job) -> bool:
+    """All I/O of the job bypasses the page cache."""
+    return all(
+        dict(section.options).get("direct", "0") not in ("0", "false") for section in job.jobs
+    )
+
+
 def job(
     entry: Entry, there: _core.Host, ignore_unsupported: bool, *, real: bool = False
 ) -> _core.Job:

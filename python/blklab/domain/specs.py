@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from blklab import programs
@@ -15,6 +15,22 @@ from blklab.domain.experiment import Disk, SchedulerSpec
 from blklab.domain.scheduler import split
 from blklab.errors import InputError, unknown
 from blklab.workloads import WORKLOADS
+
+GUEST: Mapping[str, int] = {
+    "cpus": 1,
+    "submit_ns": 0,
+    "complete_ns": 0,
+    "syscall_ns": 0,
+    "copy_mb_s": 0,
+    "hz": 100,
+    "budget": 0,
+    "partitions": 1,
+}
+"""The host that a guest of the kernel rig has: user-mode Linux with virtual time has one CPU whose
+work takes no time and 100 ticks per second, and its disk (ublk) has no budget and no file
+system."""
+_GUEST_WORD = "guest"
+_EXPECTED = f"name=number or {_GUEST_WORD}"
 
 
 def disk(spec: str | os.PathLike[str] | Disk) -> Disk:
@@ -39,23 +55,32 @@ def disk(spec: str | os.PathLike[str] | Disk) -> Disk:
 
 
 def host(changes: Iterable[str]) -> dict[str, int]:
-    """``name=value`` or several with commas: tunables of the host and its page cache."""
+    """``name=value`` or several with commas: tunables of the host and its page cache; ``guest``
+    stands for all of `GUEST`."""
     values: dict[str, int] = {}
+
+    def put(name: str, value: int) -> None:
+        if name in values:
+            raise InputError(f"--host: '{name}' is given twice", option=name)
+        values[name] = value
+
     for change in ",".join(changes).split(","):
         name, _, value = shown(change).partition("=")
         if not change:
             continue
-        name = name.strip()
-        if name in values:
-            raise InputError(f"--host: '{name}' is given twice", option=name)
+        if change.strip() == _GUEST_WORD:
+            for known, own in GUEST.items():
+                put(known, own)
+            continue
         try:
-            values[name] = int(value)
+            number = int(value)
         except ValueError:
             raise InputError(
-                f"--host: expected name=number, found '{change}'; see: blklab host",
+                f"--host: expected {_EXPECTED}, found '{change}'; see: blklab host",
                 found=change,
-                expected="name=number",
+                expected=_EXPECTED,
             ) from None
+        put(name.strip(), number)
     core.check_host(values)
     return values
 

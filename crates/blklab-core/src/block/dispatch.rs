@@ -111,6 +111,9 @@ impl Block {
         loop {
             let flush = hw_queue == 0 && self.flush_is_due();
             if self.hw_queues[index].parked.is_none() && !flush {
+                if !self.rules.asks_in_vain && !self.scheduler.has_work(hw_queue) {
+                    return;
+                }
                 let next = self.scheduler.dispatch(&queue!(self, now), hw_queue);
                 self.hw_queues[index].parked = next;
                 if next.is_none() {

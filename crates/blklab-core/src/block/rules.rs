@@ -31,6 +31,10 @@ pub(super) struct Rules {
     /// The driver takes a request out of the scheduler before it checks whether the disk takes one
     /// more (`scsi_request_fn`).
     pub peeks: bool,
+    /// The scheduler is asked for a request even if none waits (`__elv_next_request`); blk-mq first
+    /// looks whether there is work (`has_work`). What the question changes, such as the end of a
+    /// turn, then comes later.
+    pub asks_in_vain: bool,
     /// No time passes between two steps of the block layer, not even a nanosecond.
     pub clock_stands: bool,
 }
@@ -49,6 +53,7 @@ impl Rules {
                 runs_without_plug: true,
                 always_restarts: true,
                 peeks: true,
+                asks_in_vain: true,
                 clock_stands,
             },
             Generation::MultiQueue => Rules {
@@ -59,6 +64,7 @@ impl Rules {
                 runs_without_plug: !scheduler.is_elevator(),
                 always_restarts: false,
                 peeks: !host.budget,
+                asks_in_vain: false,
                 clock_stands,
             },
         }

@@ -4,7 +4,8 @@ Each run is a guest: user-mode Linux, whose first process serves the disk model,
 scheduler, runs the job and leaves its result in the run's directory.
 
 What runs on the guest's CPU takes no time, and the page cache is the kernel's, so of the
-modelled host only memory and the limits of dirty data count here. Schedulers and tunables
+modelled host only memory and the limits of dirty data can be chosen; the rest is
+`blklab.domain.specs.GUEST`, and every result says so. Schedulers and tunables
 that the simulator does not know are the kernel's to accept or refuse. ``kyber@mine`` runs on
 the kernel `mine`, whichever the rig's own is.
 """
@@ -24,6 +25,7 @@ from blklab.domain import core, scheduler
 from blklab.domain.experiment import Experiment, RigSpec, SchedulerSpec
 from blklab.domain.result import DIRECTIONS, Result
 from blklab.domain.scheduler import Scheduler
+from blklab.domain.specs import GUEST
 from blklab.errors import InputError, RunError, nearest
 from blklab.rigs import check_workload
 from blklab.rigs.kernel import DRIVERS, cache, outcome, wall
@@ -47,6 +49,8 @@ _CLOCKS: Mapping[TimeTravel, str] = {
     "on": "virtual, CPU work takes this machine's time",
     "off": "this machine's",
 }
+
+_HOST = "host: 1 CPU, 100 ticks per second, no budget, no file system (--host guest)"
 
 
 class KernelRig(ModelledDisks):
@@ -84,7 +88,7 @@ class KernelRig(ModelledDisks):
         kernel = _told(self._kernel)
         text = f"{kernel['text']}, driver {self._driver}, clock {_TIME_TRAVEL}"
         return {
-            "text": f"{text}: {_CLOCKS[_TIME_TRAVEL]}",
+            "text": f"{text}: {_CLOCKS[_TIME_TRAVEL]}; {_HOST}",
             "kernel": kernel,
             "driver": self._driver,
             "time_travel": _TIME_TRAVEL,
@@ -94,10 +98,10 @@ class KernelRig(ModelledDisks):
         """See :class:`blklab.rigs.Rig`."""
         values = core.check_host(changed)
         counts = host_that_counts()
-        for name in changed:
-            if name not in counts:
+        for name, value in changed.items():
+            if name not in counts and value != GUEST[name]:
                 raise InputError(
-                    f"--host: {name} is the simulator's; with --rig kernel: "
+                    f"--host: {name} is {GUEST[name]} in a guest; with --rig kernel you can set "
                     f"{', '.join(sorted(counts))}"
                 )
         return {name: value for name, value in values.items() if name in counts}
@@ -276,10 +280,7 @@ def _sysctls(host: Mapping[str, int]) -> dict[str, int]:
 
 def _memory_mib(job: _core.Job, host: Mapping[str, int]) -> int:
     """Direct I/O needs little; a page cache as large as the modelled one, and room beside it."""
-    direct = all(
-        dict(section.options).get("direct", "0") not in ("0", "false") for section in job.jobs
-    )
-    return _MIB_DIRECT if direct else host["memory_kb"] // 1024 + _MIB_BESIDE_CACHE
+    return _MIB_DIRECT if core.is_direct(job) else host["memory_kb"] // 1024 + _MIB_BESIDE_CACHE
 
 
 def _check_lateness(lateness: Mapping[str, int], result: Result) -> None:

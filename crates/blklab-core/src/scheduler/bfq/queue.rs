@@ -58,14 +58,14 @@ impl BfqQueue {
 
     /// Turns a free place into a new queue; its tables keep their capacity.
     pub fn begin(&mut self, kind: Kind, max_budget: i32, clock: &Clock) {
-        let comes_back = kind.sync && kind.class != CLASS_IDLE;
         *self = BfqQueue {
             used: true,
             kind,
             age: Age::new(kind.sync, clock.jiffies),
             backlog: self.backlog.emptied(),
             turn: Turn::new(max_budget),
-            learnt: Learnt::new(comes_back, clock),
+            // Also in the idle class: `bfq_init_bfqq` looks for it before the queue has a class.
+            learnt: Learnt::new(kind.sync, clock),
             seeks: SeekHistory::NEW,
             raising: Raising::new(clock.jiffies),
             soft_rt: SoftRt::new(clock.jiffies),

@@ -45,12 +45,12 @@ pub struct Process<'a> {
 impl<'a> Process<'a> {
     /// Waits for its start and opens the device.
     pub fn new(spec: &'a ProcessSpec, run: &'a Run<'a>) -> io::Result<Process<'a>> {
+        // Otherwise a sleep may take 50 us longer, so that it can end together with others.
+        rustix::thread::set_current_timer_slack(NonZeroU64::new(1))?;
         run.wait_to_start(spec);
         let job = &spec.job;
         cgroups::enter(run.plan, spec)?;
         sys::set_priority(job.priorities.base)?;
-        // Otherwise a sleep may take 50 us longer, so that it can end together with others.
-        rustix::thread::set_current_timer_slack(NonZeroU64::new(1))?;
         let depth = job.queueing.depth();
         let largest = Direction::ALL.map(|d| job.access.block_sizes[d].max()).into_iter().max().unwrap_or(0);
         let now = clock() - run.epoch;

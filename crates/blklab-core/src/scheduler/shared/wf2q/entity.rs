@@ -132,7 +132,8 @@ pub(super) struct Group {
     /// The next entity if nothing changes; the entity in service is not considered.
     pub next: u32,
     pub trees: [ServiceTree; CLASSES],
-    /// The tick in which the idle class was last checked; `None`: never.
+    /// The tick in which the idle class was last checked; `None`: long ago. The root's too: disks
+    /// get their scheduler long before the run.
     pub idle_class_served: Option<u64>,
     /// Entities in active trees (not kept for the root).
     pub active: u32,
@@ -141,7 +142,7 @@ pub(super) struct Group {
 }
 
 impl Group {
-    pub const fn new(entity: u32, idle_class_served: Option<u64>) -> Group {
+    pub const fn new(entity: u32) -> Group {
         let tree = ServiceTree {
             active: Tree::EMPTY,
             idle: Tree::EMPTY,
@@ -155,7 +156,7 @@ impl Group {
             in_service: NIL,
             next: NIL,
             trees: [tree; CLASSES],
-            idle_class_served,
+            idle_class_served: None,
             active: 0,
             pending: 0,
         }

@@ -119,7 +119,7 @@ impl Wf2q {
         Wf2q {
             nodes: Nodes::default(),
             entities: Vec::new(),
-            groups: vec![Group::new(NIL, Some(0))],
+            groups: vec![Group::new(NIL)],
             ticks,
             idle_class_timeout: Some(ticks.span(IDLE_CLASS_TIMEOUT)),
             always_searches: false,
@@ -150,7 +150,7 @@ impl Wf2q {
             let weight = u32::from(cgroups[number].weight);
             let entity = Entity::new(u32::from(parent.0), number as u32, entity::GROUP_CLASS, weight);
             let entity = self.push(entity);
-            self.groups.push(Group::new(entity, None));
+            self.groups.push(Group::new(entity));
         }
     }
 
