@@ -86,7 +86,8 @@ pub fn disk_keys() -> Value {
         })
     };
     let rows = |table: &[Key]| -> Value { table.iter().map(row).collect() };
-    json!({"hdd": rows(blklab_core::disk::HDD_KEYS), "ssd": rows(blklab_core::disk::SSD_KEYS)})
+    json!({"hdd": rows(blklab_core::disk::HDD_KEYS), "ssd": rows(blklab_core::disk::SSD_KEYS),
+        "constant": rows(blklab_core::disk::CONSTANT_KEYS)})
 }
 
 /// See `workload_options` in `_core.pyi`.
