@@ -43,7 +43,7 @@ class Noisy(Plausible):
 
     def run(self, experiment: Experiment) -> Result:
         self._clock.now_s += self._run_s
-        rate = self._rate(experiment.scheduler)
+        rate = self._rate(experiment.scheduler.label)
         return plausible.result(
             experiment.seed, mean_ns=1e7 / rate, duration_ns=round(3e9 / rate), syncs=5
         )
@@ -55,12 +55,13 @@ def within(
     """All runs, and how it ended."""
     clock = Clock()
     repeats = budget.blocks(replace(setup(), host={}))
+    rig = Noisy(clock, run_s, rate)
     results = budget.execute_within(
         repeats,
-        Noisy(clock, run_s, rate),
+        rig,
         budget_s,
         "throughput",
-        Local(1),
+        Local(1, rig),
         lambda _: None,
         Nowhere(""),
         {"rig": "plausible"},
@@ -104,7 +105,7 @@ def test_one_repeat_there_always_is() -> None:
 
 def test_the_order_is_that_of_a_comparison_without_a_budget() -> None:
     blocks = budget.blocks(setup())
-    from blklab.experiment.plan import plan
+    from blklab.domain.comparison import plan
 
     assert [run.place for block in blocks[:4] for run in block] == [
         run.place for run in plan(setup())

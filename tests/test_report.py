@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from blklab import report
+from blklab.domain.comparison import plan
 from blklab.domain.events import Nowhere
 from blklab.domain.job_figures import Service
 from blklab.domain.measurement import from_json
@@ -19,7 +20,6 @@ from blklab.domain.result import Figure
 from blklab.domain.results_file import Results
 from blklab.execute import Local, carry_out
 from blklab.experiment.analyse import analyse
-from blklab.experiment.plan import plan
 from blklab.report import payload
 from tests.browser import PHONE, Browser, drawn, needs_browser
 from tests.test_comparison import Plausible, setup
@@ -30,7 +30,8 @@ HOSTILE = "</script><script>window.hacked=1</script><b onmouseover='x'>\u2028&am
 def results(name: str = "hdd") -> Results:
     """Made results in which every free string is `name`."""
     question = setup(repeats=2)
-    runs = carry_out(plan(question), Plausible(), Local(2), lambda _: None, Nowhere(""))
+    rig = Plausible()
+    runs = carry_out(plan(question), rig, Local(2, rig), lambda _: None, Nowhere(""))
     labels = {"hdd": name}
     documents = json.loads(json.dumps([asdict(run) for run in runs]))
     for document in documents:
@@ -62,7 +63,13 @@ def results(name: str = "hdd") -> Results:
             for job in question.workloads
         ],
         "schedulers": [
-            {"label": spec, "name": spec, "summary": name, "follows": name, "tunables": []}
+            {
+                "label": spec.label,
+                "name": spec.name,
+                "summary": name,
+                "follows": name,
+                "tunables": [],
+            }
             for spec in question.schedulers
         ],
     }

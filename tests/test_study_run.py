@@ -18,8 +18,7 @@ from blklab.domain.measurement import Latency, Measurement
 from blklab.domain.results_file import Results
 from blklab.errors import InputError
 from blklab.study.judge import Judgement, judge
-from blklab.study.model import Study
-from blklab.study.outcome import Outcome, Skipped
+from blklab.study.model import Outcome, Skipped, Study
 from blklab.study.plan import Asked, plan
 from blklab.study.run import ready
 from blklab.study.run import run as execute
@@ -252,7 +251,7 @@ def test_what_a_rig_has_not_is_left_out_with_the_reason(tmp_path: Path) -> None:
     head = HEAD + HEAD[HEAD.index("[[part]]") :].replace('"p"', '"k"\nrigs = ["kernel"]')
     simulated, kernel = plan(study(tmp_path, head=head))
     assert simulated.setup is not None
-    assert simulated.setup.schedulers == ("none", "mq-deadline", "kyber")
+    assert [one.label for one in simulated.setup.schedulers] == ["none", "mq-deadline", "kyber"]
     assert [(skip.what, skip.why) for skip in simulated.skipped] == [
         ("kyber@slow", "needs --rig kernel: it runs on a kernel that is built for it")
     ]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from blklab.agreement import export, matrix, run
+from blklab.agreement import matrix, run, verdict
 from blklab.agreement.measure import Cell
 from blklab.agreement.verdict import Verdict, judge
 from blklab.api.listener import SILENT, Listener
@@ -29,9 +29,14 @@ class Agreement:
     """For a person."""
     seed: int
 
+    @property
+    def text(self) -> str:
+        """The verdict in one sentence."""
+        return self.verdict.text(self.kernel)
+
     def exported(self) -> dict[str, Any]:
         """Plain data: every cell, how far it is off, the bar and whether it meets it."""
-        return export.exported(self.cells, self.verdict, self.kernel, self.seed)
+        return verdict.exported(self.cells, self.verdict, self.kernel, self.seed)
 
 
 def verify(
@@ -69,5 +74,5 @@ def verify(
         cells = run.run(wanted, tested.key, Local(max_parallel), seed, ended)
     found = Agreement(tuple(cells), judge(cells), tested.text, seed)
     if file is not None:
-        write_whole(file, export.text(found.exported()))
+        write_whole(file, verdict.text(found.exported()))
     return found

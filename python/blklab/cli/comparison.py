@@ -10,19 +10,14 @@ from blklab.base.text import shown
 from blklab.base.units import duration_text, number_text
 from blklab.cli.answer import show_answer
 from blklab.cli.console import console, table
-from blklab.domain.latencies import PERCENTILES
-from blklab.experiment.analyse import (
-    OBJECTIVE_TEXT,
-    OBJECTIVES,
-    OPERATION_TEXT,
-    RANKED_BY,
-    Analysis,
-    Cell,
-)
+from blklab.domain.comparison import OBJECTIVE_TEXT, OBJECTIVES
+from blklab.domain.latencies import OPERATION_TEXT, PERCENTILES, RANKED_BY
 from blklab.experiment.words import few_text, percentiles_text, sentence, spread_text
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from blklab import Analysis, Cell
 
 
 def show(analysis: Analysis, setup: Mapping[str, Any], page: Path | None, *, verbose: bool) -> None:

@@ -1,14 +1,23 @@
-"""What is to be compared, and one of its runs, as plain data."""
+"""What is to be compared, as plain data, and its runs in the order in which they begin."""
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from blklab.base.catalogue import Entry
 from blklab.base.limits import RUNS_MAX
-from blklab.domain.experiment import Disk, Experiment
+from blklab.domain.experiment import Disk, Experiment, SchedulerSpec
 from blklab.errors import InputError
+
+OBJECTIVES = ("throughput", "latency", "both")
+"""What schedulers can be ranked by."""
+OBJECTIVE_TEXT = {
+    "throughput": "bytes per second, reads and writes together; for programs their own figure",
+    "latency": "99th percentile of the latency of reads, else of fsync, else of writes",
+    "both": "geometric mean of the throughput ratio and the latency ratio",
+}
 
 
 @dataclass(frozen=True)
@@ -27,7 +36,7 @@ class Setup:
 
     disks: tuple[Disk, ...]
     workloads: tuple[Entry, ...]
-    schedulers: tuple[str, ...]
+    schedulers: tuple[SchedulerSpec, ...]
     repeats: int
     seed: int
     host: Mapping[str, int] = field(default_factory=dict)
@@ -37,7 +46,7 @@ class Setup:
     def __post_init__(self) -> None:
         _unique("--disk", [disk.label for disk in self.disks])
         _unique("--workload", [workload.name for workload in self.workloads])
-        _unique("--scheduler", list(self.schedulers))
+        _unique("--scheduler", [scheduler.label for scheduler in self.schedulers])
         if self.runs > RUNS_MAX:
             raise InputError(
                 f"{len(self.disks)} disks x {len(self.workloads)} workloads x "
@@ -57,7 +66,7 @@ class Planned:
 
     disk: Disk
     workload: Entry
-    scheduler: str
+    scheduler: SchedulerSpec
     repeat: int
     place: tuple[int, int, int, int]
     """Disk, workload, scheduler and repeat by number: the order for people."""
@@ -68,3 +77,39 @@ def _unique(option: str, labels: list[str]) -> None:
     for label in labels:
         if labels.count(label) > 1:
             raise InputError(f"{option}: '{label}' is given twice")
+
+
+def plan(setup: Setup) -> list[Planned]:
+    """Every run once: repeat by repeat, each in a random order of its own.
+
+    A block per repeat keeps what drifts over time (on rigs with a real clock) from favouring
+    whoever ran early; the seed of a repeat is the same for all schedulers, which pairs them.
+    """
+    order = random.Random(setup.seed)
+    left_out = {(pair.disk, pair.scheduler) for pair in setup.left_out}
+    runs = []
+    for repeat in range(setup.repeats):
+        block = [
+            Planned(
+                disk,
+                workload,
+                scheduler,
+                repeat,
+                (disk_number, workload_number, scheduler_number, repeat),
+                Experiment(
+                    workload,
+                    disk,
+                    scheduler,
+                    setup.seed + repeat,
+                    setup.host,
+                    setup.ignore_unsupported,
+                ),
+            )
+            for disk_number, disk in enumerate(setup.disks)
+            for workload_number, workload in enumerate(setup.workloads)
+            for scheduler_number, scheduler in enumerate(setup.schedulers)
+            if (disk.label, scheduler.label) not in left_out
+        ]
+        order.shuffle(block)
+        runs += block
+    return runs

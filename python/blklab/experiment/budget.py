@@ -17,12 +17,11 @@ from typing import TYPE_CHECKING, Any
 from blklab.base.limits import RUNS_MAX
 from blklab.base.units import duration_text
 from blklab.domain import results_file
-from blklab.domain.comparison import Planned, Setup
+from blklab.domain.comparison import Planned, Setup, plan
 from blklab.domain.measurement import Measurement
 from blklab.errors import InputError
 from blklab.execute import Executor, carry_out
 from blklab.experiment.analyse import analyse
-from blklab.experiment.plan import plan
 from blklab.experiment.statistics import Verdict, visible
 from blklab.experiment.words import factor
 from blklab.rigs import Rig
@@ -135,7 +134,9 @@ def _why_enough(measured: list[Measurement], objective: str) -> str:
 
 def _order(block: list[Planned]) -> Callable[[Measurement], tuple[int, ...]]:
     """As people expect it: by disk, load, scheduler, then repeat."""
-    places = {(one.disk.label, one.workload.name, one.scheduler): one.place[:3] for one in block}
+    places = {
+        (one.disk.label, one.workload.name, one.scheduler.label): one.place[:3] for one in block
+    }
 
     def key(measured: Measurement) -> tuple[int, ...]:
         return (*places[measured.disk, measured.workload, measured.scheduler], measured.repeat)
