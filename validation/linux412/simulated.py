@@ -87,6 +87,11 @@ def simulate(run: Run) -> Simulated:
     disk = specs.disk(f"constant:{keys}")
     entry = Entry(run.name, Path(f"{run.name}.fio"), job_text(run))
     experiment = Experiment(
-        entry, disk, run.scheduler, 1, host=specs.host([HOST]), window=Window(requests=REQUESTS)
+        entry,
+        disk,
+        specs.scheduler(run.scheduler),
+        1,
+        host=specs.host([HOST]),
+        window=Window(requests=REQUESTS),
     )
     return Simulated(SimRig().run(experiment))
