@@ -145,8 +145,8 @@ mod tests {
         let flash = model.with_override("rotational", "off").expect("a flag");
         assert!(!flash.limits().rotational);
         let refused = model.with_override("service_us", "0").unwrap_err();
-        assert!(refused.message.contains("found '0'; expected a number from 0.001 to"), "{refused}");
+        assert!(refused.reason.contains("found '0'; expected a number from 0.001 to"), "{refused}");
         let refused = model.with_override("hw_queues", "4").unwrap_err();
-        assert!(refused.message.contains("only nvme has more than one"), "{refused}");
+        assert!(refused.reason.contains("only nvme has more than one"), "{refused}");
     }
 }
