@@ -205,7 +205,7 @@ def disk_waits() -> str:
 
 
 def disk_keys(kind: str) -> str:
-    """The table of keys of ``hdd`` or ``ssd``."""
+    """The table of keys of ``hdd``, ``ssd`` or ``constant``."""
 
     def absent(row: _core.DiskKey) -> str:
         if row.required:

@@ -78,7 +78,7 @@ class DiskKey:
     def help(self) -> str: ...
 
 def disk_keys() -> dict[str, list[DiskKey]]:
-    """The table of keys of ``hdd`` and of ``ssd``."""
+    """The tables of keys of ``hdd``, ``ssd`` and ``constant``."""
 
 @final
 class JobOption:

@@ -55,6 +55,33 @@ pub const TUNABLES: &[Tunable] = &[
         help: "speed of copying between a process and the page cache; 0: it takes no time",
     },
     Tunable {
+        name: "clock_ns",
+        unit: Unit::Nanoseconds,
+        default: 0,
+        min: 0,
+        max: 1_000_000,
+        help: "time that a process needs to read the clock, which fio does five times for each direct I/O; \
+               user-mode Linux in virtual time: 256",
+    },
+    Tunable {
+        name: "drain_at_once",
+        unit: Unit::Flag,
+        default: 0,
+        min: 0,
+        max: 1,
+        help: "1: a process that ends reaps all its I/Os in flight at once, when the last is done, as fio does; \
+               0: each when it is done, as the native driver does",
+    },
+    Tunable {
+        name: "probe_on_close",
+        unit: Unit::Flag,
+        default: 0,
+        min: 0,
+        max: 1,
+        help: "1: a process that ends closes the disk, and the driver sends a command without data, before all \
+               requests (TEST UNIT READY of SCSI)",
+    },
+    Tunable {
         name: "budget",
         unit: Unit::Count,
         default: 1,
@@ -98,6 +125,12 @@ pub struct Host {
     pub budget: bool,
     /// The kernel's own clock.
     pub ticks: Ticks,
+    /// A process that ends reaps everything in flight at once.
+    pub drain_at_once: bool,
+    /// A process that ends lets the driver ask the disk whether it is ready.
+    pub probe_on_close: bool,
+    /// One reading of the clock by a process: see [`crate::source::fio`].
+    pub clock: Nanos,
     /// Files are partitions: see [`crate::block::Manner::plugged`].
     pub partitions: bool,
     /// Copying between a process and the page cache; 0: it takes no time.
@@ -113,6 +146,9 @@ impl Host {
         syscall: Nanos::ZERO,
         budget: true,
         ticks: Ticks::per_second(1000),
+        drain_at_once: false,
+        probe_on_close: false,
+        clock: Nanos::ZERO,
         partitions: false,
         copy_mb_s: 0,
     };
@@ -133,6 +169,9 @@ impl Host {
             syscall: Nanos(get("syscall_ns")),
             budget: get("budget") > 0,
             ticks: Ticks::per_second(get("hz")),
+            drain_at_once: get("drain_at_once") > 0,
+            probe_on_close: get("probe_on_close") > 0,
+            clock: Nanos(get("clock_ns")),
             partitions: get("partitions") > 0,
             copy_mb_s: get("copy_mb_s"),
         }
@@ -146,6 +185,12 @@ impl Host {
     /// No CPU work takes any time.
     pub fn takes_no_time(&self) -> bool {
         self.is_free() && self.syscall == Nanos::ZERO && self.copy_mb_s == 0
+    }
+
+    /// The only CPU belongs to a process until it sleeps: no work of the kernel takes time, in which
+    /// another process could take its turn.
+    pub fn has_one_cpu(&self) -> bool {
+        self.clock > Nanos::ZERO && self.cpus == 1 && self.takes_no_time()
     }
 
     /// CPU time to copy `bytes` between a process and the page cache.
@@ -173,17 +218,31 @@ impl Lock {
 #[derive(Clone, Debug)]
 pub struct Cpus {
     free: Vec<Nanos>,
+    /// All work so far.
+    worked: Nanos,
 }
 
 impl Cpus {
     /// Idle CPUs.
     pub fn new(host: &Host) -> Cpus {
-        Cpus { free: vec![Nanos::ZERO; usize::from(host.cpus)] }
+        Cpus { free: vec![Nanos::ZERO; usize::from(host.cpus)], worked: Nanos::ZERO }
+    }
+
+    /// All work so far.
+    pub fn worked(&self) -> Nanos {
+        self.worked
+    }
+
+    /// That CPU is busy until exactly then.
+    #[inline]
+    pub fn works_until(&self, cpu: u16, at: Nanos) -> bool {
+        self.free[usize::from(cpu)] == at
     }
 
     /// Work of length `cost` requested at `now` on `cpu`: returns when it is done.
     #[inline]
     pub fn work(&mut self, cpu: u16, now: Nanos, cost: Nanos) -> Nanos {
+        self.worked += cost;
         let free = &mut self.free[usize::from(cpu)];
         *free = now.max(*free) + cost;
         *free
@@ -220,6 +279,7 @@ mod tests {
             "the second waits for the lock"
         );
         assert_eq!(cpus.work(1, Nanos(0), Nanos(10)), Nanos(170), "and its CPU spins meanwhile");
+        assert!(cpus.works_until(1, Nanos(170)) && !cpus.works_until(0, Nanos(170)));
     }
 
     #[test]

@@ -1,5 +1,6 @@
-//! A disk of either kind, dispatched by a match so that the hot path stays inlined.
+//! A disk of any kind, dispatched by a match so that the hot path stays inlined.
 
+use super::constant::Constant;
 use super::hdd::Hdd;
 use super::ssd::Ssd;
 use super::{Command, Completion, Disk, DiskLimits};
@@ -15,6 +16,8 @@ pub enum AnyDisk {
     Hdd(Hdd),
     /// Not turning.
     Ssd(Ssd),
+    /// Of constant service time.
+    Constant(Constant),
 }
 
 macro_rules! each {
@@ -22,6 +25,7 @@ macro_rules! each {
         match $self {
             AnyDisk::Hdd($disk) => $call,
             AnyDisk::Ssd($disk) => $call,
+            AnyDisk::Constant($disk) => $call,
         }
     };
 }

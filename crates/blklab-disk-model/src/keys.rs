@@ -240,7 +240,11 @@ const fn key(
 use Absent::{Default, Error, Without};
 use Allowed::{Choice, Flag, Integer, Number, Numbers, Pairs, Rows, Text};
 
-const KIND: Key = key("kind", "", Choice(&["hdd", "ssd"]), Error, "hard disk or solid-state disk");
+/// The kinds of disks.
+pub(super) const KINDS: &[&str] = &["hdd", "ssd", "constant"];
+
+const KIND: Key =
+    key("kind", "", Choice(KINDS), Error, "hard disk, solid-state disk, or one of constant service time");
 const NAME: Key = key("name", "", Text, Error, "maker's name of the disk");
 const SUMMARY: Key = key("summary", "", Text, Error, "what it is, in one line");
 const TRANSPORT: Key =
@@ -261,6 +265,8 @@ const LINK: Key =
 const NCQ: Key = key("ncq", "", Flag, Default("true"), "takes more than one command at a time");
 const QUEUE_DEPTH: Key =
     key("queue_depth", "", Integer(1, 65_535), Default("32"), "commands taken at once, per hardware queue");
+const HW_QUEUES: Key =
+    key("hw_queues", "", Integer(1, 1_024), Default("1"), "hardware queues of the controller");
 const MAX_HW: Key = key(
     "max_hw_sectors_kib",
     "KiB",
@@ -620,7 +626,7 @@ pub static SSD_KEYS: &[Key] = &[
     LINK,
     NCQ,
     QUEUE_DEPTH,
-    key("hw_queues", "", Integer(1, 1_024), Default("1"), "hardware queues of the controller"),
+    HW_QUEUES,
     MAX_HW,
     FUA,
     key(
@@ -789,5 +795,33 @@ pub static SSD_KEYS: &[Key] = &[
         Number(0.0, 100_000.0),
         Default("100"),
         "quiet time after which SLC data are folded into the main cells",
+    ),
+];
+
+/// Keys of `kind = "constant"`.
+pub static CONSTANT_KEYS: &[Key] = &[
+    KIND,
+    NAME,
+    SUMMARY,
+    TRANSPORT,
+    CAPACITY,
+    LOGICAL,
+    PHYSICAL,
+    QUEUE_DEPTH,
+    HW_QUEUES,
+    MAX_HW,
+    key(
+        "rotational",
+        "",
+        Flag,
+        Default("true"),
+        "the kernel takes it for a hard disk: schedulers idle as for one",
+    ),
+    key(
+        "service_us",
+        "us",
+        Number(0.001, 60_000_000.0),
+        Error,
+        "time of each command, whatever it is; queue_depth of them are served at once",
     ),
 ];

@@ -6,6 +6,7 @@
 
 mod any;
 pub mod catalogue;
+mod constant;
 mod hdd;
 mod keys;
 mod model;
@@ -21,8 +22,9 @@ use blklab_base::units::{Nanos, Sector};
 pub use blklab_base::input_error::InputError;
 
 pub use self::any::AnyDisk;
+pub use self::constant::Constant;
 pub use self::hdd::{Hdd, LongestWait};
-pub use self::keys::{Absent, Allowed, HDD_KEYS, Key, SSD_KEYS, Value};
+pub use self::keys::{Absent, Allowed, CONSTANT_KEYS, HDD_KEYS, Key, SSD_KEYS, Value};
 pub use self::model::{DiskModel, Parameter};
 pub use self::published::Published;
 pub use self::replay::{TraceRequest, replay};

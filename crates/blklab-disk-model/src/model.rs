@@ -1,6 +1,6 @@
 //! A disk as its TOML file tells it: parsed, checked, ready to be built.
 //!
-//! Every key stands in [`HDD_KEYS`] or [`SSD_KEYS`]; what the file says beside a value,
+//! Every key stands in [`HDD_KEYS`], [`SSD_KEYS`] or [`CONSTANT_KEYS`]; what the file says beside a value,
 //! behind `#`, is that value's source and is kept with it.
 
 use std::collections::BTreeMap;
@@ -10,8 +10,9 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::any::AnyDisk;
+use super::constant::{Constant, ConstantConfig};
 use super::hdd::{Hdd, HddConfig, LongestWait};
-use super::keys::{Absent, HDD_KEYS, Key, SSD_KEYS, Value, Values};
+use super::keys::{Absent, CONSTANT_KEYS, HDD_KEYS, KINDS, Key, SSD_KEYS, Value, Values};
 use super::published::{self, Published};
 use super::ssd::{Ssd, SsdConfig};
 use super::{DiskLimits, Sector};
@@ -38,6 +39,7 @@ pub struct Parameter {
 enum Config {
     Hdd(HddConfig),
     Ssd(SsdConfig),
+    Constant(ConstantConfig),
 }
 
 /// A disk model read from TOML.
@@ -70,11 +72,12 @@ impl DiskModel {
         let table = match kind.map(|(_, value)| (value.get_ref().as_str(), value.span())) {
             Some((Some("hdd"), _)) => HDD_KEYS,
             Some((Some("ssd"), _)) => SSD_KEYS,
+            Some((Some("constant"), _)) => CONSTANT_KEYS,
             Some((_, span)) => {
-                return Err(file.error(span.start, Some("kind"), other(file.slice(&span), KINDS)));
+                return Err(file.error(span.start, Some("kind"), other(file.slice(&span), kinds())));
             }
             None => {
-                let missing = InputError::new(format!("missing; expected {KINDS}")).expected(KINDS);
+                let missing = InputError::new(format!("missing; expected {}", kinds())).expected(kinds());
                 return Err(file.error(0, Some("kind"), missing));
             }
         };
@@ -160,6 +163,7 @@ impl DiskModel {
         match &self.config {
             Config::Hdd(config) => AnyDisk::Hdd(Hdd::new(config.clone(), self.limits.clone(), seed)),
             Config::Ssd(config) => AnyDisk::Ssd(Ssd::new(config.clone(), self.limits.clone())),
+            Config::Constant(config) => AnyDisk::Constant(Constant::new(*config, self.limits.clone())),
         }
     }
 
@@ -211,7 +215,7 @@ impl DiskModel {
     pub fn longest_wait(&self, depth: u32, largest: u32) -> Option<LongestWait> {
         match &self.config {
             Config::Hdd(config) => Some(config.longest_wait(u64::from(depth), u64::from(largest))),
-            Config::Ssd(_) => None,
+            Config::Ssd(_) | Config::Constant(_) => None,
         }
     }
 
@@ -219,7 +223,7 @@ impl DiskModel {
     pub(super) fn hdd(&self) -> &HddConfig {
         match &self.config {
             Config::Hdd(config) => config,
-            Config::Ssd(_) => panic!("a flash disk has no geometry"),
+            Config::Ssd(_) | Config::Constant(_) => panic!("only a hard disk has a geometry"),
         }
     }
 
@@ -246,8 +250,9 @@ pub(super) fn conflict<T>(key: &'static str, message: impl Into<String>) -> Resu
 }
 
 fn configure(values: &Values) -> Result<(DiskLimits, Config), Conflict> {
-    let rotational = values.text("kind") == "hdd";
-    let hw_queues = if rotational { 1 } else { values.whole("hw_queues") as u16 };
+    let kind = values.text("kind");
+    let (is_hdd, is_flash) = (kind == "hdd", kind == "ssd");
+    let hw_queues = if is_hdd { 1 } else { values.whole("hw_queues") as u16 };
     if hw_queues > 1 && values.text("transport") != "nvme" {
         return conflict("hw_queues", format!("found {hw_queues}; only nvme has more than one"));
     }
@@ -260,26 +265,34 @@ fn configure(values: &Values) -> Result<(DiskLimits, Config), Conflict> {
             return conflict(name, format!("found {}; expected a power of two", values.whole(name)));
         }
     }
-    let protected = !rotational && values.flag("power_loss_protection");
-    let direct = !rotational && values.text("medium") == "3dxpoint";
+    let protected = is_flash && values.flag("power_loss_protection");
+    let direct = is_flash && values.text("medium") == "3dxpoint";
+    let is_real = is_hdd || is_flash;
     let limits = DiskLimits {
         capacity: Sector(values.whole("capacity_sectors")),
-        rotational,
-        queue_depth: if values.flag("ncq") { queue_depth } else { 1 },
+        rotational: is_hdd || !is_flash && values.flag("rotational"),
+        queue_depth: if !is_real || values.flag("ncq") { queue_depth } else { 1 },
         hw_queues,
         max_hw_sectors: (values.whole("max_hw_sectors_kib") * 2) as u32,
         logical_block_bytes: values.whole("logical_block_bytes") as u32,
         physical_block_bytes: values.whole("physical_block_bytes") as u32,
-        volatile_write_cache: values.flag("write_cache") && !protected && !direct,
-        fua: values.flag("fua"),
+        volatile_write_cache: is_real && values.flag("write_cache") && !protected && !direct,
+        fua: is_real && values.flag("fua"),
     };
-    let config =
-        if rotational { Config::Hdd(HddConfig::new(values)?) } else { Config::Ssd(SsdConfig::new(values)?) };
+    let config = match kind {
+        "hdd" => Config::Hdd(HddConfig::new(values)?),
+        "ssd" => Config::Ssd(SsdConfig::new(values)?),
+        _ => Config::Constant(ConstantConfig::new(values)),
+    };
     Ok((limits, config))
 }
 
-/// The kinds of disks, for messages.
-const KINDS: &str = "\"hdd\" or \"ssd\"";
+/// The kinds of disks, for a message: "a", "b" or "c".
+fn kinds() -> String {
+    let quoted: Vec<_> = KINDS.iter().map(|kind| format!("\"{kind}\"")).collect();
+    let (last, others) = quoted.split_last().expect("there are kinds");
+    format!("{} or {last}", others.join(", "))
+}
 
 /// Another value than expected.
 pub(super) fn other(found: String, expected: impl Into<String>) -> InputError {

@@ -56,6 +56,16 @@ overprovision_percent = 16
 flush_us = 200
 "#;
 
+/// Half a GiB on which every command takes a millisecond.
+pub const CONSTANT: &str = r#"
+kind = "constant"
+name = "Test disk"
+summary = "disk of constant service time for tests"
+transport = "sas"
+capacity_sectors = 1000000
+service_us = 1000
+"#;
+
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;

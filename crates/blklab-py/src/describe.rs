@@ -181,7 +181,8 @@ pub fn disk_keys() -> BTreeMap<&'static str, Vec<DiskKey>> {
         }
     };
     let rows = |table: &'static [disk::Key]| table.iter().map(row).collect();
-    BTreeMap::from([("hdd", rows(disk::HDD_KEYS)), ("ssd", rows(disk::SSD_KEYS))])
+    let tables = [("hdd", disk::HDD_KEYS), ("ssd", disk::SSD_KEYS), ("constant", disk::CONSTANT_KEYS)];
+    tables.map(|(kind, table)| (kind, rows(table))).into()
 }
 
 /// See `workload_options` in `_core.pyi`.

@@ -67,6 +67,10 @@ impl Block {
         if self.rules.peeks {
             return self.run_peeking(now, disk);
         }
+        while self.probes_waiting > 0 && self.hw_queues[0].in_flight < self.limits.queue_depth {
+            self.issue_probe(now, disk);
+        }
+        self.hw_queues[0].restart |= self.probes_waiting > 0;
         if self.flush_is_due() && self.hw_queues[0].in_flight < self.limits.queue_depth {
             self.issue_flush(now, disk);
         }
@@ -109,6 +113,14 @@ impl Block {
             self.hw_queues[index].restart = true;
         }
         loop {
+            // In front of what was peeked at (`ELEVATOR_INSERT_FRONT`).
+            if hw_queue == 0
+                && self.probes_waiting > 0
+                && self.hw_queues[0].in_flight < self.limits.queue_depth
+            {
+                self.issue_probe(now, disk);
+                continue;
+            }
             let flush = hw_queue == 0 && self.flush_is_due();
             if self.hw_queues[index].parked.is_none() && !flush {
                 if !self.rules.asks_in_vain && !self.scheduler.has_work(hw_queue) {
@@ -166,6 +178,35 @@ impl Block {
                 // Linux leaves NCQ priorities off (`ncq_prio_enable`).
             },
         );
+    }
+
+    /// A command without data, which needs no tag and passes the scheduler by.
+    #[cold]
+    fn issue_probe(&mut self, now: Nanos, disk: &mut AnyDisk) {
+        self.probes_waiting -= 1;
+        self.account(now);
+        self.waiting += 1;
+        let id = self.requests.insert(Request {
+            op: Op::Discard,
+            sync: true,
+            process: ProcessId::KERNEL,
+            clock_stands: false,
+            inserted: now,
+            ..Request::default()
+        });
+        self.probes.push(id);
+        self.issue(now, id, disk);
+    }
+
+    /// The command that completed is one of [`Block::issue_probe`].
+    #[cold]
+    pub(super) fn probe_ended(&mut self, id: RequestId) -> bool {
+        let Some(index) = self.probes.iter().position(|&probe| probe == id) else { return false };
+        self.probes.swap_remove(index);
+        self.requests.remove(id);
+        self.hw_queues[0].in_flight -= 1;
+        self.mark(0);
+        true
     }
 
     fn issue_flush(&mut self, now: Nanos, disk: &mut AnyDisk) {

@@ -154,6 +154,11 @@ pub struct Block {
     worker_due: Nanos,
     plug: Vec<RequestId>,
     flushes: Flushes,
+    /// A process that ends closes the disk ([`Host::probe_on_close`]).
+    probes_on_close: bool,
+    /// Commands without data that wait, and those at the disk.
+    probes_waiting: u32,
+    probes: Vec<RequestId>,
     in_flight: u32,
     waiting: u32,
     changed: Nanos,
@@ -192,6 +197,9 @@ impl Block {
             worker_due: Nanos::NEVER,
             plug: Vec::with_capacity(rules.plug_requests),
             flushes: Flushes::default(),
+            probes_on_close: host.probe_on_close,
+            probes_waiting: 0,
+            probes: Vec::new(),
             in_flight: 0,
             waiting: 0,
             changed: Nanos::ZERO,
@@ -248,6 +256,11 @@ impl Block {
         self.scheduler.process_exited(&queue!(self, now), process);
         while let Some(hw_queue) = self.scheduler.woken() {
             self.mark(hw_queue);
+            self.worker_woken = true;
+        }
+        if self.probes_on_close {
+            self.probes_waiting += 1;
+            self.mark(0);
             self.worker_woken = true;
         }
     }
@@ -426,6 +439,9 @@ impl Block {
         let id = RequestId(completion.tag.0);
         self.account(now);
         self.in_flight -= 1;
+        if !self.probes.is_empty() && self.probe_ended(id) {
+            return;
+        }
         if !self.is_none && self.flushes.request != Some(id) {
             self.scheduler.completed(&queue!(self, now), id);
             while let Some(hw_queue) = self.scheduler.woken() {

@@ -222,13 +222,19 @@ impl<S: Source> Engine<S> {
         let mut owners = Vec::new();
         self.source.begin(&mut self.world);
         loop {
-            while let Some(actor) = self.world.wakeups.next_ready() {
+            while let Some(actor) = self.next_actor() {
                 self.look(watch)?;
                 self.world.wakeups.begin(actor);
                 match actor {
                     Actor::Flusher => {
                         self.flusher.run(&mut self.world);
                         self.world.leave_cpu();
+                    }
+                    Actor::Process(process) if self.world.host.has_one_cpu() => {
+                        let before = self.world.cpus.worked();
+                        self.run_process(process, &mut owners, watch)?;
+                        let span = self.world.cpus.worked() - before;
+                        self.world.wakeups.had_cpu(actor, span);
                     }
                     Actor::Process(process) => self.run_process(process, &mut owners, watch)?,
                 }
@@ -245,6 +251,15 @@ impl<S: Source> Engine<S> {
         }
     }
 
+    /// The next actor that is ready.
+    #[inline]
+    fn next_actor(&mut self) -> Option<Actor> {
+        match self.world.host.has_one_cpu() {
+            true => self.world.wakeups.next_by_cpu_time(),
+            false => self.world.wakeups.next_ready(),
+        }
+    }
+
     /// Runs a process until it sleeps or has ended. While it works and no other actor is due, the
     /// disks advance as well.
     #[inline]
@@ -254,12 +269,15 @@ impl<S: Source> Engine<S> {
         owners: &mut Vec<u64>,
         watch: &Watch,
     ) -> Result<(), RunError> {
+        let alone = self.world.host.has_one_cpu();
         while let Ran::Until(at) = self.source.run(process, &mut self.world) {
-            while self.world.no_actor_runs_before(at) && self.world.next_event() <= at {
+            // A pause is no work: whatever is ready runs.
+            let keeps_cpu = alone && self.world.cpus.works_until(0, at);
+            while (keeps_cpu || self.world.no_actor_runs_before(at)) && self.world.next_event() <= at {
                 self.world.happen(owners);
                 self.tell(owners);
             }
-            let interrupted = at > self.world.now() && !self.world.no_actor_runs_before(at);
+            let interrupted = !keeps_cpu && at > self.world.now() && !self.world.no_actor_runs_before(at);
             if interrupted || at > HORIZON {
                 self.world.wake(Actor::Process(process), at);
                 return Ok(());

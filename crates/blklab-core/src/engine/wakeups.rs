@@ -18,6 +18,8 @@ pub struct Wakeups {
     scheduled: Vec<bool>,
     /// The same for the flusher.
     flusher_scheduled: bool,
+    /// Per process: CPU time, where that decides ([`Wakeups::next_by_cpu_time`]).
+    cpu_times: Vec<Nanos>,
 }
 
 impl Wakeups {
@@ -28,6 +30,7 @@ impl Wakeups {
             timers: EventQueue::default(),
             scheduled: vec![false; processes],
             flusher_scheduled: false,
+            cpu_times: vec![Nanos::ZERO; processes],
         }
     }
 
@@ -77,6 +80,24 @@ impl Wakeups {
         }
     }
 
+    /// The next actor to run on the only CPU: the one that has had the least CPU time, as CFS
+    /// chooses; of several, the first.
+    pub fn next_by_cpu_time(&mut self) -> Option<Actor> {
+        let had = |actor: &Actor| match actor {
+            Actor::Process(process) => self.cpu_times[process.0 as usize],
+            Actor::Flusher => Nanos::ZERO,
+        };
+        let (index, _) = self.ready.iter().enumerate().min_by_key(|(_, actor)| had(actor))?;
+        self.ready.remove(index)
+    }
+
+    /// The actor had the CPU for `span`.
+    pub fn had_cpu(&mut self, actor: Actor, span: Nanos) {
+        if let Actor::Process(process) = actor {
+            self.cpu_times[process.0 as usize] += span;
+        }
+    }
+
     /// The next actor to run.
     #[inline]
     pub fn next_ready(&mut self) -> Option<Actor> {
@@ -105,6 +126,24 @@ mod tests {
 
     fn drain(wakeups: &mut Wakeups) -> Vec<Actor> {
         std::iter::from_fn(|| wakeups.next_ready()).collect()
+    }
+
+    #[test]
+    fn on_one_cpu_the_actor_that_had_it_least_is_next() {
+        let mut wakeups = Wakeups::new(2);
+        wakeups.had_cpu(FIRST, Nanos(3));
+        wakeups.had_cpu(SECOND, Nanos(2));
+        for actor in [FIRST, SECOND] {
+            wakeups.wake(actor, Nanos(5), Nanos(5));
+        }
+        assert_eq!(wakeups.next_by_cpu_time(), Some(SECOND));
+        assert_eq!((wakeups.next_by_cpu_time(), wakeups.next_by_cpu_time()), (Some(FIRST), None));
+        wakeups.had_cpu(SECOND, Nanos(1));
+        for actor in [SECOND, FIRST] {
+            wakeups.begin(actor);
+            wakeups.wake(actor, Nanos(5), Nanos(5));
+        }
+        assert_eq!(wakeups.next_by_cpu_time(), Some(SECOND), "with the same time, the first to wake");
     }
 
     #[test]

@@ -23,10 +23,10 @@
 //! request that arrives between the head and that pointer waits for the next sweep. mq-deadline
 //! searches from the last position instead and includes such a request.
 //!
-//! Left out: jiffies. Deadlines here are exact to the nanosecond, in the kernel to its tick (4 ms
-//! at HZ=250); this matters only for requests that are that close to expiry. 4.12 merged requests
-//! of different priority; here they stay apart, which matters only for processes that share files
-//! and differ in priority.
+//! Deadlines are counted in jiffies: a request expires up to a tick (`hz` of the host) early.
+//!
+//! Left out: 4.12 merged requests of different priority; here they stay apart, which matters only
+//! for processes that share files and differ in priority.
 
 use super::journal::{Decision, Journal};
 use super::shared::lanes::Lanes;
@@ -177,7 +177,7 @@ impl Scheduler for Deadline {
         name: "deadline",
         generation: Generation::SingleQueue,
         summary: "batches in sector order, reads before writes, a deadline for each (single queue)",
-        follows: "Linux 4.12, deadline-iosched.c; deadlines are exact instead of rounded to ticks",
+        follows: "Linux 4.12, deadline-iosched.c",
         // estimate: as noop, plus a sorted tree.
         lock_ns: 700,
         tunables: &[READ_EXPIRE, WRITE_EXPIRE, WRITES_STARVED, FRONT_MERGES, FIFO_BATCH],
@@ -226,8 +226,10 @@ impl Scheduler for Deadline {
     #[inline]
     fn insert(&mut self, queue: &Queue<'_>, id: RequestId) {
         let direction = direction(queue.requests[id].op);
-        let expires = queue.now.saturating_add(self.expire[direction]);
-        self.lanes.insert(queue, id, direction, expires);
+        // In jiffies, as the kernel counts.
+        let ticks = queue.limits.ticks;
+        let tick = ticks.at(queue.now).saturating_add(ticks.span(self.expire[direction]));
+        self.lanes.insert(queue, id, direction, ticks.start(tick));
     }
 
     #[inline]

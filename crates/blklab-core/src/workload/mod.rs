@@ -8,6 +8,7 @@
 pub mod cgroups;
 pub mod distribution;
 pub mod error;
+mod fio_numbers;
 pub mod machine;
 mod offsets;
 pub mod pattern;

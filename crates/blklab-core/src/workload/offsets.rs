@@ -7,6 +7,7 @@
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::distribution::Skewed;
+use super::fio_numbers::FioNumbers;
 use super::plan::Region;
 use super::random;
 use super::random_map::RandomMap;
@@ -114,6 +115,7 @@ impl Offsets {
         &mut self,
         direction: Direction,
         rng: &mut Xoshiro256PlusPlus,
+        fio_numbers: Option<&mut FioNumbers>,
         again: bool,
     ) -> Option<Place> {
         let way = &self.ways[direction as usize];
@@ -122,7 +124,10 @@ impl Offsets {
             return None;
         }
         let block = match &self.chooser {
-            Chooser::Uniform => random::below(rng, count),
+            Chooser::Uniform => match fio_numbers {
+                None => random::below(rng, count),
+                Some(numbers) => numbers.block(count),
+            },
             chooser => chooser.choose(direction, count, rng),
         };
         let (block, wrapped) = match self.maps.get(way.map as usize) {

@@ -9,7 +9,8 @@
 //! again as creating it. Rare cases are functions of their own.
 //!
 //! Unlike fio's, random numbers are xoshiro256++ (Blackman and Vigna, ACM TOMS 47, 2021)
-//! and reads and writes are mixed by independent draws.
+//! and reads and writes are mixed by independent draws; with `random_generator=tausworthe` both are
+//! fio's own (`fio_numbers.rs`).
 
 use std::sync::Arc;
 
@@ -17,6 +18,7 @@ use rand_core::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::distribution::Skewed;
+use super::fio_numbers::FioNumbers;
 use super::offsets::{Offsets, Place};
 use super::plan::ProcessSpec;
 use super::random::{self, Stream};
@@ -75,6 +77,8 @@ pub struct Pattern {
     seed: u64,
     rng_offset: Xoshiro256PlusPlus,
     rng_shape: Xoshiro256PlusPlus,
+    /// In place of both for places and directions.
+    fio_numbers: Option<Box<FioNumbers>>,
     files: Vec<Offsets>,
     file_chooser: Option<Skewed>,
     sizes: [Sizes; 3],
@@ -165,6 +169,9 @@ impl Pattern {
             seed,
             rng_offset,
             rng_shape,
+            fio_numbers: access
+                .fio_numbers
+                .then(|| Box::new(FioNumbers::new(access.randseed, access.randrepeat, process.id, seed))),
             files,
             file_chooser,
             sizes: Direction::ALL.map(|d| Sizes::new(&access.block_sizes[d])),
@@ -192,9 +199,16 @@ impl Pattern {
     pub fn direction(&mut self) -> Direction {
         match self.only {
             Some(direction) => direction,
+            None if self.fio_numbers.is_some() => self.fio_direction(),
             None if random::chance(&mut self.rng_shape, self.job.access.read_percent) => Direction::Read,
             None => Direction::Write,
         }
+    }
+
+    #[cold]
+    fn fio_direction(&mut self) -> Direction {
+        let percent = self.job.access.read_percent;
+        self.fio_numbers.as_mut().map_or(Direction::Read, |numbers| numbers.direction(percent))
     }
 
     /// The next I/O; `None` when the pass is done.
@@ -248,6 +262,9 @@ impl Pattern {
         }
         if self.job.access.randrepeat && self.job.access.randseed.is_none() {
             self.rng_offset = stream(self.seed, self.id, Stream::Offset);
+        }
+        if let Some(numbers) = self.fio_numbers.as_mut().filter(|_| self.job.access.randrepeat) {
+            numbers.repeat();
         }
         for file in &mut self.files {
             file.reset();
@@ -333,7 +350,7 @@ impl Pattern {
     #[inline(always)]
     fn random_place(&mut self, at: usize, direction: Direction) -> Option<Place> {
         let again = self.time_based || self.file_chooser.is_some();
-        self.files[at].random(direction, &mut self.rng_offset, again)
+        self.files[at].random(direction, &mut self.rng_offset, self.fio_numbers.as_deref_mut(), again)
     }
 
     /// The same where some I/Os are not at random places.

@@ -64,6 +64,13 @@ impl Units {
         slot
     }
 
+    /// An I/O that is not submitted started later than [`Units::start`] was told.
+    #[inline(always)]
+    pub fn restart(&mut self, slot: u32, now: Nanos) {
+        let io = &mut self.units[slot as usize];
+        (io.start, io.issued) = (now, now);
+    }
+
     /// The I/O of a slot.
     #[inline(always)]
     pub fn unit(&self, slot: u32) -> &IoUnit {
@@ -152,6 +159,9 @@ mod tests {
         assert_eq!((done.start, done.issued, done.unit.len), (Nanos(2), Nanos(9), 512));
         assert_eq!((units.depth(), units.start(UNIT, Nanos(10))), (3, slots[2]));
         assert_eq!(units.reaped(slots[0]).issued, Nanos(0), "it was not submitted");
+        units.restart(slots[1], Nanos(5));
+        let done = units.reaped(slots[1]);
+        assert_eq!((done.start, done.issued), (Nanos(5), Nanos(5)));
     }
 
     #[test]

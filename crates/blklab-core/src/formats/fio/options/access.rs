@@ -132,10 +132,12 @@ pub(super) const OPTIONS: &[JobOption] = &[
         "random_generator",
         Takes::Word(&["tausworthe", "lfsr", "tausworthe64"], |d, word| {
             d.lfsr = word == "lfsr";
+            d.spec.access.fio_numbers = word == "tausworthe";
             Ok(())
         }),
-        "tausworthe",
-        "lfsr hits each block once even with norandommap; the numbers are xoshiro256++ in every case",
+        "",
+        "tausworthe: the same blocks, reads and writes as fio's; otherwise the numbers are xoshiro256++; \
+         lfsr hits each block once even with norandommap",
     ),
     JobOption::new(
         "randseed",

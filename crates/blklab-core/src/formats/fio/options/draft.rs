@@ -224,6 +224,7 @@ fn fio_defaults() -> JobSpec {
             read_percent: 50,
             distribution: Distribution::Random,
             random_map: false,
+            fio_numbers: false,
             randrepeat: true,
             randseed: None,
             number_ios: None,

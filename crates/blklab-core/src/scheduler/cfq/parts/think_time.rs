@@ -7,6 +7,9 @@
 
 use super::super::kinds::Instant;
 
+/// An hour before the run.
+const LONG_AGO: Instant = -3_600_000_000_000;
+
 /// A decaying mean of pauses.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::scheduler::cfq) struct ThinkTime {
@@ -16,8 +19,9 @@ pub(in crate::scheduler::cfq) struct ThinkTime {
 }
 
 impl ThinkTime {
-    /// Without a sample.
-    pub const UNKNOWN: ThinkTime = ThinkTime { last_end: 0, total: 0, samples: 0 };
+    /// Without a sample. The scheduler was set up long before the run, so that the first pause is a
+    /// long one (`CFQ_RB_ROOT`, `cfq_init_cfqg_base`).
+    pub const UNKNOWN: ThinkTime = ThinkTime { last_end: LONG_AGO, total: 0, samples: 0 };
 
     /// A request completes.
     #[inline]

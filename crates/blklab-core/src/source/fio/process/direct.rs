@@ -12,7 +12,9 @@ impl Process {
     #[inline(always)]
     pub(super) fn submit_cost(&mut self, slot: u32, world: &mut World) -> Flow {
         self.state = State::Prepared(slot);
-        let cost = world.host.submit;
+        let reads = READS_BEFORE_SUBMISSION - u64::from(self.spec.job.queueing.engine.is_queued());
+        let clock = Nanos((std::mem::take(&mut self.reads) + reads) * world.host.clock.0);
+        let cost = world.host.submit + clock;
         self.system += cost;
         let now = world.now();
         let device = world.layout.file(FileId(self.units.unit(slot).file)).device;
@@ -36,6 +38,10 @@ impl Process {
 
     #[inline]
     pub(super) fn prepared(&mut self, slot: u32, world: &mut World) -> Flow {
+        if world.host.clock > Nanos::ZERO {
+            // The last reading of the clock was the start.
+            self.units.restart(slot, world.now() - world.host.clock);
+        }
         self.issuer.tally.depth(self.units.depth());
         if self.units.are_single() {
             return match self.hand_over(slot, world) {
@@ -73,6 +79,12 @@ impl Process {
         world.pass_on_request();
         self.issuer.submitted(self.handed_over);
         self.handed_over = 0;
+        if self.spec.job.queueing.engine.is_queued() && world.host.clock > Nanos::ZERO {
+            // The clock is read for the time of submission.
+            let at = world.cpus.work(self.who.cpu, world.now(), world.host.clock);
+            self.state = State::Submitted;
+            return Flow::At(at);
+        }
         self.queued(world)
     }
 

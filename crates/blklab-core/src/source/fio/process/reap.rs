@@ -53,6 +53,7 @@ impl Process {
 
     #[inline]
     fn reap_done(&mut self, most: u32, now: Nanos, world: &mut World) {
+        self.reads += READS_AFTER_COMPLETION;
         let count = (self.done.len() as u32).min(most);
         for _ in 0..count {
             let Some(slot) = self.done.pop_front() else { break };
@@ -79,8 +80,12 @@ impl Process {
             // Commit ends in Top or Reap, and both return here.
             return self.go(State::Commit);
         }
+        // `io_u_queued_complete()` at the end of `do_io()` waits for all, `io_u_quiesce()` for one.
+        let ends = matches!(next, Next::Step(Then::Finish | Then::EndPass));
+        let at_once = ends && world.host.drain_at_once;
         while self.units.depth() > 0 {
-            if !self.await_done(1) {
+            let least = if at_once { self.units.depth() as usize } else { 1 };
+            if !self.await_done(least) {
                 return Flow::Sleep;
             }
             self.reap_done(u32::MAX, world.now(), world);
