@@ -3,9 +3,9 @@ show that it has not.
 
 ``python -m tests.golden`` simulates every case again and exits 1 if one differs; `--scheduler`
 takes only those of one, `--sample` so many of them, drawn by `--seed`; `--write` keeps what comes
-out as right, after a change that was meant. The cases: each shipped load on each disk under each
-scheduler; each tunable at two drawn values; mixtures of processes drawn by seed, with settings and
-hosts drawn too.
+out as right, after a change that was meant; with `--scheduler`, of its cases only. The cases: each
+shipped load on each disk under each scheduler; each tunable at two drawn values; mixtures of
+processes drawn by seed, with settings and hosts drawn too.
 """
 
 from __future__ import annotations
@@ -187,19 +187,21 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, help="which cases")
     parser.add_argument("--scheduler", metavar="NAME", help="only its cases")
     asked = parser.parse_args()
-    if asked.write and asked.scheduler:
-        parser.error("--write keeps all cases, not those of one scheduler")
     several = cases()
     if asked.scheduler:
         known = sorted(row.name for row in schedulers())
         if asked.scheduler not in known:
             parser.error(f"no scheduler {asked.scheduler!r}; there are {', '.join(known)}")
         several = [case for case in several if case.scheduler.partition(":")[0] == asked.scheduler]
-    if asked.sample and not asked.write:
+    if asked.sample and asked.write:
+        parser.error("--write keeps all cases, or those of one scheduler; not a sample")
+    if asked.sample:
         several = random.Random(asked.seed).sample(several, min(asked.sample, len(several)))
     found, wrong = differing(several)
     if asked.write:
-        KEPT.write_text("".join(f"{digest} {label}\n" for label, digest in found.items()))
+        now = (kept() if KEPT.exists() else {}) | found
+        labels = [case.label for case in cases()]
+        KEPT.write_text("".join(f"{now[label]} {label}\n" for label in labels if label in now))
     else:
         gone = set(kept()) - {case.label for case in cases()}
         wrong += [f"no longer a case: {label}" for label in sorted(gone)]
