@@ -183,31 +183,64 @@ def disk_figures() -> str:
     """For each disk, its model beside what was published, with sources."""
     parts = []
     for name, text, path in _disks():
-        disk = json.loads(_core.Disk(text, str(path)).describe())
-        figures = json.loads(_core.Disk(text, str(path)).validate())
+        model = _core.Disk(text, str(path))
+        disk, figures = json.loads(model.describe()), json.loads(model.validate())
+        verdict = disk["validation"]["text"]
         parts += [f"### {name}\n", f"{disk['name']}: {disk['summary']}.\n"]
+        parts.append(f"**{verdict[0].upper()}{verdict[1:]}.**\n")
         parts.append(
             _table(
-                ("figure", "model", "published", "met", "source"),
+                ("figure", "model", "calibrated", "checked", "deviation", "source"),
                 (
                     (
                         _code(row["figure"]),
                         f"{number_text(row['model'])} {row['unit']}",
-                        f"{number_text(row['published'])} {row['unit']} "
-                        f"± {row['tolerance_percent']:g} %",
-                        "yes" if row["met"] else f"**no**{_reason(row)}",
+                        *(_published(row, role) for role in ("calibrated", "checked")),
+                        _deviation(row),
                         row["source"],
                     )
                     for row in figures
                 ),
-                right=(1, 2),
+                right=(1, 2, 3),
             )
         )
     return "\n".join(parts)
 
 
-def _reason(row: Mapping[str, Any]) -> str:
-    return f": {row['not_met']}" if row["not_met"] else ""
+def _published(row: Mapping[str, Any], role: str) -> str:
+    return (
+        f"{number_text(row['published'])} ± {row['tolerance_percent']:g} %"
+        if row["role"] == role
+        else ""
+    )
+
+
+def _deviation(row: Mapping[str, Any]) -> str:
+    """By how much the model is off, and why if by more than it may be."""
+    text = f"{(row['model'] / row['published'] - 1) * 100:+.1f} %"
+    return text if row["met"] else f"**{text}**: {row['not_met']}"
+
+
+def disk_validation() -> str:
+    """A line for each disk: how many independent figures it has and meets."""
+    rows = []
+    for name, text, path in _disks():
+        found = json.loads(_core.Disk(text, str(path)).describe())["validation"]
+        counts = (str(found["independent"]), str(found["met"]))
+        rows.append((f"[`{name}`](#{name})", *counts, "yes" if found["validated"] else "no"))
+    return _table(("disk", "independent figures", "met", "validated"), rows, right=(1, 2))
+
+
+def disk_ranges() -> str:
+    """How far off an estimate may be, by key or unit."""
+
+    def what(row: Mapping[str, Any]) -> str:
+        if row["keys"]:
+            return ", ".join(map(_code, row["keys"]))
+        return f"other keys in {row['unit']}" if row["unit"] else "other keys without a unit"
+
+    rows = json.loads(_core.disk_ranges())
+    return _table(("keys", "range", "why"), ((what(row), row["range"], row["why"]) for row in rows))
 
 
 def disk_waits() -> str:
@@ -565,6 +598,8 @@ _MAKERS: dict[str, Callable[..., str]] = {
         job_options_real,
         disk_list,
         disk_figures,
+        disk_ranges,
+        disk_validation,
         disk_waits,
         disk_keys,
         commands,

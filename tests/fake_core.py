@@ -88,6 +88,8 @@ class Disk:
                     "rotational": self.rotational,
                     "hw_queues": 1 if self.rotational else 8,
                 },
+                "validation": {"validated": False, "text": "not validated: 0 of 5 figures"},
+                "published": [],
                 "parameters": [
                     {
                         "key": "rpm",
@@ -95,6 +97,7 @@ class Disk:
                         "unit": "1/min",
                         "help": "speed",
                         "source": "sheet",
+                        "range": None,
                     }
                 ],
             }

@@ -20,6 +20,9 @@ def environment() -> str:
 def disk_keys() -> str:
     """The table of keys of each kind of disk."""
 
+def disk_ranges() -> str:
+    """[{"keys", "unit", "range", "why"}]: how far off an estimate may be; the first that fits."""
+
 def workload_options() -> str:
     """[{"name", "aliases", "type", "default", "help", "status", "why"}]"""
 
@@ -44,10 +47,16 @@ class Disk:
         """A disk file with keys changed; ValueError with ``file:line: ...``."""
     def describe(self) -> str:
         """{"name", "summary", "kind", "transport", "limits": {...}, "longest_wait_ms": {"reads",
-        "any"} of 4 KiB at full depth or None, "parameters": [{"key", "value", "unit", "help",
-        "source"}]}"""
+        "any"} of 4 KiB at full depth or None, "validation": {"validated", "independent", "met",
+        "needed", "text"}, "published": [{"figure", "role", "value", "tolerance_percent",
+        "not_met", "source"}], "parameters": [{"key", "value", "unit", "help", "source",
+        "range"}]}"""
+    def draw(self, seed: int) -> tuple[str, list[tuple[str, float]]]:
+        """A disk drawn from the ranges of the file's estimates: its file, and what was drawn, of
+        a list the first number."""
     def validate(self) -> str:
-        """[{"figure", "unit", "model", "published", "tolerance", "met", "source"}]"""
+        """[{"figure", "role", "unit", "model", "published", "tolerance_percent", "met", "not_met",
+        "source"}]; ``role`` is calibrated or checked"""
     def replay(self, trace: Sequence[tuple[int, int, int, bool]], seed: int) -> list[int]:
         """Nanoseconds that each (gap_ns, sector, sectors, is a write) takes, given one at a time,
         each so long after the end of the one before; ValueError if the disk does not have it."""

@@ -1,6 +1,6 @@
 //! The core's tables as JSON.
 
-use blklab_core::disk::{Absent, DiskModel, Key};
+use blklab_core::disk::{Absent, DiskModel, Key, RULES, Rule};
 use blklab_core::formats::fio::options::real::{self, Handing};
 use blklab_core::formats::fio::options::{self, Status};
 use blklab_core::scheduler::QUEUE_TUNABLES;
@@ -68,6 +68,8 @@ pub fn disk(model: &DiskModel) -> Value {
         "longest_wait_ms": model.longest_wait(limits.queue_depth, BLOCK_SECTORS).map(|wait| {
             json!({ "reads": wait.reads.0 / 1_000_000, "any": wait.any.0 / 1_000_000 })
         }),
+        "validation": model.validation(),
+        "published": model.published(),
         "parameters": model.parameters(),
     })
 }
@@ -87,6 +89,16 @@ pub fn disk_keys() -> Value {
     };
     let rows = |table: &[Key]| -> Value { table.iter().map(row).collect() };
     json!({"hdd": rows(blklab_core::disk::HDD_KEYS), "ssd": rows(blklab_core::disk::SSD_KEYS)})
+}
+
+/// See `disk_ranges` in `_core.pyi`.
+pub fn disk_ranges() -> Value {
+    let row = |rule: &Rule| {
+        json!({
+            "keys": rule.keys, "unit": rule.unit, "range": rule.spread.to_string(), "why": rule.why,
+        })
+    };
+    RULES.iter().map(row).collect()
 }
 
 /// See `workload_options` in `_core.pyi`.

@@ -79,6 +79,12 @@ fn disk_keys() -> String {
     describe::disk_keys().to_string()
 }
 
+/// See `_core.pyi`.
+#[pyfunction]
+fn disk_ranges() -> String {
+    describe::disk_ranges().to_string()
+}
+
 /// Every option of job files.
 #[pyfunction]
 fn workload_options() -> String {
@@ -235,6 +241,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Scheduler>()?;
     module.add_function(wrap_pyfunction!(specs::split_scheduler, module)?)?;
     module.add_function(wrap_pyfunction!(disk_keys, module)?)?;
+    module.add_function(wrap_pyfunction!(disk_ranges, module)?)?;
     module.add_function(wrap_pyfunction!(workload_options, module)?)?;
     module.add_function(wrap_pyfunction!(simulate, module)?)?;
     Ok(())

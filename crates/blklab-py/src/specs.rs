@@ -61,6 +61,8 @@ impl Host {
 #[pyclass(frozen, module = "blklab._core")]
 pub struct Disk {
     pub model: DiskModel,
+    text: String,
+    path: String,
 }
 
 #[pymethods]
@@ -71,7 +73,13 @@ impl Disk {
     fn new(text: &str, path: &str, overrides: Vec<(String, String)>) -> PyResult<Disk> {
         let model = DiskModel::parse(text, path).map_err(bad_input)?;
         let changed = overrides.iter().try_fold(model, |model, (key, value)| model.with_override(key, value));
-        Ok(Disk { model: changed.map_err(bad_input)? })
+        Ok(Disk { model: changed.map_err(bad_input)?, text: text.to_owned(), path: path.to_owned() })
+    }
+
+    /// A disk drawn from the ranges of its file's estimates: its file, and what was drawn.
+    fn draw(&self, seed: u64) -> PyResult<(String, Vec<(&'static str, f64)>)> {
+        let drawn = disk::draw(&self.text, &self.path, &self.model, seed).map_err(bad_input)?;
+        Ok((drawn.text, drawn.values))
     }
 
     /// Its properties, as JSON.

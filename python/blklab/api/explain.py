@@ -12,6 +12,7 @@ from blklab.base import limits
 from blklab.base.files import check_files, write_together
 from blklab.domain import core, specs
 from blklab.domain.experiment import Experiment
+from blklab.domain.validation import not_validated
 from blklab.report.timeline import page
 from blklab.rigs import check_workload
 from blklab.timelines import summary, trace, window
@@ -67,7 +68,8 @@ def explain(
     place = spec.make()
     with listener.run(place):
         result = place.run(experiment)
-    for note in result.notes:
+    unchecked = not_validated(core.describe_disk(model))
+    for note in (*([f"{model.label}: {unchecked}"] if unchecked else ()), *result.notes):
         listener.note(note)
     timeline = build(
         result,

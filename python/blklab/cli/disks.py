@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 import typer
 
+from blklab.base.units import number_text
 from blklab.cli import complete, console
 from blklab.disks import DISKS
 from blklab.domain.experiment import Disk
+from blklab.domain.validation import not_validated
 
 
 def disks(
@@ -29,7 +32,10 @@ def disks(
             console.print_json(known)
         else:
             console.print_names(
-                [(key, f"{disk['name']}: {disk['summary']}") for key, disk in known.items()]
+                [
+                    (key, "; ".join(filter(None, (_line(disk), not_validated(disk)))))
+                    for key, disk in known.items()
+                ]
             )
         return
     model = specs.disk(name)
@@ -37,11 +43,30 @@ def disks(
     if as_json:
         console.print_json(disk)
         return
-    print(f"{model.label}: {disk['name']}\n{disk['summary']}\n{model.file.path}\n")
+    print(f"{model.label}: {disk['name']}\n{disk['summary']}\n{model.file.path}")
+    print(f"{disk['validation']['text']}\n")
     console.print_terms(
-        (
-            f"{row['key']} = {row['value']} {row['unit']}".rstrip(),
-            f"{row['help']} [{row['source']}]" if row["source"] else row["help"],
-        )
+        (f"{row['key']} = {row['value']} {row['unit']}".rstrip(), _about(row))
         for row in disk["parameters"]
     )
+    if disk["published"]:
+        print("\nPublished figures: calibrated (parameters were chosen from it) or checked\n")
+        console.print_terms(
+            (
+                f"{row['figure']} = {row['value']:g} +-{row['tolerance_percent']:g} %",
+                f"{row['role']}{'; not met: ' + row['not_met'] if row['not_met'] else ''} "
+                f"[{row['source']}]",
+            )
+            for row in disk["published"]
+        )
+
+
+def _line(disk: Mapping[str, Any]) -> str:
+    return f"{disk['name']}: {disk['summary']}"
+
+
+def _about(row: Mapping[str, Any]) -> str:
+    """Meaning, range and source of a parameter."""
+    ends = row["range"]
+    told = row["help"] if ends is None else f"{row['help']}; {' to '.join(map(number_text, ends))}"
+    return f"{told} [{row['source']}]" if row["source"] else told

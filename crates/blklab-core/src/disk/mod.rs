@@ -5,10 +5,13 @@
 //! that someone is the event loop, under a real kernel it is a ublk server.
 
 mod any;
+mod draw;
 mod hdd;
+mod independence;
 mod keys;
 mod model;
 mod published;
+mod ranges;
 mod replay;
 mod ssd;
 #[cfg(test)]
@@ -18,10 +21,13 @@ mod validate;
 use crate::units::{Nanos, Sector};
 
 pub use self::any::AnyDisk;
+pub use self::draw::{Drawn, draw};
 pub use self::hdd::{Hdd, LongestWait};
+pub use self::independence::Validation;
 pub use self::keys::{Absent, Allowed, HDD_KEYS, Key, SSD_KEYS, Value};
 pub use self::model::{DiskFileError, DiskModel, Parameter};
-pub use self::published::Published;
+pub use self::published::{Published, Role};
+pub use self::ranges::{RULES, Rule, Spread};
 pub use self::replay::{TraceRequest, replay};
 pub use self::ssd::Ssd;
 pub use self::validate::{Check, FIGURES, Figure, validate};
