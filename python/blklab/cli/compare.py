@@ -102,6 +102,14 @@ def compare(
     no_precondition: NoPrecondition = False,
     host: HostValues = None,
     ignore_unsupported: IgnoreUnsupported = False,
+    vary_disk: Annotated[
+        bool,
+        typer.Option(
+            "--vary-disk/--exact-disk",
+            help="Draw a disk for each repeat from the ranges of its file's estimates, or take the "
+            "file's values.",
+        ),
+    ] = False,
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="Print every ranking, not only the answer.")
     ] = False,
@@ -147,6 +155,7 @@ def compare(
             ),
             host=specs.host(host or ()),
             ignore_unsupported=ignore_unsupported,
+            vary_disk=vary_disk,
             out=out,
             keep=not no_keep,
             **limits,

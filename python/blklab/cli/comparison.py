@@ -11,6 +11,7 @@ from blklab.base.units import duration_text, number_text
 from blklab.cli.answer import show_answer
 from blklab.cli.console import console, table
 from blklab.domain.latencies import PERCENTILES
+from blklab.domain.validation import warning
 from blklab.experiment.analyse import (
     OBJECTIVE_TEXT,
     OBJECTIVES,
@@ -19,7 +20,15 @@ from blklab.experiment.analyse import (
     Analysis,
     Cell,
 )
-from blklab.experiment.words import few_text, percentiles_text, sentence, spread_text
+from blklab.experiment.hinges import DISKS_LEAST
+from blklab.experiment.words import (
+    DRAWN,
+    few_text,
+    hinge_text,
+    percentiles_text,
+    sentence,
+    spread_text,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -41,7 +50,10 @@ def show(analysis: Analysis, setup: Mapping[str, Any], page: Path | None, *, ver
         show_answer(analysis, setup, out)
     if not in_full:
         _show_notes(analysis, out)
+        if hint := drawn_hint(analysis):
+            out.print(hint)
         out.print("All figures: --verbose, or the report.")
+    show_not_validated(setup, out)
     if stopping := setup.get("stopping"):
         out.print(f"Stopped: {stopping['text']}.")
     if page is not None:
@@ -54,6 +66,29 @@ def _show_method(analysis: Analysis, setup: Mapping[str, Any], out: Console) -> 
     out.print()
     out.print(f"Medians of {repeats} repeat{'s' * (repeats > 1)}; ranked by {analysis.objective}:")
     out.print(f"{OBJECTIVE_TEXT[analysis.objective]}.")
+    if hint := drawn_hint(analysis):
+        out.print(hint)
+
+
+def drawn_hint(analysis: Analysis) -> str:
+    """What the repeats are, if disks were drawn; empty if not."""
+    disks = max((cell.disks for cell in analysis.cells), default=0)
+    if not disks:
+        return ""
+    few = (
+        f"; {DISKS_LEAST} or more tell which parameter an answer hangs on"
+        if disks < DISKS_LEAST
+        else ""
+    )
+    return f"{disks} repeat{'s' * (disks > 1)}: {DRAWN} (not with --exact-disk){few}."
+
+
+def show_not_validated(setup: Mapping[str, Any], out: Console) -> None:
+    """Print which disk models are not validated, if there are any."""
+    from rich.text import Text
+
+    if told := warning(setup):
+        out.print(Text(shown(told)))
 
 
 def _show_notes(analysis: Analysis, out: Console) -> None:
@@ -102,6 +137,8 @@ def show_cells(analysis: Analysis, out: Console, *, requests: bool) -> None:
         style = "green" if verdict.winner else ""
         said = shown(f"{analysis.objective}: {sentence(verdict, analysis.objective)}")
         out.print(Text(said, style))
+        for hinge in cell.hinges:
+            out.print(Text(shown(f"{hinge_text(hinge)}.")))
         if requests and any(row.stages for row in cell.rows):
             out.print("Queue time and service time of requests:")
             out.print(_requests(cell))

@@ -42,6 +42,7 @@ def show(
             answers = analyse(outcome.results.runs, part.objective)
             requests = comparison.are_told(outcome.results.setup)
             comparison.show_cells(answers, out, requests=requests)
+            comparison.show_not_validated(outcome.results.setup, out)
         for statement in statements(row for row in judgements if row.part == part.name):
             out.print()
             out.print(Text(f"Published: {statement.text}", style="bold"))

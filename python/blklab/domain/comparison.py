@@ -33,6 +33,8 @@ class Setup:
     host: Mapping[str, int] = field(default_factory=dict)
     ignore_unsupported: bool = False
     left_out: tuple[LeftOut, ...] = ()
+    vary_disk: bool = False
+    """Whether each repeat has a disk of its own, drawn from the ranges of the file's estimates."""
 
     def __post_init__(self) -> None:
         _unique("--disk", [disk.label for disk in self.disks])
@@ -62,6 +64,9 @@ class Planned:
     place: tuple[int, int, int, int]
     """Disk, workload, scheduler and repeat by number: the order for people."""
     experiment: Experiment
+    """Its disk is the drawn one."""
+    drawn: Mapping[str, float] = field(default_factory=dict)
+    """What was drawn of its disk, by parameter."""
 
 
 def _unique(option: str, labels: list[str]) -> None:

@@ -8,6 +8,7 @@ import contextlib
 import functools
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from blklab import _core
@@ -37,6 +38,14 @@ def decision_kinds() -> list[str]:
 def describe_disk(disk: Disk) -> dict[str, Any]:
     """What a disk file says, key by key, with what was changed. InputError if it is wrong."""
     return _json(disk_model(disk).describe())
+
+
+def drawn_disk(disk: Disk, seed: int) -> tuple[Disk, dict[str, float]]:
+    """A disk drawn from the ranges of its file's estimates, and what was drawn, of a list the first
+    number. InputError if its file is wrong."""
+    with wrong_input():
+        text, values = disk_model(disk).draw(seed)
+    return replace(disk, file=replace(disk.file, text=text)), dict(values)
 
 
 def disk_model(disk: Disk) -> _core.Disk:

@@ -46,7 +46,7 @@ pub fn draw(text: &str, path: &str, model: &DiskModel, seed: u64) -> Result<Draw
             }
         }
         if allowed && keeps_skews(nominal, &drawn) && is_consistent(&drawn) {
-            return Ok(Drawn { text: written(text, path, nominal.table, &drawn, &ranges)?, values });
+            return Ok(Drawn { text: written(text, path, nominal.table, &drawn, ranges)?, values });
         }
     }
     let own = |(index, key): (usize, &Key)| {
