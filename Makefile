@@ -5,7 +5,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
+RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml -o -path '*/catalogue/*.toml') Cargo.toml Cargo.lock
 # Programs that run as processes of their own, beside the Python package.
 PROGRAMS := blklab-confine blklab-disk blklab-guest
 PROGRAM_DIR := python/blklab/bin

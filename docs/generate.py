@@ -17,7 +17,6 @@ from mkdocs.exceptions import PluginError
 
 from blklab import _core
 from blklab.base.units import duration_text, number_text, rate_text
-from blklab.disks import DISKS
 from blklab.rigs.kernel.view import PRIVATE
 from filled import ROOT, ExampleError, filled
 
@@ -162,19 +161,15 @@ def job_option_count(*status: str) -> str:
 # Disks
 
 
-def _disks() -> list[tuple[str, str, Path]]:
-    return [
-        (name, path.read_text(encoding="utf-8"), path)
-        for name, path in DISKS.paths().items()
-        if path.is_relative_to(ROOT)
-    ]
+def _disks() -> list[tuple[str, _core.Disk]]:
+    return [(name, _core.Disk(text, f"{name}.toml")) for name, text in _core.disk_files().items()]
 
 
 def disk_list() -> str:
     """One line for each disk."""
     rows = []
-    for name, text, path in _disks():
-        disk = json.loads(_core.Disk(text, str(path)).describe())
+    for name, model in _disks():
+        disk = json.loads(model.describe())
         rows.append((f"[`{name}`](#{name})", disk["name"], disk["summary"]))
     return _table(("name", "disk", "what it is"), rows)
 
@@ -182,8 +177,7 @@ def disk_list() -> str:
 def disk_figures() -> str:
     """For each disk, its model beside what was published, with sources."""
     parts = []
-    for name, text, path in _disks():
-        model = _core.Disk(text, str(path))
+    for name, model in _disks():
         disk, figures = json.loads(model.describe()), json.loads(model.validate())
         verdict = disk["validation"]["text"]
         parts += [f"### {name}\n", f"{disk['name']}: {disk['summary']}.\n"]
@@ -224,8 +218,8 @@ def _deviation(row: Mapping[str, Any]) -> str:
 def disk_validation() -> str:
     """A line for each disk: how many independent figures it has and meets."""
     rows = []
-    for name, text, path in _disks():
-        found = json.loads(_core.Disk(text, str(path)).describe())["validation"]
+    for name, model in _disks():
+        found = json.loads(model.describe())["validation"]
         counts = (str(found["independent"]), str(found["met"]))
         rows.append((f"[`{name}`](#{name})", *counts, "yes" if found["validated"] else "no"))
     return _table(("disk", "independent figures", "met", "validated"), rows, right=(1, 2))
@@ -246,8 +240,8 @@ def disk_ranges() -> str:
 def disk_waits() -> str:
     """For each hard disk, how long a command of 4 KiB can be in it."""
     rows = []
-    for name, text, path in _disks():
-        wait = json.loads(_core.Disk(text, str(path)).describe())["longest_wait_ms"]
+    for name, model in _disks():
+        wait = json.loads(model.describe())["longest_wait_ms"]
         if wait:
             seconds = (f"{wait[load] / 1000:.1f} s" for load in ("reads", "any"))
             rows.append((f"[`{name}`](#{name})", *seconds))

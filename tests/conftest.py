@@ -57,9 +57,12 @@ _OF_MACHINE = re.compile(
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Which tests one worker runs: those of one file, and all that change the machine."""
     for item in items:
-        name = item.path.stem
-        group = "machine" if _OF_MACHINE.fullmatch(name) else name
-        item.add_marker(pytest.mark.xdist_group(group))
+        item.add_marker(pytest.mark.xdist_group(group_of(item.path.stem)))
+
+
+def group_of(module: str) -> str:
+    """The group of a module's tests: one worker runs all tests of a group."""
+    return "machine" if _OF_MACHINE.fullmatch(module) else module
 
 
 @pytest.fixture(autouse=True)

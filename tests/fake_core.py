@@ -49,6 +49,10 @@ def environment() -> str:
     return json.dumps({"queue": [], "page cache": [], "host": []})
 
 
+def disk_files() -> dict[str, str]:
+    return {}
+
+
 class Host:
     def __init__(self, changed: Mapping[str, int]) -> None:
         self.values = {"cpus": 4} | dict(changed)

@@ -1,10 +1,11 @@
 """Hashes of what the simulator says, kept: a change of the code that means to change no result can
 show that it has not.
 
-``python -m tests.golden`` simulates every case again and exits 1 if one differs; `--sample` takes
-so many of them, drawn by `--seed`; `--write` keeps what comes out as right, after a change that
-was meant. The cases: each shipped load on each disk under each scheduler; each tunable at two drawn
-values; mixtures of processes drawn by seed, with settings and hosts drawn too.
+``python -m tests.golden`` simulates every case again and exits 1 if one differs; `--scheduler`
+takes only those of one, `--sample` so many of them, drawn by `--seed`; `--write` keeps what comes
+out as right, after a change that was meant. The cases: each shipped load on each disk under each
+scheduler; each tunable at two drawn values; mixtures of processes drawn by seed, with settings and
+hosts drawn too.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ class Case:
 def cases() -> list[Case]:
     """All of them, always the same."""
     names = [row["name"] for row in schedulers()]
-    disks, loads = sorted(DISKS.paths()), sorted(WORKLOADS.paths())
+    disks, loads = DISKS.names(), sorted(WORKLOADS.paths())
     shipped = [Case(disk, load, name) for disk in disks for load in loads for name in names]
     return [*shipped, *_tuned(), *_drawn(disks, names)]
 
@@ -177,8 +178,16 @@ def main() -> int:
     parser.add_argument("--write", action="store_true", help="keep what comes out as right")
     parser.add_argument("--sample", type=int, default=0, help="so many cases, not all")
     parser.add_argument("--seed", type=int, default=0, help="which cases")
+    parser.add_argument("--scheduler", metavar="NAME", help="only its cases")
     asked = parser.parse_args()
+    if asked.write and asked.scheduler:
+        parser.error("--write keeps all cases, not those of one scheduler")
     several = cases()
+    if asked.scheduler:
+        known = sorted(row["name"] for row in schedulers())
+        if asked.scheduler not in known:
+            parser.error(f"no scheduler {asked.scheduler!r}; there are {', '.join(known)}")
+        several = [case for case in several if case.scheduler.partition(":")[0] == asked.scheduler]
     if asked.sample and not asked.write:
         several = random.Random(asked.seed).sample(several, min(asked.sample, len(several)))
     found, wrong = differing(several)

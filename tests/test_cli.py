@@ -155,6 +155,7 @@ def test_tunables_and_disk_overrides_reach_the_report(fake: Path) -> None:
         (["compare", "--repeats", "0"], "Invalid value for '--repeats'"),
         (["compair"], "No such command 'compair'"),
         (["disks", "nothing"], "no disk 'nothing'"),
+        (["disks", "--file"], "--file: of which disk? expected a name"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(
@@ -381,7 +382,7 @@ def test_a_home_that_may_not_be_read_hides_nothing_that_ships(tmp_path: Path) ->
     (home / ".local").chmod(0)
     tmp_path.chmod(0o755)
     nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
-    script = "from blklab.disks import DISKS; print(*DISKS.paths())"
+    script = "from blklab.disks import DISKS; print(*DISKS.names())"
     root = Path(__file__).parent.parent
     done = subprocess.run(
         [*(nobody if os.getuid() == 0 else []), sys.executable, "-c", script],

@@ -49,8 +49,9 @@ def apply(diff: str, path: Path) -> None:
     path.write_text(text.replace(old, new), encoding="utf-8")
 
 
-@pytest.mark.skipif(shutil.which("cargo") is None, reason="needs cargo")
-def test_a_scheduler_is_one_file_and_two_lines_and_then_passes_every_property() -> None:
+@pytest.fixture
+def tree() -> Path:
+    """A copy of the checkout's Rust."""
     shutil.rmtree(TREE / "crates", ignore_errors=True)
     shutil.copytree(ROOT / "crates", TREE / "crates")
     # The workspace has a member there.
@@ -58,23 +59,46 @@ def test_a_scheduler_is_one_file_and_two_lines_and_then_passes_every_property() 
     shutil.copytree(ROOT / "fuzz", TREE / "fuzz", ignore=shutil.ignore_patterns("target"))
     for name in ("Cargo.toml", "Cargo.lock", "rustfmt.toml"):
         shutil.copy2(ROOT / name, TREE / name)
-    for path, text in examples("rust").items():
-        assert not (TREE / path).exists()
-        (TREE / path).write_text(text, encoding="utf-8")
-    for path, diff in examples("diff").items():
-        apply(diff, TREE / path)
-    [test] = commands("Add a scheduler")
+    return TREE
+
+
+def cargo(command: str, tree: Path) -> str:
+    """What it prints, in the copy."""
     # Not the checkout's own: to Cargo the copy is the same package, and the checkout's next
     # build would take what was built of the copy for its own.
-    environment = os.environ | {"CARGO_TARGET_DIR": str(TREE / "target")}
-    formatted = f"rustfmt --check --edition 2024 {' '.join(examples('rust'))}"
-    for command in (formatted, test):
-        done = subprocess.run(
-            command.split(), cwd=TREE, env=environment, capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
+    environment = os.environ | {"CARGO_TARGET_DIR": str(tree / "target")}
+    done = subprocess.run(
+        command.split(), cwd=tree, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
+    return done.stdout
+
+
+@pytest.mark.skipif(shutil.which("cargo") is None, reason="needs cargo")
+def test_a_scheduler_is_one_file_and_two_lines_and_then_passes_every_property(tree: Path) -> None:
+    for path, text in examples("rust").items():
+        assert not (tree / path).exists()
+        (tree / path).write_text(text, encoding="utf-8")
+    for path, diff in examples("diff").items():
+        apply(diff, tree / path)
+    [test] = commands("Add a scheduler")
+    cargo(f"rustfmt --check --edition 2024 {' '.join(examples('rust'))}", tree)
+    printed = cargo(test, tree)
     for ran in ("sstf::tests::the_nearest_goes_first", "testing::properties::no_request_is_lost"):
-        assert re.search(rf"^test scheduler::{ran}\w* \.\.\. ok$", done.stdout, re.M), ran
+        assert re.search(rf"^test scheduler::{ran}\w* \.\.\. ok$", printed, re.M), ran
+
+
+@pytest.mark.skipif(shutil.which("cargo") is None, reason="needs cargo")
+def test_a_disk_is_one_file_that_is_built_into_the_core_and_held_against_its_figures(
+    tree: Path,
+) -> None:
+    [(path, text)] = examples("toml").items()
+    assert not (tree / path).exists()
+    (tree / path).write_text(text, encoding="utf-8")
+    [test] = [line for line in commands("Add a disk") if line.startswith("cargo test")]
+    printed = cargo(f"{test} -- --show-output", tree)
+    assert re.search(r"^test every_disk_gives_its_published_figures\w* \.\.\. ok$", printed, re.M)
+    assert re.search(r"^wd10ealx: \d+ random reads in 30 s", printed, re.M)
 
 
 def test_a_disk_is_one_file_that_is_found_by_name_and_gives_its_published_figures(

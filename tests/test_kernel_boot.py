@@ -317,7 +317,7 @@ with boot(image, ["/run/blklab/blklab-guest"], files, view, time_travel="inf-cpu
     guest.wait()
     sys.stdout.write(guest.run.read("program.stdout", 1 << 20).decode())
 """
-    disk = ROOT / "python/blklab/disks/wd10ezrx.toml"
+    disk = ROOT / "crates/blklab-disk-model/catalogue/wd10ezrx.toml"
     files = [shutil.copy(one, place) for one in (linux, binaries.find("blklab-guest"), disk)]
     done = subprocess.run(
         [*before, python, "-c", script, *files],

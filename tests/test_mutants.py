@@ -97,7 +97,7 @@ def test_a_test_or_a_file_that_is_gone_is_named(checkout: Path) -> None:
 )
 def test_rust_tests_are_looked_for_in_their_modules(test: str, there: bool, checkout: Path) -> None:
     fault = the_fault(checkout)
-    rust = Fault("g", "n", Path("Cargo.toml.rs"), fault.text, "", "", (test,))
+    rust = Fault("g", "n", Path("crates/blklab-core/no.rs"), fault.text, "", "", (test,))
     assert (f"g.toml: n: no test {test}" not in table.problems([rust], ROOT)) == there
 
 
@@ -152,7 +152,6 @@ def test_a_program_of_tests_that_crashes_has_failed_what_it_did_not_say(tmp_path
         "#!/bin/sh\necho 'test a::b ... ok'\necho 'test a::c ... FAILED'\nkill -9 $$\n"
     )
     program.chmod(0o755)
-    (tmp_path / "crates/blklab-core").mkdir(parents=True)
     tests = RustTests(tmp_path, tmp_path / "target")
     tests._build = lambda: str(program)  # type: ignore[method-assign]
     assert tests.run(["a::b", "a::d"]) == Outcome(frozenset({"a::b"}), frozenset({"a::c", "a::d"}))

@@ -13,10 +13,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import blklab
-from blklab import fio
+from blklab import _core, fio
 from blklab.base.catalogue import Entry
+from blklab.cli import app
 from blklab.disks import DISKS
 from blklab.domain.experiment import Disk, Experiment
 from blklab.domain.result import DIRECTIONS
@@ -105,6 +107,19 @@ def test_what_is_wrong_is_said_in_one_line_with_the_right_word(
     with pytest.raises(InputError, match=message) as caught:
         blklab.simulate(job, disk=disk, scheduler=scheduler)
     assert "\n" not in str(caught.value)
+
+
+def test_a_disk_that_ships_gives_its_file_from_which_one_of_ones_own_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    printed = CliRunner().invoke(app, ["disks", "wd10ezrx", "--file"]).stdout
+    assert printed == _core.disk_files()["wd10ezrx"]
+    assert "blklab disks wd10ezrx --file" in CliRunner().invoke(app, ["disks", "wd10ezrx"]).stdout
+    (tmp_path / "wd10ezrx.toml").write_text(printed.replace("rpm = 5400 ", "rpm = 7200 "))
+    monkeypatch.setenv("BLKLAB_DISKS", str(tmp_path))
+    mine = DISKS.find("wd10ezrx")
+    assert (mine.in_core, mine.path) == (False, tmp_path / "wd10ezrx.toml")
+    assert "rpm = 7200 " in mine.text
 
 
 def test_a_disk_file_of_ones_own_is_found_and_a_bad_value_is_refused_by_key(

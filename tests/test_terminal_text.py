@@ -68,7 +68,7 @@ def evil(tmp_path: Path) -> Path:
     return tmp_path
 
 
-DISKS = Path(__file__).parent.parent / "python/blklab/disks"
+DISKS = Path(__file__).parent.parent / "crates/blklab-disk-model/catalogue"
 
 
 def test_no_document_moves_the_cursor_or_colours_the_terminal(evil: Path) -> None:

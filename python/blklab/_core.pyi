@@ -17,6 +17,9 @@ def decision_kinds() -> list[str]:
 def environment() -> str:
     """{"queue": [...], "page cache": [...], "host": [...]}: tables as those of schedulers."""
 
+def disk_files() -> dict[str, str]:
+    """The texts of the shipped disks' files, by name."""
+
 def disk_keys() -> str:
     """The table of keys of each kind of disk."""
 

@@ -35,11 +35,12 @@ class Finding:
 
 
 class Bench:
-    """The copy and its two test programs."""
+    """The copy and its test programs: Python's, and one for each crate."""
 
     def __init__(self, work: Path) -> None:
+        self._work = work
         self._tree = Tree(ROOT, work / "tree")
-        self._rust = RustTests(work / "tree", work / "target")
+        self._rust: dict[Path, RustTests] = {}
         self._python = PythonTests(work / "tree")
 
     def fails_already(self, faults: Sequence[Fault]) -> list[str]:
@@ -76,14 +77,19 @@ class Bench:
             return runner.run(fault.tests) if where is None else runner.run_matching(where)
 
     def _runner(self, fault: Fault) -> RustTests | PythonTests:
-        return self._rust if fault.is_rust else self._python
+        if not fault.is_rust:
+            return self._python
+        new = RustTests(self._work / "tree" / fault.crate, self._work / "target")
+        return self._rust.setdefault(fault.crate, new)
 
     def _by_runner(
         self, faults: Sequence[Fault]
     ) -> list[tuple[RustTests | PythonTests, list[Fault]]]:
-        split = [(runner, [fault for fault in faults if self._runner(fault) is runner])
-                 for runner in (self._rust, self._python)]  # fmt: skip
-        return [(runner, mine) for runner, mine in split if mine]
+        runners = dict.fromkeys(self._runner(fault) for fault in faults)
+        return [
+            (runner, [fault for fault in faults if self._runner(fault) is runner])
+            for runner in runners
+        ]
 
 
 def main() -> int:

@@ -6,7 +6,7 @@ text: lines of that file, found there exactly once.
 becomes: the lines in their place.
 seen: what a person would see, one line.
 tests: all of them fail with the fault: `scheduler::noop::tests::NAME` as libtest prints it, of the
-crate blklab-core, for a file in Rust, and `tests/test_store.py::NAME` for one in Python.
+file's crate, for a file in Rust, and `tests/test_store.py::NAME` for one in Python.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from pathlib import Path
 
 FOLDER = Path(__file__).parent / "faults"
 _KEYS = ("name", "file", "text", "becomes", "seen", "tests")
-_SOURCE = Path("crates/blklab-core/src")
 
 
 class TableError(Exception):
@@ -48,6 +47,11 @@ class Fault:
     def is_rust(self) -> bool:
         """Whether Rust's tests find it, or Python's."""
         return self.file.suffix == ".rs"
+
+    @property
+    def crate(self) -> Path:
+        """The folder of a Rust file's crate, from the checkout's root: ``crates/NAME``."""
+        return Path(*self.file.parts[:2])
 
     def planted(self, source: str) -> str:
         """`source` with the fault. TableError unless the text is there exactly once."""
@@ -104,19 +108,19 @@ def problems(faults: Sequence[Fault], root: Path, *, tests: bool = True) -> list
             found.append(f"{fault.label}: no file {fault.file}")
         except TableError as error:
             found.append(str(error))
-        gone = (test for test in fault.tests if not _exists(test, root, rust=fault.is_rust))
+        gone = (test for test in fault.tests if not _exists(test, root, fault))
         found += [f"{fault.label}: no test {test}" for test in gone if tests]
     return found
 
 
-def _exists(test: str, root: Path, *, rust: bool) -> bool:
-    if not rust:
+def _exists(test: str, root: Path, fault: Fault) -> bool:
+    if not fault.is_rust:
         file, _, name = test.partition("::")
         return _defines(root / file, rf"^def {name}\(")
     *modules, name = test.split("::")
     # A module is a file, a folder, or within the file of the module above it.
     for depth in range(len(modules), 0, -1):
-        place = root / _SOURCE / Path(*modules[:depth])
+        place = root / fault.crate / "src" / Path(*modules[:depth])
         for path in (place.with_suffix(".rs"), place / "mod.rs"):
             if path.exists():
                 return depth >= len(modules) - 1 and _defines(path, rf"\bfn {name}\(")

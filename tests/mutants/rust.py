@@ -1,4 +1,4 @@
-"""The unit tests of the core, built in the copy, each build on top of the one before."""
+"""The unit tests of a crate, built in the copy, each build on top of the one before."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ENVIRONMENT = {
     "RUST_BACKTRACE": "0",
 }
 _BUILD = (
-    *("cargo", "test", "--package=blklab-core", "--lib", "--no-run", "--locked"),
+    *("cargo", "test", "--lib", "--no-run", "--locked"),
     "--message-format=json-render-diagnostics",
 )
 _PASSED = re.compile(r"^test (\S+)(?: - should panic)? \.\.\. ok$", re.MULTILINE)
@@ -31,10 +31,10 @@ _FAILED = re.compile(r"^test (\S+)(?: - should panic)? \.\.\. FAILED$", re.MULTI
 
 
 class RustTests:
-    """Of the tree at `place`; `target` is the build directory."""
+    """Of the crate in the folder `crate` of a tree; `target` is the build directory."""
 
-    def __init__(self, place: Path, target: Path) -> None:
-        self._place = place
+    def __init__(self, crate: Path, target: Path) -> None:
+        self._crate = crate
         self._environment = os.environ | _ENVIRONMENT | {"CARGO_TARGET_DIR": str(target)}
 
     def run(self, tests: Sequence[str]) -> Outcome:
@@ -53,7 +53,7 @@ class RustTests:
         try:
             printed = subprocess.run(
                 [program, *arguments],
-                cwd=self._place / "crates/blklab-core",
+                cwd=self._crate,
                 env=self._environment,
                 check=False,
                 capture_output=True,
@@ -70,7 +70,7 @@ class RustTests:
         """The test program, or that it does not build."""
         done = subprocess.run(
             _BUILD,
-            cwd=self._place,
+            cwd=self._crate,
             env=self._environment,
             check=False,
             capture_output=True,

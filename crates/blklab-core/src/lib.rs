@@ -1,4 +1,4 @@
-//! Linux I/O schedulers, disk models and the block layer between them, in virtual time.
+//! Linux I/O schedulers and the block layer between them and modelled disks, in virtual time.
 //!
 //! Pure Rust: no I/O, no real clock, no global state.
 
@@ -6,9 +6,7 @@ pub mod block;
 mod containers;
 pub mod decisions;
 pub mod device;
-pub mod disk;
 pub mod engine;
-mod event_queue;
 pub mod formats;
 pub mod host;
 pub mod pagecache;
@@ -19,8 +17,9 @@ pub mod scheduler;
 pub mod simulation;
 pub mod source;
 pub mod stats;
-pub mod text;
 pub mod ticks;
 pub mod tunable;
-pub mod units;
 pub mod workload;
+
+pub use blklab_base::{text, units};
+pub use blklab_disk_model as disk;

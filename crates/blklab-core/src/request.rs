@@ -1,27 +1,7 @@
 //! The objects of the block layer: bios from processes, and requests made of them.
 
+pub use crate::disk::Op;
 use crate::units::{Nanos, Sector};
-
-/// An operation of the disk.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Op {
-    /// Read data.
-    #[default]
-    Read,
-    /// Write data.
-    Write,
-    /// Make every write that has completed durable (`REQ_OP_FLUSH`). No address, no length.
-    Flush,
-    /// Tell the disk that the data are no longer needed (`REQ_OP_DISCARD`; fio's trim).
-    Discard,
-}
-
-impl Op {
-    /// True for operations that change the medium (the kernel's `op_is_write`).
-    pub const fn is_write(self) -> bool {
-        !matches!(self, Op::Read)
-    }
-}
 
 /// I/O priority class (ioprio_set(2)).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

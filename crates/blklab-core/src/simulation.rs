@@ -101,7 +101,7 @@ mod tests {
 
     use super::*;
     use crate::device::PlacedFile;
-    use crate::disk::DiskModel;
+    use crate::disk::catalogue;
     use crate::formats::fio::jobfile::{self, Bare};
     use crate::pagecache::MemoryConfig;
     use crate::units::Sector;
@@ -111,9 +111,7 @@ mod tests {
 
     /// Runs `job` to its end and counts the written sectors that a power failure would lose.
     fn volatile_sectors(job: &str, disk: &str, scheduler: &str) -> usize {
-        let path = format!("{}/../../python/blklab/disks/{disk}.toml", env!("CARGO_MANIFEST_DIR"));
-        let text = std::fs::read_to_string(&path).expect("a shipped disk");
-        let model = DiskModel::parse(&text, &path).expect("a good disk file");
+        let model = catalogue::model(disk).expect("a shipped disk");
         let file = jobfile::parse(job, "test.fio", &mut { MACHINE }, Default::default()).expect("a good job");
         let plan = plan::plan(&file, model.limits().capacity.to_bytes(), 1).expect("it fits");
         let setup = Setup {
@@ -176,9 +174,7 @@ mod tests {
             Default::default(),
         )
         .expect("a good job");
-        let path = format!("{}/../../python/blklab/disks/optane-900p.toml", env!("CARGO_MANIFEST_DIR"));
-        let text = std::fs::read_to_string(&path).expect("a shipped disk");
-        let model = DiskModel::parse(&text, &path).expect("a good disk file");
+        let model = catalogue::model("optane-900p").expect("a shipped disk");
         let setup = Setup {
             plan: &plan::plan(&file, model.limits().capacity.to_bytes(), 1).expect("it fits"),
             disk: model.build(1),

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use blklab_core::disk::DiskModel;
+use blklab_core::disk::{DiskModel, catalogue};
 use blklab_core::text::shown;
 use blklab_disk::control::Control;
 use blklab_disk::store::DataKind;
@@ -24,8 +24,8 @@ struct Arguments {
 enum Command {
     /// Create /dev/ublkbN and serve it until SIGINT or SIGTERM; then print a report as JSON
     Create {
-        /// Disk file (TOML)
-        #[arg(long, value_name = "FILE")]
+        /// Disk file (TOML), or the name of a shipped disk
+        #[arg(long, value_name = "FILE|NAME")]
         disk: PathBuf,
         /// Change a key of the disk file; may be repeated
         #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_value)]
@@ -83,8 +83,15 @@ fn run(command: Command) -> Outcome {
 }
 
 fn read_model(path: &Path, overrides: &[(String, String)]) -> Result<DiskModel, String> {
-    let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
-    let model = DiskModel::parse(&text, &path.display().to_string()).map_err(line)?;
+    let shipped = if path.is_file() { None } else { path.to_str().and_then(catalogue::model) };
+    let model = match shipped {
+        Some(model) => model,
+        None => {
+            let text =
+                std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+            DiskModel::parse(&text, &path.display().to_string()).map_err(line)?
+        }
+    };
     overrides.iter().try_fold(model, |model, (key, value)| model.with_override(key, value)).map_err(line)
 }
 

@@ -86,15 +86,14 @@ impl Timed {
 mod tests {
     use std::collections::BTreeMap;
 
-    use blklab_core::disk::{Op, Tag};
+    use blklab_core::disk::{Op, Tag, catalogue};
     use blklab_core::units::Sector;
     use proptest::prelude::*;
 
     use super::*;
 
     fn model(name: &str) -> DiskModel {
-        let path = format!("{}/../../python/blklab/disks/{name}.toml", env!("CARGO_MANIFEST_DIR"));
-        DiskModel::parse(&std::fs::read_to_string(&path).expect("a shipped disk"), &path).expect("good")
+        catalogue::model(name).expect("a shipped disk")
     }
 
     /// Requests at their times, served by a server that runs `late` after each deadline. Returns

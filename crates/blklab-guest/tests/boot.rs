@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use blklab_core::disk::DiskModel;
+use blklab_core::disk::catalogue;
 use blklab_core::engine::Watch;
 use blklab_core::formats::fio::jobfile::{self, ParseOptions, Resolver};
 use blklab_core::host::Host;
@@ -42,7 +42,7 @@ fn is_installed(program: &str) -> bool {
 
 /// `guest.json` for `command` on a disk with a scheduler.
 fn guest(disk: &str, scheduler: &str, command: &[&str]) -> Value {
-    let disks = concat!(env!("CARGO_MANIFEST_DIR"), "/../../python/blklab/disks");
+    let disks = concat!(env!("CARGO_MANIFEST_DIR"), "/../blklab-disk-model/catalogue");
     json!({
         "disk": {"file": fs::canonicalize(format!("{disks}/{disk}.toml")).expect("a shipped disk"), "seed": 1},
         "host_directories": [fs::canonicalize(disks).expect("there")],
@@ -160,9 +160,7 @@ fn a_file_system_keeps_what_is_written() {
 
 /// The simulator's own run of `job`, on a host with free CPU work.
 fn simulate(disk: &str, scheduler: &str, job: &str) -> RunResult {
-    let path = format!("{}/../../python/blklab/disks/{disk}.toml", env!("CARGO_MANIFEST_DIR"));
-    let text = fs::read_to_string(&path).expect("a shipped disk");
-    let model = DiskModel::parse(&text, &path).expect("good");
+    let model = catalogue::model(disk).expect("a shipped disk");
     let file = jobfile::parse(job, "job.fio", &mut Bare, ParseOptions::default()).expect("a good job");
     let setup = Setup {
         plan: &plan::plan(&file, model.limits().capacity.to_bytes(), 1).expect("it fits"),

@@ -19,6 +19,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
+use blklab_core::disk::catalogue;
 use blklab_core::engine::{RunError, Watch};
 use blklab_core::recorder::Window;
 use blklab_core::result::RunResult;
@@ -71,6 +72,12 @@ fn decision_kinds() -> Vec<&'static str> {
 #[pyfunction]
 fn environment() -> String {
     describe::environment().to_string()
+}
+
+/// The texts of the shipped disks' files, by name.
+#[pyfunction]
+fn disk_files() -> BTreeMap<&'static str, &'static str> {
+    catalogue::FILES.iter().copied().collect()
 }
 
 /// The keys of disk files.
@@ -240,6 +247,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Job>()?;
     module.add_class::<Scheduler>()?;
     module.add_function(wrap_pyfunction!(specs::split_scheduler, module)?)?;
+    module.add_function(wrap_pyfunction!(disk_files, module)?)?;
     module.add_function(wrap_pyfunction!(disk_keys, module)?)?;
     module.add_function(wrap_pyfunction!(disk_ranges, module)?)?;
     module.add_function(wrap_pyfunction!(workload_options, module)?)?;

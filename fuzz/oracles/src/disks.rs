@@ -1,16 +1,11 @@
 //! Disk files, and a disk with some keys changed: what is accepted can be built and serves commands.
 
-use blklab_core::disk::{Command, Disk, DiskModel, Op, Tag, draw};
+use blklab_core::disk::{Command, Disk, DiskModel, Op, Tag, catalogue, draw};
 use blklab_core::units::{Nanos, Sector};
 
 use crate::check_message;
 
-const SHIPPED: [&str; 4] = [
-    include_str!("../../../python/blklab/disks/su800-128gb.toml"),
-    include_str!("../../../python/blklab/disks/desktop-5900rpm.toml"),
-    include_str!("../../../python/blklab/disks/optane-900p.toml"),
-    include_str!("../../../python/blklab/disks/sas-10k.toml"),
-];
+const SHIPPED: [&str; 4] = ["su800-128gb", "desktop-5900rpm", "optane-900p", "sas-10k"];
 
 pub fn file(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
@@ -29,8 +24,7 @@ pub fn overrides(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let mut lines = text.lines();
     let number: usize = lines.next().and_then(|line| line.parse().ok()).unwrap_or(0);
-    let text = SHIPPED[number % SHIPPED.len()];
-    let mut model = DiskModel::parse(text, "disk.toml").expect("a disk of ours");
+    let mut model = catalogue::model(SHIPPED[number % SHIPPED.len()]).expect("a disk of ours");
     for line in lines {
         let (key, value) = line.split_once('=').unwrap_or((line, ""));
         match model.with_override(key, value) {

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from blklab.base import homes
@@ -23,7 +23,10 @@ class Entry:
 
     name: str
     path: Path
+    """Of a file in the core: its name with the suffix."""
     text: str
+    in_core: bool = False
+    """It ships inside the core: there is no file at `path`."""
 
     @property
     def place(self) -> str:
@@ -40,9 +43,11 @@ class Catalogue:
     suffix: str
     """With its dot."""
     packaged: Path
-    """The directory shipped with blklab."""
+    """The directory shipped with blklab; the user's own has its name."""
     variable: str
     """Environment variable naming a further directory, searched first."""
+    in_core: Mapping[str, str] = field(default_factory=dict)
+    """Texts that ship inside the core, by name."""
 
     def directories(self) -> list[Path]:
         """Where names are looked up; the first that has the name wins."""
@@ -61,6 +66,10 @@ class Catalogue:
                 found.setdefault(path.stem, path)
         return dict(sorted(found.items()))
 
+    def names(self) -> list[str]:
+        """All names, sorted."""
+        return sorted({*self.paths(), *self.in_core})
+
     def find(self, what: str) -> Entry:
         """The file of that name or at that path. InputError if there is none."""
         if "\0" in what:
@@ -68,9 +77,11 @@ class Catalogue:
         if what.endswith(self.suffix) or os.sep in what:
             return self.read(homes.expanded(what))
         paths = self.paths()
-        if what not in paths:
-            raise InputError(f"no {self.kind} '{what}'{nearest(what, paths)}")
-        return self.read(paths[what])
+        if what in paths:
+            return self.read(paths[what])
+        if what in self.in_core:
+            return Entry(what, Path(what + self.suffix), self.in_core[what], in_core=True)
+        raise InputError(f"no {self.kind} '{what}'{nearest(what, {*paths, *self.in_core})}")
 
     def read(self, path: Path) -> Entry:
         """The file at `path`. InputError if it cannot be read as text."""

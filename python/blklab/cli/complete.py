@@ -19,7 +19,7 @@ EXPORT_FORMATS = ("json", "csv", "parquet")
 
 def disk(incomplete: str) -> list[str]:
     """Disks by name."""
-    return _beginning(DISKS.paths(), incomplete)
+    return _beginning(DISKS.names(), incomplete)
 
 
 def workload(incomplete: str) -> list[str]:

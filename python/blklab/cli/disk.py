@@ -55,15 +55,21 @@ def create(
 
     model = specs.disk(disk)
     limits = core.describe_disk(model)["limits"]
-    words = ["create", f"--disk={model.file.path}", f"--data={data}", f"--seed={seed}"]
+    file = model.file
+    words = [
+        "create",
+        f"--disk={file.name if file.in_core else file.path}",
+        f"--data={data}",
+        f"--seed={seed}",
+    ]
     words += [f"--set={key}={value}" for key, value in model.overrides]
     if number is not None:
         words.append(f"--id={number}")
     # Without ublk, blklab-disk says so, and there is to be no file.
     if data not in ("memory", "none") and _UBLK.exists():
-        file = DiskData(data, limits["capacity_bytes"])
+        kept = DiskData(data, limits["capacity_bytes"])
         # blklab-disk has it from now on, and with it the lock.
-        os.set_inheritable(file.fileno(), True)
+        os.set_inheritable(kept.fileno(), True)
     _become(words)
 
 

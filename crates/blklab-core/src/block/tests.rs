@@ -2,8 +2,7 @@
 //! disk that takes one command at a time, so that requests complete in the order of dispatch.
 
 use super::*;
-use crate::disk::DiskModel;
-use crate::disk::testing::HDD;
+use crate::disk::catalogue;
 use crate::host::Host;
 use crate::request::{IoPrio, PrioClass};
 use crate::scheduler::spec::SchedulerSpec;
@@ -27,7 +26,7 @@ impl Rig {
 
     fn with_depth(scheduler: &str, budget: bool, queue_depth: u32) -> Rig {
         let spec = SchedulerSpec::parse(scheduler).expect("a good scheduler");
-        let disk = DiskModel::parse(HDD, "test").expect("a good disk").build(1);
+        let disk = catalogue::model("wd10ezrx").expect("a shipped disk").build(1);
         let limits = queue_limits(disk.limits(), spec.info, &Host::FREE, &spec.queue);
         let limits = QueueLimits { queue_depth, ..limits };
         let host = Host { budget, ..Host::FREE };

@@ -2,9 +2,9 @@
 
 use std::collections::VecDeque;
 
-use crate::event_queue::EventQueue;
 use crate::request::{Actor, ProcessId};
 use crate::units::Nanos;
+use blklab_base::event_queue::EventQueue;
 
 /// The flusher's number among the timers.
 const FLUSHER: u32 = u32::MAX;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use blklab_core::disk::DiskModel;
+use blklab_core::disk::{DiskModel, catalogue};
 use blklab_core::engine::{RunError, Watch};
 use blklab_core::formats::fio::jobfile::{self, Bare};
 use blklab_core::host::Host;
@@ -18,9 +18,7 @@ const MACHINE: Bare = Bare { memory_mib: 8192, cpus: 4 };
 /// The shipped disk `name`, with overrides as `key=value`.
 pub fn disk(name: &str) -> DiskModel {
     let (name, overrides) = name.split_once(':').unwrap_or((name, ""));
-    let path = format!("{}/../../python/blklab/disks/{name}.toml", env!("CARGO_MANIFEST_DIR"));
-    let text = std::fs::read_to_string(&path).expect("a shipped disk");
-    let model = DiskModel::parse(&text, &path).expect("a good disk file");
+    let model = catalogue::model(name).expect("a shipped disk");
     overrides.split(',').filter(|piece| !piece.is_empty()).fold(model, |model, piece| {
         let (key, value) = piece.split_once('=').expect("key=value");
         model.with_override(key, value).expect("a good override")

@@ -1,8 +1,9 @@
 //! A request completes.
 
 use super::Cfq;
+use super::kinds::{Class, QueueId};
 use super::parts::queueing::QUEUE_MIN;
-use super::state::{Class, QueueId, Slot, State, tree_of};
+use super::parts::requests::Origin;
 use crate::request::{Request, RequestId};
 use crate::scheduler::journal::EndReason;
 use crate::units::Nanos;
@@ -10,35 +11,30 @@ use crate::units::Nanos;
 impl Cfq {
     /// The request is freed (`cfq_put_request`).
     pub(super) fn ended(&mut self, id: RequestId, request: &Request) {
-        let slot = self.slots[id.index()];
-        if slot.state == State::Driver {
-            self.account(slot, request);
+        let origin = self.requests.origin(id);
+        if self.requests.free(id) {
+            self.account(origin, request);
         }
-        self.slots[id.index()].state = State::Absent;
-        self.queues[slot.queue].requests -= 1;
-        self.free_if_unused(slot.queue);
+        self.sharing.request_gone(origin.queue);
+        self.free_if_unused(origin.queue);
     }
 
     /// `cfq_completed_request`
-    fn account(&mut self, slot: Slot, request: &Request) {
-        let q = slot.queue;
+    fn account(&mut self, Origin { queue: q, context, sync, .. }: Origin, request: &Request) {
         self.look_at_depth();
         let queue = &mut self.queues[q];
-        queue.dispatched -= 1;
+        queue.backlog.completed();
         self.counts.completed(queue.sync);
-        let group = &mut self.groups[queue.group];
-        group.dispatched -= 1;
-        if slot.sync {
-            self.contexts[slot.context].think.ended(self.now);
-            let tree = queue.tree.unwrap_or_else(|| tree_of(queue.class, queue.kind()));
-            group.trees[tree].think.ended(self.now);
-        }
-        group.think.ended(self.now);
-        if slot.sync && self.was_late(request) {
-            self.last_delayed_sync = self.now;
+        self.groups.completed(queue.group, self.now);
+        if sync {
+            self.contexts.completed(context, self.now);
+            self.trees.completed(q, queue.group, (queue.class, queue.kind()), self.now);
+            if self.was_late(request) {
+                self.async_depth.sync_was_late(self.now);
+            }
         }
         if self.active == Some(q) {
-            self.active_queue_served(q, slot.sync);
+            self.active_queue_served(q, sync);
         }
     }
 
@@ -49,8 +45,8 @@ impl Cfq {
         // A queue that the disk idles for keeps the disk from being filled.
         let is_starved = || {
             active.is_some_and(|queue| {
-                let own = queue.dispatched + queue.sorted.len() as u32;
-                queue.flags.idle_window && own < QUEUE_MIN && in_driver < QUEUE_MIN
+                let own = queue.backlog.in_flight() + queue.backlog.len() as u32;
+                queue.window.is_open() && own < QUEUE_MIN && in_driver < QUEUE_MIN
             })
         };
         self.queueing.completed(in_driver, self.counts.queued(), is_starved);
@@ -65,7 +61,7 @@ impl Cfq {
 
     /// Continues the turn with idling, or ends it.
     fn active_queue_served(&mut self, q: QueueId, sync: bool) {
-        if self.queues[q].flags.slice_new {
+        if self.queues[q].slice.is_new() {
             self.begin_slice(q);
         }
         if self.should_wait_busy(q) {
@@ -73,13 +69,12 @@ impl Cfq {
                 0 => self.tuned.group_idle,
                 idle => idle,
             };
-            self.queues[q].slice_end = self.now + idle as i64;
-            self.queues[q].flags.wait_busy = true;
+            self.queues[q].slice.extend(self.now + idle as i64);
         }
         let queue = &self.queues[q];
-        if queue.slice_used(self.now) || queue.class == Class::Idle {
+        if queue.slice.is_used(self.now) || queue.class == Class::Idle {
             self.expire(true, EndReason::TimeOut);
-        } else if sync && queue.is_empty() && self.close_cooperator(q).is_none() {
+        } else if sync && queue.backlog.is_empty() && self.close_cooperator(q).is_none() {
             self.begin_idling(q);
         }
     }

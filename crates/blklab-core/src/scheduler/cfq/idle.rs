@@ -1,7 +1,8 @@
 //! Idling for the process that was just served.
 
 use super::Cfq;
-use super::state::{Class, Kind, QueueId};
+use super::kinds::{Class, Kind, QueueId};
+use super::parts::contexts::ContextId;
 use crate::scheduler::journal::{Decision, EndReason, IdleEnd};
 use crate::units::Nanos;
 
@@ -18,12 +19,10 @@ impl Cfq {
         if self.tuned.slice_idle == 0 || queue.class == Class::Idle {
             return false;
         }
-        if queue.flags.idle_window && !(self.is_flash() && self.queueing.may_queue()) {
+        if queue.window.is_open() && !(self.is_flash() && self.queueing.may_queue()) {
             return true;
         }
-        let Some(tree) = queue.tree else { return false };
-        let tree = &self.groups[queue.group].trees[tree];
-        tree.count == 1 && queue.sync && !tree.think.is_longer(self.tuned.slice_idle)
+        queue.sync && self.trees.is_last_and_returns_within(q, self.tuned.slice_idle)
     }
 
     /// The active queue is empty: idles for it, or for its group (`cfq_arm_slice_timer`).
@@ -37,26 +36,20 @@ impl Cfq {
             return;
         }
         let queue = &self.queues[q];
-        let context = self.active_context.map(|context| &self.contexts[context]);
-        let Some(context) = context.filter(|context| context.alive && queue.dispatched == 0) else {
-            return;
-        };
-        let left = (queue.slice_end - self.now) as u64;
-        if context.think.is_longer(left) {
+        let Some(context) = self.active_context else { return };
+        if !self.contexts.is_alive(context) || queue.backlog.in_flight() > 0 {
             return;
         }
-        if for_group {
-            let group = &self.groups[queue.group];
-            let think = queue.tree.map(|tree| group.trees[tree].think).unwrap_or_default();
-            if group.queues > 1 || think.is_longer(group_idle) {
-                return;
-            }
+        let left = queue.slice.left(self.now) as u64;
+        if self.contexts.think_time(context).is_longer(left) {
+            return;
         }
-        self.queues[q].flags.wait_request = true;
+        if for_group && (self.trees.busy(queue.group) > 1 || self.trees.thinks_longer(q, group_idle)) {
+            return;
+        }
         let span = if for_group { group_idle } else { self.tuned.slice_idle };
         let until = Nanos((self.now as u64).saturating_add(span));
-        self.idle_timer = until;
-        self.idle_noted = true;
+        self.idling.begin(until);
         self.note(q, Decision::IdleStart { until });
     }
 
@@ -64,37 +57,39 @@ impl Cfq {
     /// not lose its turn (`cfq_should_wait_busy`).
     pub(super) fn should_wait_busy(&self, q: QueueId) -> bool {
         let queue = &self.queues[q];
-        let group = &self.groups[queue.group];
-        if !queue.is_empty() || group.queues > 1 || group.think.is_longer(self.tuned.group_idle) {
+        let group = queue.group;
+        if !queue.backlog.is_empty()
+            || self.trees.busy(group) > 1
+            || self.groups.thinks_longer(group, self.tuned.group_idle)
+        {
             return false;
         }
-        if queue.slice_used(self.now) {
+        if queue.slice.is_used(self.now) {
             return true;
         }
-        let left = (queue.slice_end - self.now) as u64;
-        let think = self.active_context.map(|context| self.contexts[context].think);
+        let left = queue.slice.left(self.now) as u64;
+        let think = self.active_context.map(|context| self.contexts.think_time(context));
         think.is_some_and(|think| think.is_longer(left)) || left <= self.tick
     }
 
     /// The idle timer expires (`cfq_idle_slice_timer`). True if dispatching may give more requests.
     pub(super) fn idled_long_enough(&mut self) -> bool {
-        self.idle_timer = Nanos::NEVER;
+        self.idling.timer_expired();
         let Some(q) = self.active else { return self.counts.busy() > 0 };
         self.note_idle_end(q, IdleEnd::TimeOut);
         let queue = &mut self.queues[q];
-        if queue.flags.must_dispatch {
+        if queue.slice.must_dispatch() {
             return self.counts.busy() > 0;
         }
-        let used = queue.slice_used(self.now);
+        let used = queue.slice.is_used(self.now);
         if !used {
             if self.counts.busy() == 0 {
                 return false;
             }
-            if !queue.is_empty() {
+            if !queue.backlog.is_empty() {
                 return true;
             }
-            // The process does not come back in time: the queue is not deep any more.
-            queue.flags.deep = false;
+            queue.window.waited_in_vain();
         }
         let reason = if used { EndReason::TimeOut } else { EndReason::NoMoreRequests };
         self.expire(false, reason);
@@ -104,32 +99,32 @@ impl Cfq {
     /// The active queue gets a request again (a part of `cfq_rq_enqueued`). A small request may
     /// still grow by merges; if no other queue is busy, idling goes on.
     pub(super) fn idled_for(&mut self, q: QueueId, sectors: u32) {
-        if !self.queues[q].flags.wait_request {
+        if !self.idling.waits() {
             return;
         }
         if sectors > super::PAGE_SECTORS || self.counts.busy() > 1 {
             self.stop_idling(q, IdleEnd::Request);
         } else {
-            self.queues[q].flags.must_dispatch = true;
+            self.queues[q].slice.allow_one_more();
             self.note_idle_end(q, IdleEnd::Request);
         }
     }
 
     /// Decides from the process's history whether to idle for its queue (`cfq_update_idle_window`).
-    pub(super) fn update_idle_window(&mut self, q: QueueId, context: usize) {
+    pub(super) fn update_idle_window(&mut self, q: QueueId, context: ContextId) {
         let queue = &mut self.queues[q];
         if !queue.sync || queue.class == Class::Idle {
             return;
         }
-        queue.flags.deep |= queue.sorted.len() >= 4;
-        let context = &self.contexts[context];
-        let far = !queue.flags.deep && queue.is_seeky();
-        let alone = queue.next.is_some_and(|next| self.slots[next.index()].no_idle);
-        if alone || !context.alive || self.tuned.slice_idle == 0 || far {
-            queue.flags.idle_window = false;
-        } else if context.think.is_known() {
-            queue.flags.idle_window = !context.think.is_longer(self.tuned.slice_idle);
-        }
+        let idle = self.tuned.slice_idle;
+        let is_last = queue.backlog.next().is_some_and(|next| self.requests.origin(next).is_last);
+        let comes_back = if is_last || !self.contexts.is_alive(context) || idle == 0 {
+            Some(false)
+        } else {
+            let think = self.contexts.think_time(context);
+            think.is_known().then(|| !think.is_longer(idle))
+        };
+        queue.window.request(queue.backlog.len(), queue.seeks.is_seeky(), comes_back);
     }
 
     /// A seeky queue has been idled for more than once and has used less than half of its slice:
@@ -137,16 +132,9 @@ impl Cfq {
     pub(super) fn doubt_idling(&mut self, q: QueueId) {
         let now = self.now;
         let queue = &mut self.queues[q];
-        if !queue.is_seeky() || queue.kind() != Kind::Sync {
-            return;
-        }
-        let early = || {
-            let (left, gone) = (queue.slice_end - now, now - queue.slice_start.unwrap_or(0));
-            left as u64 > gone as u64
-        };
-        if queue.flags.slice_new || early() {
-            queue.flags.deep = false;
-            queue.flags.idle_window = false;
+        let is_idled_for = queue.seeks.is_seeky() && queue.kind() == Kind::Sync;
+        if is_idled_for && queue.slice.is_in_first_half(now) {
+            queue.window.close();
         }
     }
 }

@@ -33,10 +33,11 @@
 //! commands. On flash that queues commands, the disk idles for no queue, and groups share requests
 //! instead of time.
 //!
-//! The measurements and counts, the shares of groups and the search for cooperators are in
-//! `parts/`, one struct each, with its own state. The other files coordinate: a request arrives
-//! (`enqueue.rs`), the next queue is chosen (`select.rs`), a slice begins and ends (`slice.rs`), a
-//! request completes (`complete.rs`).
+//! The rules are in `parts/`, one struct each, with its own state: service trees, slices and their
+//! lengths, idle windows, think times, the shares of groups, the search for cooperators and others.
+//! The other files coordinate: a request gets its queue (`contexts.rs`) and arrives (`enqueue.rs`),
+//! the next queue is chosen (`select.rs`), a slice begins and ends (`slice.rs`), the disk idles
+//! (`idle.rs`), a request completes (`complete.rs`), processes share a queue (`cooperate.rs`).
 //!
 //! Left out: metadata requests (`REQ_PRIO`), which go first in the kernel; the model has none; and
 //! changes of a process while it runs (`ionice`, moves to another cgroup, tunables), which a run
@@ -54,30 +55,39 @@ mod cooperate;
 mod enqueue;
 mod groups;
 mod idle;
+mod kinds;
 mod parts;
+mod queue;
 mod requests;
 mod select;
 mod service;
 mod slice;
-mod state;
 mod tunables;
 
 #[cfg(test)]
 mod tests;
 
-use super::journal::{Decision, Journal, Workload};
+use super::journal::{self, Decision, Journal};
 use super::shared::merge::MergeIndex;
 use super::{CgroupId, Generation, Info, Merge, Queue, QueueLimits, Scheduler, Settings, Tasks};
-use crate::containers::lists::Links;
-use crate::containers::ordered::Members;
 use crate::request::{Bio, PrioClass, ProcessId, RequestId};
 use crate::units::{Nanos, Sector};
+use kinds::{Class, Instant, Kind, QueueId};
+use parts::async_depth::AsyncDepth;
+use parts::contexts::{ContextId, Contexts};
 use parts::counts::Counts;
+use parts::groups::Groups;
+use parts::idling::Idling;
+use parts::lengths::Lengths;
 use parts::positions::Positions;
 use parts::queueing::QueueingWatch;
+use parts::requests::Requests;
+use parts::service_trees::ServiceTrees;
 use parts::shares::Shares;
+use parts::sharing::Sharing;
+use parts::workload::Workload;
+use queue::ProcessQueue;
 use slab::Slab;
-use state::{Class, Context, Group, Instant, Kind, ProcessQueue, QueueId, Slot, State};
 use tunables::{TUNABLES, Tuned};
 
 /// A request of one page may still grow by merges.
@@ -91,47 +101,39 @@ pub struct Cfq {
     tick: u64,
     now: Instant,
 
-    slots: Vec<Slot>,
-    links: Links,
+    requests: Requests,
     merges: MergeIndex,
     waiting: usize,
 
     queues: Slab<ProcessQueue>,
-    contexts: Vec<Context>,
-    groups: Vec<Group>,
-    /// Queues by due time, in the service trees of their groups.
-    service: Members<i64>,
+    contexts: Contexts,
+    sharing: Sharing,
     positions: Positions,
+
+    groups: Groups,
+    trees: ServiceTrees,
     /// The service that groups have had for their weights.
     shares: Shares,
+    workload: Workload,
+    lengths: Lengths,
 
-    serving_group: Option<usize>,
-    serving_class: Class,
-    serving_kind: Kind,
-    workload_expires: Instant,
     active: Option<QueueId>,
     /// The process of the active queue's first request.
-    active_context: Option<usize>,
+    active_context: Option<ContextId>,
+    idling: Idling,
 
     counts: Counts,
-    /// Where the last dispatched request ended.
-    last_position: u64,
-    last_delayed_sync: Instant,
     queueing: QueueingWatch,
-
-    idle_timer: Nanos,
+    async_depth: AsyncDepth,
+    /// Where the last dispatched request ended.
+    head: Sector,
+    /// When the block layer must ask for requests, although none completes.
     kick: Nanos,
 
     journal: Journal,
-    idle_noted: bool,
-    workload_noted: Option<(usize, Class, Kind)>,
 }
 
 impl Cfq {
-    fn is_idling(&self) -> bool {
-        self.idle_timer != Nanos::NEVER
-    }
-
     #[inline]
     fn at(&mut self, queue: &Queue<'_>) {
         self.now = queue.now.0 as Instant;
@@ -143,8 +145,8 @@ impl Cfq {
         }
     }
 
-    fn note_for(&mut self, context: usize, decision: Decision) {
-        self.journal.note(Nanos(self.now as u64), Cfq::process_of(context), decision);
+    fn note_for(&mut self, context: ContextId, decision: Decision) {
+        self.journal.note(Nanos(self.now as u64), Contexts::process(context), decision);
     }
 
     /// Notes that another cgroup, class or workload type is served now, beginning with this queue.
@@ -152,20 +154,20 @@ impl Cfq {
         if !self.journal.is_kept() {
             return;
         }
-        let queue = &self.queues[q];
-        let serving = (queue.group, self.serving_class, self.serving_kind);
-        if self.workload_noted.replace(serving) != Some(serving) {
+        let group = self.queues[q].group;
+        if self.workload.take_note(group) {
+            let (_, class, kind) = self.workload.served();
             let decision = Decision::WorkloadChosen {
-                cgroup: CgroupId(queue.group as u16),
-                class: match self.serving_class {
+                cgroup: CgroupId(group as u16),
+                class: match class {
                     Class::RealTime => PrioClass::RealTime,
                     Class::BestEffort => PrioClass::BestEffort,
                     Class::Idle => PrioClass::Idle,
                 },
-                workload: match self.serving_kind {
-                    Kind::Async => Workload::Async,
-                    Kind::SyncNoIdle => Workload::SyncNoIdle,
-                    Kind::Sync => Workload::Sync,
+                workload: match kind {
+                    Kind::Async => journal::Workload::Async,
+                    Kind::SyncNoIdle => journal::Workload::SyncNoIdle,
+                    Kind::Sync => journal::Workload::Sync,
                 },
             };
             self.note(q, decision);
@@ -186,48 +188,46 @@ impl Scheduler for Cfq {
 
     fn new(settings: &Settings, limits: &QueueLimits, tasks: &Tasks) -> Self {
         let requests = limits.nr_requests as usize;
+        let cgroups = tasks.cgroups();
+        let tuned = Tuned::new(settings, limits);
+        let tick = 1_000_000_000 / limits.ticks.hz();
         Cfq {
-            tuned: Tuned::new(settings, limits),
+            tuned,
             limits: limits.clone(),
-            tick: 1_000_000_000 / limits.ticks.hz(),
+            tick,
             now: 0,
-            slots: Vec::with_capacity(requests),
-            links: Links::with_capacity(requests),
+            requests: Requests::new(requests, tuned.back_seek),
             merges: MergeIndex::with_capacity(requests),
             waiting: 0,
             queues: Slab::new(),
-            contexts: Vec::new(),
-            groups: tasks.cgroups().iter().map(Group::new).collect(),
-            service: Members::default(),
+            contexts: Contexts::default(),
+            sharing: Sharing::default(),
             positions: Positions::new(),
-            shares: Shares::new(tasks.cgroups()),
-            serving_group: None,
-            serving_class: Class::BestEffort,
-            serving_kind: Kind::Async,
-            workload_expires: 0,
+            groups: Groups::new(cgroups),
+            trees: ServiceTrees::new(cgroups.len()),
+            shares: Shares::new(cgroups),
+            workload: Workload::new(cgroups.len()),
+            lengths: Lengths::new(&tuned, tick),
             active: None,
             active_context: None,
+            idling: Idling::NONE,
             counts: Counts::default(),
-            last_position: 0,
-            // As if no request had been late for a second.
-            last_delayed_sync: -1_000_000_000,
             queueing: QueueingWatch::default(),
-            idle_timer: Nanos::NEVER,
+            async_depth: AsyncDepth::new(tuned.slice[1]),
+            head: Sector(0),
             kick: Nanos::NEVER,
             journal: Journal::default(),
-            idle_noted: false,
-            workload_noted: None,
         }
     }
 
     /// Merges only with requests of the bio's own queue (`cfq_allow_bio_merge`).
     #[inline]
     fn find_merge(&mut self, queue: &Queue<'_>, bio: &Bio) -> Option<Merge> {
-        let q = self.queue_of(bio.process, contexts::is_sync(bio.op, bio.sync, bio.fua))?;
-        let (slots, sorted) = (&self.slots, &self.queues[q].sorted);
-        let allowed = |id: RequestId| slots[id.index()].queue == q;
+        let q = self.contexts.queue_of(bio.process, contexts::is_sync(bio.op, bio.sync, bio.fua))?;
+        let (requests, backlog) = (&self.requests, &self.queues[q].backlog);
+        let allowed = |id: RequestId| requests.queue_of(id) == q;
         let end = bio.sector.offset(bio.sectors);
-        self.merges.find_among(queue, bio, allowed, || sorted.starting_at(end))
+        self.merges.find_among(queue, bio, allowed, || backlog.starting_at(end))
     }
 
     fn bio_merged(&mut self, queue: &Queue<'_>, merge: Merge, _: Sector) {
@@ -242,38 +242,27 @@ impl Scheduler for Cfq {
     }
 
     fn neighbour(&self, queue: &Queue<'_>, id: RequestId, after: bool) -> Option<RequestId> {
-        let slot = &self.slots[id.index()];
-        let sorted = &self.queues[slot.queue].sorted;
-        let other = if after { sorted.above(slot.sector, id) } else { sorted.below(slot.sector, id) }?;
+        let backlog = &self.queues[self.requests.queue_of(id)].backlog;
+        let other = self.requests.neighbour(backlog, id, after)?;
         self.merges.joins(queue, id, other, after).then_some(other)
     }
 
     fn find_join(&mut self, queue: &Queue<'_>, id: RequestId) -> Option<RequestId> {
         self.at(queue);
         self.attach(queue, id);
-        let (slots, q) = (&self.slots, self.slots[id.index()].queue);
-        self.merges.find_join_among(queue, id, |first| slots[first.index()].queue == q)
+        let (requests, q) = (&self.requests, self.requests.queue_of(id));
+        self.merges.find_join_among(queue, id, |first| requests.queue_of(first) == q)
     }
 
     fn requests_merged(&mut self, queue: &Queue<'_>, kept: RequestId, gone: RequestId) {
         self.at(queue);
-        let Slot { state, queue: q, expires, .. } = self.slots[gone.index()];
-        if state == State::Waiting {
-            if expires < self.slots[kept.index()].expires {
-                let fifo = &mut self.queues[q].fifo;
-                self.links.remove(fifo, kept);
-                self.links.insert_after(fifo, gone, kept);
-                self.slots[kept.index()].expires = expires;
-            }
-            if self.queues[q].next == Some(gone) {
-                self.queues[q].next = Some(kept);
-            }
-            self.remove(gone);
+        let q = self.requests.queue_of(gone);
+        if self.requests.merge(&mut self.queues[q].backlog, kept, gone) {
+            self.removed(gone, q);
             self.waiting -= 1;
         }
-        self.slots[gone.index()].state = State::Absent;
         // `kept` is in the same queue.
-        self.queues[q].requests -= 1;
+        self.sharing.request_gone(q);
         self.merges.grown(kept, queue.requests[gone].end());
     }
 
@@ -283,10 +272,6 @@ impl Scheduler for Cfq {
         self.attach(queue, id);
         self.waiting += 1;
         let request = &queue.requests[id];
-        let Slot { sync, queue: q, .. } = self.slots[id.index()];
-        self.slots[id.index()].expires =
-            self.now.saturating_add(self.tuned.fifo_expire[usize::from(sync)] as i64);
-        self.links.push_back(&mut self.queues[q].fifo, id);
         self.merges.insert(queue, id);
         self.sort_in(id, request.sector);
         self.enqueued(id, request);
@@ -296,11 +281,10 @@ impl Scheduler for Cfq {
     fn dispatch(&mut self, queue: &Queue<'_>, _: u16) -> Option<RequestId> {
         self.at(queue);
         let id = self.take_next(queue.requests)?;
-        self.slots[id.index()].state = State::Driver;
         self.waiting -= 1;
         // `cfq_activate_request`
         self.counts.taken();
-        self.last_position = queue.requests[id].end().0;
+        self.head = queue.requests[id].end();
         Some(id)
     }
 
@@ -311,13 +295,13 @@ impl Scheduler for Cfq {
     }
 
     fn next_timer(&self) -> Nanos {
-        self.idle_timer.min(self.kick)
+        self.idling.timer().min(self.kick)
     }
 
     fn timer(&mut self, queue: &Queue<'_>) -> bool {
         self.at(queue);
         let kicked = std::mem::replace(&mut self.kick, Nanos::NEVER) != Nanos::NEVER;
-        let idled = self.idle_timer <= queue.now && self.idled_long_enough();
+        let idled = self.idling.timer() <= queue.now && self.idled_long_enough();
         kicked || idled
     }
 
@@ -333,10 +317,7 @@ impl Scheduler for Cfq {
 
     fn process_exited(&mut self, queue: &Queue<'_>, process: ProcessId) {
         self.at(queue);
-        let context = Cfq::context_of(process);
-        if self.contexts.get(context).is_some_and(|context| context.known) {
-            self.leave(context);
-        }
+        self.leave(process);
     }
 
     fn journal(&mut self) -> Option<&mut Journal> {

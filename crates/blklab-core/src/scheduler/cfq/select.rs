@@ -1,7 +1,9 @@
 //! Which queue is active, and whether it may dispatch one more request.
 
 use super::Cfq;
-use super::state::{Class, Kind, ProcessQueue, QueueId, tree_of};
+use super::kinds::{Class, QueueId};
+use super::parts::lengths::Crowd;
+use super::queue::ProcessQueue;
 use crate::request::{RequestId, RequestSlab};
 use crate::scheduler::journal::{Decision, EndReason};
 
@@ -18,70 +20,31 @@ enum Verdict {
 }
 
 impl Cfq {
-    /// Chooses the class to serve: real time before best effort before idle; and the workload type,
-    /// whose turn lasts for its share of the group's (`choose_wl_class_and_type`).
-    fn choose_workload(&mut self, group: usize) {
-        let before = self.serving_class;
-        let busy = |class| self.groups[group].busy(class);
-        self.serving_class = if busy(Class::RealTime) > 0 {
-            Class::RealTime
-        } else if busy(Class::BestEffort) > 0 {
-            Class::BestEffort
-        } else {
-            Class::Idle
-        };
-        if self.serving_class == Class::Idle {
-            self.workload_expires = self.now + self.tick as i64;
-            return;
+    /// Chooses the group, its class and its workload type (`cfq_choose_cfqg`).
+    fn choose_workload(&mut self) {
+        self.workload.turn_to(self.shares.next(), self.now);
+        if self.workload.choose(&self.trees, self.now, self.tick) {
+            let length = self.workload_length();
+            self.workload.begin(self.now, length);
         }
-        let count = self.groups[group].trees[tree_of(self.serving_class, self.serving_kind)].count;
-        if before == self.serving_class && count > 0 && self.now <= self.workload_expires {
-            return;
-        }
-        self.serving_kind = self.choose_kind(group);
-        self.workload_expires = self.now.saturating_add(self.workload_slice(group) as i64);
     }
 
-    /// The workload type whose first queue is due first (`cfq_choose_wl_type`).
-    fn choose_kind(&self, group: usize) -> Kind {
-        let first = |kind: Kind| {
-            let set = &self.groups[group].trees[tree_of(self.serving_class, kind)].set;
-            self.service.first(set).map(|q| (self.service.key(q), kind))
+    /// The time of the chosen workload type: its part of the group's share of a round.
+    fn workload_length(&self) -> u64 {
+        let (group, class, kind) = self.workload.served();
+        let group = group.expect("one has been chosen");
+        let crowd = Crowd {
+            of_kind: self.trees.count(group, class, kind),
+            of_class: self.trees.busy_now_or_usually(group, class),
+            asynchronous: self.trees.busy_async(group),
+            all: self.counts.busy(),
         };
-        Kind::ALL.into_iter().filter_map(first).min().map_or(Kind::SyncNoIdle, |(_, kind)| kind)
+        self.lengths.of_workload(kind, self.group_slice(group), crowd)
     }
 
-    /// The group's share of a round, divided among the workload types by queues.
-    fn workload_slice(&self, index: usize) -> u64 {
-        let group = &self.groups[index];
-        let (class, kind) = (self.serving_class, self.serving_kind);
-        let count = u64::from(group.trees[tree_of(class, kind)].count);
-        let all = group.busy_mean[class as usize].max(group.busy(class));
-        let slice = self.group_slice(index).wrapping_mul(count) / u64::from(all);
-        let slice = if kind == Kind::Async {
-            // Asynchronous queues mostly belong to the root, whose weight is large.
-            let target = self.tuned.target_latency;
-            let system = target.wrapping_mul(group.busy_async().into()) / u64::from(self.counts.busy());
-            slice.min(system).wrapping_mul(self.tuned.slice[0]) / self.tuned.slice[1]
-        } else {
-            slice.max(2 * self.tuned.slice_idle)
-        };
-        // `CFQ_MIN_TT`
-        slice.max(2 * self.tick)
-    }
-
-    /// `cfq_choose_cfqg`
-    fn choose_group(&mut self) {
-        self.serving_group = self.shares.next();
-        let Some(group) = self.serving_group else { return };
-        match self.groups[group].saved {
-            Some((left, class, kind)) => {
-                self.workload_expires = self.now + left as i64;
-                (self.serving_class, self.serving_kind) = (class, kind);
-            }
-            None => self.workload_expires = self.now - 1,
-        }
-        self.choose_workload(group);
+    /// The queue of the chosen workload type that is due first (`cfq_get_next_queue`).
+    fn first_due(&self) -> Option<QueueId> {
+        self.workload.first_due(&self.trees).filter(|_| self.counts.queued() > 0)
     }
 
     /// The active queue, or the next one if its turn is over; `None` while the disk idles
@@ -103,7 +66,7 @@ impl Cfq {
             }
         }
         if next.is_none() {
-            self.choose_group();
+            self.choose_workload();
             next = self.first_due();
         }
         self.activate_queue(next);
@@ -112,13 +75,12 @@ impl Cfq {
 
     fn judge(&mut self, q: QueueId) -> Verdict {
         let queue = &self.queues[q];
-        let (empty, under_way) = (queue.is_empty(), queue.dispatched > 0);
-        if queue.flags.wait_busy && !empty {
-            // The queue only kept its group busy.
+        let (empty, under_way) = (queue.backlog.is_empty(), queue.backlog.in_flight() > 0);
+        if queue.slice.only_keeps_group() && !empty {
             return Verdict::End(EndReason::TimeOut);
         }
-        if queue.slice_used(self.now) && !queue.flags.must_dispatch {
-            let alone = self.groups[queue.group].queues == 1;
+        if queue.slice.is_used(self.now) && !queue.slice.must_dispatch() {
+            let alone = self.trees.busy(queue.group) == 1;
             if alone && empty && under_way && self.should_idle(q) {
                 return Verdict::Wait;
             }
@@ -128,12 +90,12 @@ impl Cfq {
             return Verdict::Keep;
         }
         if let Some(other) = self.close_cooperator(q) {
-            if self.queues[q].merge_with.is_none() {
-                self.plan_merge(q, other);
+            if self.sharing.target(q).is_none() {
+                self.sharing.plan_merge(q, other);
             }
             return Verdict::HandOver(other);
         }
-        if self.is_idling() {
+        if self.idling.is_on() {
             return Verdict::Wait;
         }
         self.doubt_idling(q);
@@ -146,22 +108,22 @@ impl Cfq {
     /// The last queue of a group with requests in flight waits for them, so that the group can
     /// continue.
     fn unless_group_waits(&self, q: QueueId, reason: EndReason) -> Verdict {
-        let group = &self.groups[self.queues[q].group];
-        let idle = self.tuned.group_idle;
-        let waits = idle > 0 && group.queues == 1 && group.dispatched > 0 && !group.think.is_longer(idle);
+        let group = self.queues[q].group;
+        let waits =
+            self.trees.busy(group) == 1 && self.groups.is_worth_waiting_for(group, self.tuned.group_idle);
         if waits { Verdict::Wait } else { Verdict::End(reason) }
     }
 
     /// The slice will end before the requests in flight complete (`cfq_slice_used_soon`).
     fn slice_used_soon(&self, queue: &ProcessQueue) -> bool {
-        let needed = self.tuned.slice_idle.wrapping_mul(queue.dispatched.into());
-        queue.flags.slice_new || self.now.saturating_add(needed as i64) > queue.slice_end
+        let needed = self.tuned.slice_idle.wrapping_mul(queue.backlog.in_flight().into());
+        queue.slice.is_used_soon(self.now, needed)
     }
 
     /// Whether the active queue may dispatch one more request (`cfq_may_dispatch`).
     fn may_dispatch(&self, q: QueueId) -> bool {
         let queue = &self.queues[q];
-        if queue.flags.must_dispatch {
+        if queue.slice.must_dispatch() {
             return true;
         }
         let [asynchronous, synchronous] = [false, true].map(|sync| self.counts.in_flight(sync));
@@ -171,7 +133,8 @@ impl Cfq {
         }
         let idle_class = queue.class == Class::Idle;
         let mut most = if idle_class { 1 } else { (self.tuned.quantum / 2).max(1) };
-        if queue.dispatched >= most {
+        let in_flight = queue.backlog.in_flight();
+        if in_flight >= most {
             // The only synchronous queue would preempt the others anyway.
             let alone = self.counts.busy() == 1 || queue.sync && self.counts.busy_sync() == 1;
             if idle_class || !alone && self.slice_used_soon(queue) {
@@ -180,22 +143,9 @@ impl Cfq {
             most = if alone { u32::MAX } else { self.tuned.quantum };
         }
         if !queue.sync && self.tuned.low_latency {
-            most = most.min(self.async_depth(queue.dispatched));
+            most = most.min(self.async_depth.limit(self.now, in_flight));
         }
-        queue.dispatched < most
-    }
-
-    /// The limit of asynchronous requests in flight: one more for each `slice_sync` since a
-    /// synchronous request was late.
-    fn async_depth(&self, dispatched: u32) -> u32 {
-        let since = (self.now - self.last_delayed_sync) as u64;
-        let depth = (since / self.tuned.slice[1]) as u32;
-        if depth == 0 && dispatched == 0 { 1 } else { depth }
-    }
-
-    /// Requests in one asynchronous slice (`cfq_prio_to_maxrq`).
-    fn async_requests(&self, level: u8) -> u64 {
-        u64::from(self.tuned.slice_async_rq.wrapping_mul(2).wrapping_mul(8 - u32::from(level)))
+        in_flight < most
     }
 
     /// Takes the next request out of the queues (`cfq_dispatch_requests`).
@@ -206,23 +156,20 @@ impl Cfq {
         let q = self.select()?;
         let expired = self.expired(q);
         if expired.is_some() {
-            self.queues[q].flags.must_dispatch = true;
+            self.queues[q].slice.allow_one_more();
             self.note(q, Decision::Expired);
         }
         if !self.may_dispatch(q) {
             return None;
         }
-        let id = expired.or(self.queues[q].next)?;
+        let id = expired.or(self.queues[q].backlog.next())?;
         self.send(id, requests[id].sectors);
-        self.active_context.get_or_insert(self.slots[id.index()].context);
-        let now = self.now;
+        self.active_context.get_or_insert(self.requests.origin(id).context);
         let queue = &mut self.queues[q];
-        queue.slice_dispatch += 1;
-        queue.flags.must_dispatch = false;
-        let idle_class = queue.class == Class::Idle;
-        let (sync, sent, level) = (queue.sync, queue.slice_dispatch, queue.level);
-        if self.counts.busy() > 1 && (idle_class || !sync && sent >= self.async_requests(level)) {
-            self.queues[q].slice_end = now + 1;
+        let is_enough = queue.class == Class::Idle
+            || !queue.sync && queue.slice.requests() >= self.lengths.async_requests(queue.level);
+        if self.counts.busy() > 1 && is_enough {
+            queue.slice.ends_now(self.now);
             self.expire(false, EndReason::BudgetExhausted);
         }
         Some(id)

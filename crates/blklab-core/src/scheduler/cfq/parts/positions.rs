@@ -6,7 +6,7 @@
 //! two queues that are both close to a sector the nearer is taken; the kernel takes the one that
 //! its tree shows first.
 
-use super::super::state::QueueId;
+use super::super::kinds::QueueId;
 use crate::containers::ordered::{Members, Set};
 
 const LEVELS: usize = 8;

@@ -5,7 +5,7 @@
 //! 7/8 of the next. Processes, service trees and groups each have one. The mean is valid once there
 //! are enough samples.
 
-use super::super::state::Instant;
+use super::super::kinds::Instant;
 
 /// A decaying mean of pauses.
 #[derive(Clone, Copy, Debug, Default)]
@@ -16,6 +16,9 @@ pub(in crate::scheduler::cfq) struct ThinkTime {
 }
 
 impl ThinkTime {
+    /// Without a sample.
+    pub const UNKNOWN: ThinkTime = ThinkTime { last_end: 0, total: 0, samples: 0 };
+
     /// A request completes.
     #[inline]
     pub fn ended(&mut self, now: Instant) {

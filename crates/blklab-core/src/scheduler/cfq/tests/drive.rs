@@ -231,7 +231,7 @@ impl Drive {
     fn is_kept(&self) -> bool {
         let cfq = self.cfq();
         let now = self.rig.now.0 as i64;
-        cfq.is_idling() && cfq.active.is_some_and(|q| !cfq.queues[q].slice_used(now))
+        cfq.idling.is_on() && cfq.active.is_some_and(|q| !cfq.queues[q].slice.is_used(now))
     }
 
     fn dispatch_one(&mut self) -> bool {

@@ -1,0 +1,211 @@
+//! How long a command can wait in the disk, from the disk's own parameters.
+//!
+//! When a command's deadline passes, only what came before it and what the arm is doing still go
+//! first ([`super::deadline`]). So it waits at most for
+//!
+//! * its deadline;
+//! * the controller and the link, once for each command that the disk has;
+//! * the arm, once for each command that the disk has and once for what the arm is doing: the longest
+//!   seek, a turn until the sector comes, a turn more if a part of a physical sector is to be
+//!   written, the passing of the sectors with the changes of track between;
+//! * the writing of all data in the write cache, piece by piece, if it or a command before it is a
+//!   flush or a write that finds the cache full.
+//!
+//! A read waits for that last part only where such commands are about. The bound is safe, not close:
+//! no load makes every seek the longest.
+
+use super::HddConfig;
+use super::arm::DESTAGE_SECTORS;
+use blklab_base::units::Nanos;
+
+/// The longest time from a command's submission to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LongestWait {
+    /// While the disk has only reads, and no more data to write than one piece under way.
+    pub reads: Nanos,
+    /// Under any load.
+    pub any: Nanos,
+}
+
+impl HddConfig {
+    /// With at most `depth` commands in the disk, none longer than `largest` sectors.
+    pub(crate) fn longest_wait(&self, depth: u64, largest: u64) -> LongestWait {
+        let before = self.read_overhead_ns.iter().chain(&self.read_hit_ns).chain(&self.write_overhead_ns);
+        let before = before.fold(self.write_data_ns.unwrap_or(0), |most, ns| most.max(*ns));
+        let overhead = before + self.read_reselect_ns + self.read_end_ns.max(self.write_end_ns);
+        // The link carries a command's data once; reads wait for it again with their last block.
+        let link = (2 * largest * self.link_fx.max(self.link_write_fx)) >> 16;
+        let before = self.deadline_ns + depth * (overhead + link);
+        let (at_arm, sectors) = (depth + 1, depth * largest + largest.max(DESTAGE_SECTORS));
+        let reads = before + self.arm_ns(at_arm, sectors);
+        if !self.write_cache {
+            return LongestWait { reads: Nanos(reads), any: Nanos(reads) };
+        }
+        // Extents in the cache; more by writes that are let in or cut an extent in two.
+        let extents = self.write_cache_extents as u64 + 3 * depth + 1;
+        let data = self.write_cache_sectors + depth * largest;
+        let pieces = at_arm + extents + data / DESTAGE_SECTORS;
+        let any = before + self.arm_ns(pieces, sectors + data);
+        LongestWait { reads: Nanos(reads), any: Nanos(any) }
+    }
+
+    /// The longest that the arm can take for so many pieces of so many sectors together.
+    fn arm_ns(&self, pieces: u64, sectors: u64) -> u64 {
+        let turn = self.geometry.turn_ns;
+        let settle = self.write_settle_ns.max(0) as u64;
+        let longest = (self.seek.longest_ns() + self.head_switch_ns).max(self.write_seek_min_ns);
+        let piece = longest + settle + 2 * turn;
+        let (sector_fx, tracks) = self.geometry.slowest(sectors);
+        let change = self.seek.longest_within(self.geometry.step_max()).max(self.head_switch_ns);
+        let changes = (tracks + pieces) * (change + settle + turn);
+        pieces * piece + ((u128::from(sectors) * u128::from(sector_fx)) >> 32) as u64 + changes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::testing::HDD;
+    use super::super::super::{Command, Disk, DiskModel, Op, Tag};
+    use blklab_base::units::{Nanos, Sector};
+    use proptest::prelude::*;
+
+    /// Commands of one kind, of which so many are always in the disk.
+    #[derive(Clone, Copy, Debug)]
+    struct Flow {
+        op: Op,
+        fua: bool,
+        sequential: bool,
+        sectors: u32,
+        in_flight: u32,
+        first: u64,
+    }
+
+    fn model(overrides: &[(&str, &str)]) -> DiskModel {
+        let model = DiskModel::parse(HDD, "test").unwrap();
+        overrides.iter().fold(model, |m, (key, value)| m.with_override(key, value).unwrap())
+    }
+
+    /// Keep the flows at the disk for `span`; each one's commands and longest wait. At the end all
+    /// end.
+    fn waits(model: &DiskModel, flows: &[Flow], span: Nanos, seed: u64) -> Vec<(u64, Nanos)> {
+        let mut disk = model.build(seed);
+        let capacity = disk.limits().capacity.0;
+        let mut state = seed | 1;
+        let mut next: Vec<u64> = flows.iter().map(|flow| flow.first).collect();
+        let mut out: Vec<(usize, Nanos)> = Vec::new();
+        let mut longest = vec![(0, Nanos::ZERO); flows.len()];
+        let mut free: Vec<(u32, usize)> = Vec::new();
+        for (number, flow) in flows.iter().enumerate() {
+            for _ in 0..flow.in_flight {
+                free.push((out.len() as u32, number));
+                out.push((number, Nanos::ZERO));
+            }
+        }
+        let (mut now, mut done, mut left) = (Nanos::ZERO, Vec::new(), out.len());
+        loop {
+            for (tag, number) in free.drain(..) {
+                let flow = flows[number];
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                let places = capacity - u64::from(flow.sectors);
+                let sector = if flow.sequential { next[number] % places } else { (state >> 20) % places };
+                next[number] = sector + u64::from(flow.sectors);
+                let (sectors, sector) = if flow.op == Op::Flush { (0, 0) } else { (flow.sectors, sector) };
+                out[tag as usize].1 = now;
+                disk.submit(
+                    now,
+                    Command { tag: Tag(tag), op: flow.op, sector: Sector(sector), sectors, fua: flow.fua },
+                );
+            }
+            if left == 0 {
+                return longest;
+            }
+            now = disk.next_event();
+            assert!(now != Nanos::NEVER, "the disk forgot a command");
+            disk.advance(now, &mut done);
+            for completion in done.drain(..) {
+                let (number, submitted) = out[completion.tag.0 as usize];
+                let (count, most) = longest[number];
+                longest[number] = (count + 1, most.max(completion.at - submitted));
+                if now < span {
+                    free.push((completion.tag.0, number));
+                } else {
+                    left -= 1;
+                }
+            }
+        }
+    }
+
+    fn flow() -> impl Strategy<Value = Flow> {
+        let op = prop_oneof![4 => Just(Op::Read), 3 => Just(Op::Write), 1 => Just(Op::Flush)];
+        (op, any::<bool>(), any::<bool>(), 0u32..8, 1u32..9, 0u64..900_000).prop_map(
+            |(op, fua, sequential, size, in_flight, first)| Flow {
+                op,
+                fua: fua && op == Op::Write,
+                sequential,
+                sectors: 8 << size,
+                in_flight,
+                first,
+            },
+        )
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+        #[test]
+        fn no_command_waits_longer_than_the_bound(
+            flows in prop::collection::vec(flow(), 1..5), write_cache: bool, read_ahead: bool,
+            policy in 0usize..4, plan in 1u32..10, burst in 1u32..40, serpentine: bool, deadline in 20u32..400, batch in 1u32..64,
+            cache_kib in 64u32..2048, extents in 2u32..64, seed: u64,
+        ) {
+            let on = |flag| if flag { "on" } else { "off" };
+            let model = model(&[
+                ("write_cache", on(write_cache)), ("read_ahead", on(read_ahead)), ("ncq_ageing", "0"),
+                ("ncq_policy", ["fcfs", "clook", "sstf", "sptf"][policy]),
+                ("ncq_plan", &plan.to_string()), ("destage_burst", &burst.to_string()),
+                ("mapping", if serpentine { "serpentine" } else { "plain" }),
+                ("ncq_deadline_ms", &deadline.to_string()), ("ncq_deadline_batch", &batch.to_string()),
+                ("write_cache_kib", &cache_kib.to_string()), ("write_cache_extents", &extents.to_string()),
+            ]);
+            let depth = flows.iter().map(|flow| flow.in_flight).sum();
+            let largest = flows.iter().map(|flow| flow.sectors).max().unwrap();
+            let bound = model.longest_wait(depth, largest).unwrap();
+            let only_reads = flows.iter().all(|flow| flow.op == Op::Read);
+            let bound = if only_reads { bound.reads } else { bound.any };
+            for (flow, (count, longest)) in flows.iter().zip(waits(&model, &flows, Nanos::from_secs(12), seed)) {
+                prop_assert!(count > 0 && longest <= bound, "{flow:?}: {longest:?} of {bound:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_read_beside_a_stream_waits_for_its_deadline_and_then_some_go_through_at_once() {
+        let stream =
+            Flow { op: Op::Read, fua: false, sequential: true, sectors: 1_024, in_flight: 2, first: 0 };
+        let random = Flow { sequential: false, sectors: 8, in_flight: 1, first: 500_000, ..stream };
+        let model = model(&[("ncq_deadline_ms", "1500"), ("ncq_deadline_batch", "10")]);
+        let found = waits(&model, &[stream, random], Nanos::from_secs(60), 1);
+        let (reads, longest) = found[1];
+        let bound = model.longest_wait(3, 1_024).unwrap().reads;
+        assert!(longest >= Nanos::from_millis(1_500) && longest <= bound, "{longest:?} of {bound:?}");
+        // After each deadline ten reads, then the stream again.
+        let rounds = reads as f64 / 10.0;
+        assert!((20.0..40.0).contains(&rounds), "{reads} reads in a minute");
+        let bytes = found[0].0 * 1_024 * 512;
+        assert!(bytes > 60 * 20_000_000, "the stream got {} MB/s", bytes / 60_000_000);
+    }
+
+    #[test]
+    fn a_longer_deadline_or_more_to_serve_before_makes_the_bound_longer() {
+        let bound = |key: &str, value: &str, depth, largest| {
+            model(&[(key, value)]).longest_wait(depth, largest).unwrap()
+        };
+        let base = bound("ncq_deadline_ms", "1000", 4, 8);
+        assert!(base.reads > Nanos::from_millis(1_000) && base.reads < Nanos::from_millis(1_400), "{base:?}");
+        assert_eq!(bound("ncq_deadline_ms", "2000", 4, 8).reads - base.reads, Nanos::from_millis(1_000));
+        assert!(bound("ncq_deadline_ms", "1000", 5, 8).any > base.any);
+        assert!(bound("ncq_deadline_ms", "1000", 4, 64).reads > base.reads);
+        let through = model(&[("ncq_deadline_ms", "1000"), ("write_cache", "off")]);
+        let through = through.longest_wait(4, 8).unwrap();
+        assert_eq!(through.any, through.reads);
+    }
+}

@@ -1,0 +1,583 @@
+//! A hard disk: one arm, platters that never stop turning, a cache and a queue.
+//!
+//! A command that the cache cannot serve waits for the arm. Its time there is the seek,
+//! the wait until the first sector comes round, and the passing of its sectors, track by
+//! track with the skews between; where the platter stands follows from the absolute time
+//! and a phase drawn from the seed. The next few commands are planned: their order is fixed. When
+//! one of them is served, another joins the plan behind the last: of some of those that wait, the one
+//! on the nearest cylinder, or the one that the head can reach first (SPTF; Seltzer, Chen and
+//! Ousterhout, "Disk scheduling revisited", USENIX 1990), with a head start for those that have
+//! waited long (Jacobson and Wilkes, "Disk scheduling algorithms based on rotational position", HP
+//! Labs 1991). What has waited until its deadline goes before everything else, so no command waits
+//! longer than `longest_wait` tells.
+//!
+//! After a read the head stays and reads on into the read's cache segment. That is not
+//! simulated by events: how far it has come is worked out when somebody asks. Writes end
+//! when their data are in the write cache; the arm puts them on the medium when the disk
+//! is quiet, in bursts when the cache fills, or when a flush wants it, in order of address.
+//!
+//! A drive's own map with its spare and slipped sectors, its seek table, its rules of reading on and its
+//! overheads take the place of the general formulas where its file has them; `make validate` holds the
+//! model against five such drives.
+//!
+//! Left out: thermal recalibration, servo retries, the controller's lookup cost, caching of
+//! written data for later reads, sectors that pass before a request, power states.
+
+mod arm;
+mod bound;
+mod cache;
+mod deadline;
+mod geometry;
+mod layout;
+mod link;
+mod queue;
+mod seek;
+mod writeback;
+
+use std::collections::VecDeque;
+
+use rand_core::{Rng, SeedableRng};
+use rand_xoshiro::SplitMix64;
+use slab::Slab;
+
+pub use self::bound::LongestWait;
+use self::cache::{ReadCache, Span, Waiting, WriteCache};
+use self::geometry::{Geometry, Place};
+use self::link::Sending;
+use self::queue::{Queue, Queued};
+use self::seek::SeekCurve;
+use self::writeback::Bursts;
+use super::keys::Values;
+use super::model::{Conflict, conflict};
+use super::{Begins, Command, Completion, Disk, DiskLimits, Op, Tag};
+use blklab_base::event_queue::EventQueue;
+use blklab_base::units::{Nanos, SECTOR_BYTES, Sector};
+
+/// A head that is this little late still catches the sector: it is rounding, not motion.
+/// The shortest sector of any disk so far passes in some 2,500 ns.
+const SLACK_NS: u64 = 500;
+
+/// The order of queued commands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Policy {
+    Fcfs,
+    Clook,
+    Sstf,
+    Sptf,
+}
+
+/// The keys of a hard disk, in the units the model works in.
+#[derive(Clone, Debug)]
+pub(super) struct HddConfig {
+    geometry: Geometry,
+    seek: SeekCurve,
+    write_settle_ns: i64,
+    head_switch_ns: u64,
+    /// Sectors of a physical block.
+    physical_sectors: u64,
+    segments: usize,
+    segment_sectors: u64,
+    /// 0: none.
+    read_ahead_sectors: u64,
+    read_ahead_to: AheadTo,
+    read_ahead_keeps: bool,
+    zero_latency_read: bool,
+    zero_latency_write: bool,
+    write_drops_read: bool,
+    write_cache: bool,
+    write_cache_sectors: u64,
+    write_cache_extents: usize,
+    destage_percent: f64,
+    destage_idle_ns: u64,
+    destage_burst: usize,
+    policy: Policy,
+    /// Commands, with the one under way, whose order is fixed.
+    plan: usize,
+    /// Commands compared for each choice.
+    look_ahead: usize,
+    /// Time forgiven per time waited, in 1/1024.
+    ageing: u64,
+    deadline_ns: u64,
+    deadline_batch: u32,
+    /// Controller's work, after a read and after a write.
+    read_overhead_ns: [u64; 2],
+    read_hit_ns: [u64; 2],
+    write_overhead_ns: [u64; 2],
+    /// From a write's submission until its data come; none: they come before the arm moves.
+    write_data_ns: Option<u64>,
+    write_seek_min_ns: u64,
+    read_reselect_ns: u64,
+    read_reselect_share: f64,
+    read_end_ns: u64,
+    write_end_ns: u64,
+    /// Link time per sector, times 2^16, to the host and from it.
+    link_fx: u64,
+    link_write_fx: u64,
+    /// The link holds up what comes from the medium.
+    link_holds_up: bool,
+}
+
+/// Where reading on stops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum AheadTo {
+    Distance,
+    Segment,
+    Track,
+    NextTrack,
+}
+
+impl HddConfig {
+    pub(super) fn new(values: &Values) -> Result<HddConfig, Conflict> {
+        let geometry = Geometry::new(values)?;
+        let seek = SeekCurve::new(values, geometry.cylinders)?;
+        let segments = values.whole("cache_segments") as usize;
+        let sectors = |name| values.number(name).map(|sectors| sectors as u64);
+        let segment_sectors = sectors("cache_segment_sectors")
+            .unwrap_or_else(|| values.whole("cache_kib") * 2 / segments as u64);
+        let read_ahead_sectors =
+            sectors("read_ahead_sectors").unwrap_or_else(|| values.whole("read_ahead_kib") * 2);
+        let read_ahead_sectors = if values.flag("read_ahead") { read_ahead_sectors } else { 0 };
+        if read_ahead_sectors > segment_sectors {
+            let message = format!(
+                "found {}; a segment of the cache holds {} KiB",
+                read_ahead_sectors / 2,
+                segment_sectors / 2
+            );
+            return conflict("read_ahead_kib", message);
+        }
+        let overhead = |after_read: &str, after_write: &str| {
+            let first = values.us(after_read);
+            [first, values.number(after_write).map_or(first, |_| values.us(after_write))]
+        };
+        let link_fx = |mb_s: f64| (SECTOR_BYTES as f64 * 1e3 / mb_s * 65_536.0).round() as u64;
+        let (to_host, from_host) = (values.given("link_mb_s"), values.number("link_write_mb_s"));
+        // A sector on the link and on the fastest track, in nanoseconds.
+        let (on_link, on_track) = (link_fx(to_host) >> 16, geometry.fastest_sector_ns());
+        let read_reselect_ns = values.us("read_reselect_us");
+        Ok(HddConfig {
+            seek,
+            write_settle_ns: (values.given("write_settle_ms") * 1e6).round() as i64,
+            head_switch_ns: values.ms("head_switch_ms"),
+            physical_sectors: values.whole("physical_block_bytes") / SECTOR_BYTES,
+            segments,
+            segment_sectors,
+            read_ahead_sectors,
+            read_ahead_to: match values.text("read_ahead_to") {
+                "segment" => AheadTo::Segment,
+                "track" => AheadTo::Track,
+                "next_track" => AheadTo::NextTrack,
+                _ => AheadTo::Distance,
+            },
+            read_ahead_keeps: values.flag("read_ahead_keeps"),
+            zero_latency_read: values.flag("zero_latency_read"),
+            zero_latency_write: values.flag("zero_latency_write"),
+            write_drops_read: values.flag("write_drops_read"),
+            write_cache: values.flag("write_cache"),
+            write_cache_sectors: values.whole("write_cache_kib") * 2,
+            write_cache_extents: values.whole("write_cache_extents") as usize,
+            destage_percent: values.given("destage_percent"),
+            destage_idle_ns: values.ms("destage_idle_ms"),
+            destage_burst: values.whole("destage_burst") as usize,
+            policy: match values.text("ncq_policy") {
+                "fcfs" => Policy::Fcfs,
+                "clook" => Policy::Clook,
+                "sstf" => Policy::Sstf,
+                _ => Policy::Sptf,
+            },
+            plan: values.whole("ncq_plan") as usize,
+            look_ahead: values.whole("ncq_look_ahead") as usize,
+            ageing: (values.given("ncq_ageing") * 1024.0).round() as u64,
+            deadline_ns: values.ms("ncq_deadline_ms"),
+            deadline_batch: values.whole("ncq_deadline_batch") as u32,
+            read_overhead_ns: overhead("read_overhead_us", "read_overhead_after_write_us"),
+            read_hit_ns: overhead("read_hit_us", "read_hit_after_write_us"),
+            write_overhead_ns: overhead("write_overhead_us", "write_overhead_after_write_us"),
+            write_data_ns: values.number("write_data_us").map(|_| values.us("write_data_us")),
+            write_seek_min_ns: values.ms("write_seek_min_ms"),
+            read_reselect_ns,
+            read_reselect_share: values.given("read_reselect_percent") / 100.0,
+            read_end_ns: values.us("read_end_us"),
+            write_end_ns: values.us("write_end_us"),
+            link_fx: link_fx(to_host),
+            link_write_fx: link_fx(from_host.unwrap_or(to_host)),
+            link_holds_up: on_link > on_track || read_reselect_ns > 0 || values.flag("zero_latency_read"),
+            geometry,
+        })
+    }
+}
+
+/// What the arm is doing.
+#[derive(Clone, Copy, Debug)]
+enum Work {
+    /// The segment of the read cache that it continues, if it is a read that does.
+    Serve(Served, Option<usize>),
+    Destage,
+}
+
+/// What is still of interest of a command when the arm ends it.
+#[derive(Clone, Copy, Debug)]
+struct Served {
+    span: Span,
+    order: u64,
+    tag: Tag,
+    write: bool,
+}
+
+impl Served {
+    fn new(queued: &Queued) -> Served {
+        Served { span: queued.span, order: queued.order, tag: queued.tag, write: queued.write }
+    }
+}
+
+/// The head reads on: `at` is the next sector, which begins at `time`.
+#[derive(Clone, Copy, Debug)]
+struct Stream {
+    segment: usize,
+    at: u64,
+    time: u64,
+    limit: u64,
+}
+
+/// A command on its way over the link.
+#[derive(Clone, Copy, Debug)]
+struct Transit {
+    tag: Tag,
+    /// For a cached write: its sectors and its order.
+    write: Option<(Span, u64)>,
+}
+
+/// A flush waits for the writes that ended before it.
+#[derive(Clone, Copy, Debug)]
+struct Flush {
+    tag: Tag,
+    order: u64,
+    arrived: u64,
+    ready: u64,
+}
+
+/// A hard disk in virtual time.
+#[derive(Debug)]
+pub struct Hdd {
+    config: HddConfig,
+    limits: DiskLimits,
+    /// Where the platter stands at time zero.
+    phase_ns: u64,
+    /// Turns that pass in the longest seek.
+    turns_max: u32,
+    /// Where the head is: the sector just behind the last one served.
+    head: Place,
+    /// The address it would serve next.
+    head_lba: u64,
+    queue: Queue,
+    flushes: VecDeque<Flush>,
+    read_cache: ReadCache,
+    write_cache: WriteCache,
+    stream: Option<Stream>,
+    work: Option<(u64, Work)>,
+    /// When the arm, at rest, looks for work.
+    look_at: u64,
+    /// When the disk counts as quiet.
+    quiet_at: u64,
+    link_free: u64,
+    controller_free: u64,
+    transits: Slab<Transit>,
+    ends: EventQueue,
+    orders: u64,
+    /// Commands that are still to be served in order of arrival.
+    in_order: u32,
+    bursts: Bursts,
+    /// When the arm will probably be done with all planned commands.
+    planned_until: u64,
+    /// The read that comes from the medium, where the link holds it up.
+    sending: Option<Sending>,
+    /// The last command submitted was a write.
+    after_write: bool,
+    busy_ns: u64,
+    begins: Begins,
+}
+
+impl Hdd {
+    pub(super) fn new(config: HddConfig, limits: DiskLimits, seed: u64) -> Hdd {
+        let phase_ns = SplitMix64::seed_from_u64(seed).next_u64() % config.geometry.turn_ns;
+        let head = config.geometry.locate(0);
+        Hdd {
+            read_cache: ReadCache::new(config.segments, config.segment_sectors),
+            write_cache: WriteCache::new(
+                config.write_cache_sectors,
+                config.write_cache_extents,
+                config.destage_percent,
+            ),
+            phase_ns,
+            turns_max: config.seek.ns(config.geometry.cylinders - 1).div_ceil(config.geometry.turn_ns) as u32,
+            head,
+            head_lba: 0,
+            queue: Queue::new(limits.queue_depth as usize, config.plan - 1),
+            flushes: VecDeque::new(),
+            stream: None,
+            work: None,
+            look_at: u64::MAX,
+            quiet_at: 0,
+            link_free: 0,
+            controller_free: 0,
+            transits: Slab::with_capacity(limits.queue_depth as usize),
+            ends: EventQueue::default(),
+            orders: 1,
+            in_order: 0,
+            bursts: Bursts::default(),
+            planned_until: 0,
+            sending: None,
+            after_write: false,
+            busy_ns: 0,
+            begins: Begins::default(),
+            config,
+            limits,
+        }
+    }
+
+    fn link_ns(&self, sectors: u64) -> u64 {
+        (sectors * self.config.link_fx) >> 16
+    }
+
+    /// Occupy the link from `ready` on; when the last byte is over.
+    fn over_link(&mut self, ready: u64, sectors: u64) -> u64 {
+        self.link_free = self.link_free.max(ready) + self.link_ns(sectors);
+        self.link_free
+    }
+
+    /// The same for data from the host.
+    fn receive(&mut self, ready: u64, sectors: u64) -> u64 {
+        self.link_free = self.link_free.max(ready) + ((sectors * self.config.link_write_fx) >> 16);
+        self.link_free
+    }
+
+    /// The controller works on one command after another; when it has understood this one.
+    fn understand(&mut self, now: u64, ns: u64, tag: Tag) -> u64 {
+        self.begins.note(tag, self.controller_free.max(now));
+        self.controller_free = self.controller_free.max(now) + ns;
+        self.controller_free
+    }
+
+    fn end(&mut self, at: u64, tag: Tag, write: Option<(Span, u64)>) {
+        let key = self.transits.insert(Transit { tag, write });
+        self.ends.push(at, key as u32);
+    }
+
+    /// Let the arm, if at rest, look for work at `at`.
+    fn look(&mut self, at: u64) {
+        if self.work.is_none() {
+            self.look_at = self.look_at.min(at);
+        }
+    }
+
+    fn next_internal(&self) -> u64 {
+        let arm = self.work.as_ref().map_or(self.look_at, |(end, _)| *end);
+        self.ends.next().min(arm)
+    }
+
+    // Reading
+
+    fn submit_read(&mut self, now: u64, command: &Command) {
+        let span = Span::new(command.sector.0, command.sectors);
+        self.catch_up(now);
+        let after = usize::from(std::mem::replace(&mut self.after_write, false));
+        let hit = self.read_cache.find(span);
+        if hit.is_some() || self.write_cache.holds(span) {
+            let end = {
+                let understood = self.understand(now, self.config.read_hit_ns[after], command.tag);
+                self.over_link(understood, span.len()) + self.config.read_end_ns
+            };
+            self.end(end, command.tag, None);
+            if hit.is_some() && self.stream.map(|s| s.segment) == hit {
+                self.follow(now, span.end);
+            }
+            return;
+        }
+        let continued = self.stream.is_some_and(|s| self.reaches(&s, span));
+        let overhead = if continued { self.config.read_hit_ns } else { self.config.read_overhead_ns };
+        let understood = self.understand(now, overhead[after], command.tag);
+        self.enqueue(now, understood, span, command);
+    }
+
+    /// True when the head, reading on, comes to `span` without a seek.
+    fn reaches(&self, stream: &Stream, span: Span) -> bool {
+        span.start <= stream.limit && span.start >= self.read_cache.span(stream.segment).start
+    }
+
+    /// Work out how far the head has read on by `now`.
+    fn catch_up(&mut self, now: u64) {
+        let Some(mut stream) = self.stream else { return };
+        if self.work.is_some() || stream.time >= now || stream.at >= stream.limit {
+            return;
+        }
+        while stream.at < stream.limit {
+            let here = self.head;
+            // A track passes in far less than a second: more time than that is as good as that.
+            let passed = ((now - stream.time).min(1 << 30) << 32) / here.sector_fx;
+            let left = u64::from(here.left_on_track).min(stream.limit - stream.at);
+            let sectors = passed.min(left);
+            let end = stream.time + ((sectors * here.sector_fx) >> 32);
+            (stream.at, stream.time) = self.go_on(stream.at + sectors, end, false);
+            if sectors < left || stream.time >= now {
+                break;
+            }
+        }
+        self.read_cache.extend(stream.segment, stream.at);
+        self.stream = Some(stream);
+    }
+
+    /// The host has read up to `end` out of the stream's segment: the head may go on as far
+    /// ahead of it as before. A head that stood still at its limit has to wait for its
+    /// sector to come round; it does once half of what was read ahead is used up.
+    fn follow(&mut self, now: u64, end: u64) {
+        let Some(mut stream) = self.stream.filter(|_| self.config.read_ahead_to == AheadTo::Distance) else {
+            return;
+        };
+        let limit = (end + self.config.read_ahead_sectors).min(self.limits.capacity.0);
+        let stands_still = stream.at >= stream.limit;
+        if stands_still {
+            if self.work.is_some() || limit < stream.at + self.config.read_ahead_sectors / 2 {
+                return;
+            }
+            stream.time = self.comes_round(now, 0, self.head.angle_ns);
+        }
+        stream.limit = stream.limit.max(limit);
+        self.stream = Some(stream);
+    }
+
+    // Writing
+
+    fn submit_write(&mut self, now: u64, command: &Command) {
+        let span = Span::new(command.sector.0, command.sectors);
+        let after = usize::from(std::mem::replace(&mut self.after_write, true));
+        let overhead = self.config.write_overhead_ns[after];
+        if self.config.write_drops_read {
+            self.catch_up(now);
+            if self.read_cache.forget(span, self.stream.map(|stream| stream.segment)) {
+                self.stream = None;
+            }
+        }
+        let cached = self.config.write_cache && !command.fua && self.write_cache.fits(command.sectors);
+        if !cached {
+            let understood = self.understand(now, overhead, command.tag);
+            let ready = match self.config.write_data_ns {
+                Some(_) => understood,
+                None => self.receive(understood, span.len()),
+            };
+            return self.enqueue(now, ready, span, command);
+        }
+        self.orders += 1;
+        let transit = Transit { tag: command.tag, write: Some((span, self.orders)) };
+        let key = self.transits.insert(transit) as u32;
+        if self.write_cache.waiting.is_empty() && self.write_cache.promise(command.sectors) {
+            let understood = self.understand(now, overhead, command.tag);
+            let end = self.receive(understood, span.len()) + self.config.write_end_ns;
+            self.ends.push(end, key);
+        } else {
+            self.write_cache.waiting.push_back(Waiting { key, arrived: now, order: self.orders });
+            self.look(now);
+        }
+    }
+
+    /// Give room to writes that wait for it. Their commands were understood long ago.
+    fn admit(&mut self, now: u64) {
+        while let Some(Waiting { key, .. }) = self.write_cache.waiting.front().copied() {
+            let span = self.transits[key as usize].write.map_or(Span::default(), |(span, _)| span);
+            if !self.write_cache.promise(span.len() as u32) {
+                return;
+            }
+            self.write_cache.waiting.pop_front();
+            self.begins.note(self.transits[key as usize].tag, now);
+            let end = self.receive(now, span.len()) + self.config.write_end_ns;
+            self.ends.push(end, key);
+        }
+    }
+
+    fn flush_order(&self) -> u64 {
+        self.flushes.front().map_or(0, |f| f.order)
+    }
+
+    /// End the flushes whose writes are all on the medium.
+    fn end_flushes(&mut self, now: u64) {
+        while let Some(flush) = self.flushes.front().copied() {
+            if self.write_cache.older_than(flush.order) {
+                self.look(now.max(flush.ready));
+                return;
+            }
+            self.flushes.pop_front();
+            self.end(now.max(flush.ready), flush.tag, None);
+        }
+    }
+}
+
+impl Disk for Hdd {
+    fn limits(&self) -> &DiskLimits {
+        &self.limits
+    }
+
+    fn submit(&mut self, now: Nanos, command: Command) {
+        let now = now.0;
+        self.quiet_at = now + self.config.destage_idle_ns;
+        match command.op {
+            Op::Read => self.submit_read(now, &command),
+            Op::Write => self.submit_write(now, &command),
+            Op::Flush => {
+                self.orders += 1;
+                let ready = now + self.config.write_overhead_ns[0];
+                self.begins.note(command.tag, now);
+                let flush = Flush { tag: command.tag, order: self.orders, arrived: now, ready };
+                self.flushes.push_back(flush);
+                self.end_flushes(now);
+            }
+            // Nothing to tell a hard disk: it ends the command.
+            Op::Discard => {
+                self.begins.note(command.tag, now);
+                self.end(now + self.config.write_overhead_ns[0], command.tag, None);
+            }
+        }
+    }
+
+    fn next_event(&self) -> Nanos {
+        Nanos(self.next_internal())
+    }
+
+    fn advance(&mut self, now: Nanos, done: &mut Vec<Completion>) {
+        loop {
+            let at = self.next_internal();
+            if at > now.0 || at == u64::MAX {
+                return;
+            }
+            if self.ends.next() == at {
+                let Some((_, key)) = self.ends.pop() else { return };
+                let transit = self.transits.remove(key as usize);
+                if let Some((span, order)) = transit.write {
+                    let flush_order = self.flush_order();
+                    let geometry = &self.config.geometry;
+                    self.write_cache.insert(span, order, flush_order, |lba| geometry.locate(lba));
+                    let look = if self.write_cache.presses() { at } else { self.quiet_at.max(at) };
+                    self.look(look);
+                }
+                let (tag, began) = (transit.tag, self.begins.of(transit.tag));
+                done.push(Completion { tag, at: Nanos(at), began });
+            } else if let Some((_, work)) = self.work.take() {
+                self.finish(at, work);
+            } else {
+                self.begin(at);
+            }
+        }
+    }
+
+    fn is_durable(&self, sector: Sector, sectors: u32) -> bool {
+        !self.write_cache.overlaps(Span::new(sector.0, sectors))
+    }
+
+    fn keep_begins(&mut self) {
+        self.begins.keep();
+    }
+
+    fn busy(&self) -> Nanos {
+        Nanos(self.busy_ns)
+    }
+}
+
+#[cfg(test)]
+mod tests;

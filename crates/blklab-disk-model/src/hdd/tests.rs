@@ -1,0 +1,242 @@
+use proptest::prelude::*;
+
+use super::super::testing::{HDD, Harness};
+use super::super::validate::Rig;
+use super::super::{Command, Disk, DiskModel, Op, Tag};
+use blklab_base::units::{Nanos, Sector};
+
+fn model(overrides: &[(&str, &str)]) -> DiskModel {
+    let model = DiskModel::parse(HDD, "test").unwrap();
+    overrides.iter().fold(model, |m, (key, value)| m.with_override(key, value).unwrap())
+}
+
+#[test]
+fn one_random_reader_waits_for_seek_half_a_turn_transfer_and_overhead() {
+    let model = model(&[("read_ahead", "off")]);
+    let run = Rig::new(&model).random(Op::Read, 1, 100, 20_000);
+    // Addresses are denser outside, so the mean seek is a little shorter than over cylinders.
+    let geometry = &model.hdd().geometry;
+    let places: Vec<_> = (0..1_000).map(|i| geometry.locate(i * 1_000)).collect();
+    let seek =
+        |a: &super::Place, b: &super::Place| model.hdd().seek.ns(a.cylinder.abs_diff(b.cylinder)) as f64;
+    let pairs = places.iter().flat_map(|a| places.iter().map(move |b| (a, b)));
+    let seek_us = pairs.map(|(a, b)| seek(a, b)).sum::<f64>() / 1e6 / 1e3;
+    let transfer_us = 8.0 * 8_333.0 / 400.0 + 512.0 / 300.0;
+    let expected_us = seek_us + 8_333.0 / 2.0 + transfer_us + 100.0;
+    let found_us = run.mean_us();
+    assert!((found_us / expected_us - 1.0).abs() < 0.03, "{found_us} us, closed form {expected_us} us");
+}
+
+#[test]
+fn sequential_reading_reaches_the_zones_rate() {
+    // A track of 500 sectors passes in a turn, then a skew.
+    let expected = 500.0 * 512.0 / (8_333.3 + 0.8e3);
+    for depth in [1, 32] {
+        let mut next = 0;
+        let run = Rig::new(&model(&[])).drive(depth, 100, 500, || {
+            next += 128;
+            (Op::Read, next - 128, 128)
+        });
+        let found = run.per_second() * 128.0 * 512.0 / 1e6;
+        assert!((found / expected - 1.0).abs() < 0.02, "depth {depth}: {found} MB/s, zone {expected} MB/s");
+    }
+}
+
+#[test]
+fn without_read_ahead_one_sequential_reader_loses_a_turn_per_command() {
+    let mut next = 0;
+    let run = Rig::new(&model(&[("read_ahead", "off")])).drive(1, 10, 100, || {
+        next += 8;
+        (Op::Read, next - 8, 8)
+    });
+    assert!((run.mean_us() / 8_333.0 - 1.0).abs() < 0.1, "{} us", run.mean_us());
+}
+
+#[test]
+fn orders_that_know_more_of_the_disk_answer_sooner() {
+    let mean = |policy| {
+        let model = model(&[("ncq_policy", policy), ("read_ahead", "off")]);
+        Rig::new(&model).random(Op::Read, 32, 2_000, 10_000).mean_us()
+    };
+    let [fcfs, clook, sstf, sptf] = ["fcfs", "clook", "sstf", "sptf"].map(mean);
+    assert!(fcfs > clook && clook >= 0.98 * sstf && sstf > sptf, "{fcfs} {clook} {sstf} {sptf} us");
+}
+
+#[test]
+fn clook_goes_upwards_from_the_head_and_then_on_from_the_lowest() {
+    let mut disk = model(&[("ncq_policy", "clook"), ("read_ahead", "off")]).build(1);
+    let read =
+        |tag, sector| Command { tag: Tag(tag), op: Op::Read, sector: Sector(sector), sectors: 8, fua: false };
+    disk.submit(Nanos::ZERO, read(0, 500_000));
+    let (mut now, mut done) = (disk.next_event(), Vec::new());
+    disk.advance(now, &mut done);
+    for (tag, sector) in [(1, 400_000), (2, 900_000), (3, 100_000), (4, 600_000)] {
+        disk.submit(now, read(tag, sector));
+    }
+    while done.len() < 5 {
+        now = disk.next_event();
+        disk.advance(now, &mut done);
+    }
+    let order: Vec<_> = done.iter().map(|completion| completion.tag.0).collect();
+    assert_eq!(order, [0, 4, 2, 3, 1]);
+}
+
+#[test]
+fn ncq_off_takes_one_command_at_a_time() {
+    assert_eq!(model(&[("ncq", "off")]).limits().queue_depth, 1);
+    assert_eq!(model(&[]).limits().queue_depth, 32);
+}
+
+#[test]
+fn a_waiting_command_far_away_is_served_in_the_end() {
+    // Reads near the disk's start come without end; one waits at its other end.
+    let mut disk = model(&[("read_ahead", "off")]).build(3);
+    let read =
+        |tag, sector| Command { tag: Tag(tag), op: Op::Read, sector: Sector(sector), sectors: 8, fua: false };
+    disk.submit(Nanos::ZERO, read(31, 990_000));
+    for tag in 0..31 {
+        disk.submit(Nanos::ZERO, read(tag, u64::from(tag) * 1_000));
+    }
+    let (mut done, mut state) = (Vec::new(), 1u64);
+    loop {
+        let now = disk.next_event();
+        assert!(now < Nanos::from_secs(2), "starved");
+        disk.advance(now, &mut done);
+        for completion in done.drain(..) {
+            if completion.tag == Tag(31) {
+                return;
+            }
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            disk.submit(now, read(completion.tag.0, (state >> 33) % 40_000));
+        }
+    }
+}
+
+#[test]
+fn a_write_in_the_cache_ends_soon_and_survives_only_after_a_flush() {
+    let mut harness = Harness::new(&model(&[]));
+    harness.submit(Op::Write, 8_000, 8, false);
+    let ended = harness.drain_one();
+    assert!(ended.at < Nanos::from_millis(1));
+    assert!(!harness.disk.is_durable(Sector(8_000), 8));
+    assert!(harness.disk.is_durable(Sector(8_008), 8));
+    harness.submit(Op::Flush, 0, 0, false);
+    harness.drain_one();
+    assert!(harness.disk.is_durable(Sector(8_000), 8));
+}
+
+#[test]
+fn a_flush_ends_when_all_that_was_written_before_it_is_on_the_medium() {
+    let mut harness = Harness::new(&model(&[]));
+    for i in 0..20 {
+        harness.submit(Op::Write, i * 40_000, 8, false);
+        harness.drain_one();
+    }
+    harness.submit(Op::Flush, 0, 0, false);
+    harness.drain_one();
+    assert!((0..20).all(|i| harness.disk.is_durable(Sector(i * 40_000), 8)));
+}
+
+#[test]
+fn a_quiet_disk_writes_its_cache_to_the_medium() {
+    let mut harness = Harness::new(&model(&[]));
+    for i in 0..30 {
+        harness.submit(Op::Write, i * 10_000, 8, false);
+    }
+    harness.drain();
+    assert!((0..30).any(|i| !harness.disk.is_durable(Sector(i * 10_000), 8)));
+    harness.rest(Nanos::from_secs(1));
+    assert!((0..30).all(|i| harness.disk.is_durable(Sector(i * 10_000), 8)));
+}
+
+#[test]
+fn a_full_write_cache_slows_writes_to_the_mediums_pace() {
+    let fast = Rig::new(&model(&[])).random(Op::Write, 1, 0, 30).mean_us();
+    let slow = Rig::new(&model(&[])).random(Op::Write, 1, 500, 500).mean_us();
+    let through = Rig::new(&model(&[("write_cache", "off")])).random(Op::Write, 1, 100, 500).mean_us();
+    assert!(fast < 100.0, "{fast} us");
+    assert!(slow > 1_000.0 && slow < through, "{slow} us, without cache {through} us");
+}
+
+#[test]
+fn a_write_of_part_of_a_physical_sector_costs_a_turn_more() {
+    let mean = |sector: u64| {
+        let model = model(&[("write_cache", "off"), ("physical_block_bytes", "4096")]);
+        let mut state = 1u64;
+        let step = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (Op::Write, (state >> 33) % 100_000 * 8 + sector, 8)
+        };
+        Rig::new(&model).drive(1, 10, 2_000, step).mean_us()
+    };
+    let (aligned, crooked) = (mean(0), mean(1));
+    assert!((crooked - aligned - 8_333.0).abs() < 300.0, "{aligned} and {crooked} us");
+}
+
+#[test]
+fn the_same_seed_gives_the_same_times_and_another_seed_others() {
+    let times = |seed| {
+        let mut harness = Harness::with(model(&[]).build(seed));
+        (0..200).for_each(|i| {
+            harness.submit(Op::Read, i * 7_919 % 900_000, 8, false);
+            harness.drain();
+        });
+        harness.now
+    };
+    assert_eq!(times(1), times(1));
+    assert_ne!(times(1), times(2));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
+    #[test]
+    fn every_command_ends_once_in_order_and_after_it_was_submitted(
+        steps in prop::collection::vec((0u8..8, 0u64..120_000, 1u32..600, any::<bool>(), 0u64..20_000_000), 1..120),
+        write_cache: bool, policy in 0usize..4, seed: u64,
+    ) {
+        let cache = if write_cache { "on" } else { "off" };
+        let model = model(&[("write_cache", cache), ("ncq_policy", ["fcfs", "clook", "sstf", "sptf"][policy])]);
+        let mut harness = Harness::with(model.build(seed));
+        harness.run(&steps)?;
+    }
+}
+
+proptest! {
+    /// The search looks closely only at commands that may win.
+    #[test]
+    fn the_next_command_is_the_one_that_each_by_itself_would_be(
+        commands in prop::collection::vec((0u64..5_000, 0u64..3_000_000, any::<bool>()), 1..80),
+        same_track: bool, reads_only: bool, now in 0u64..100_000_000
+    ) {
+        let mut hdd = super::Hdd::new(model(&[]).hdd().clone(), model(&[]).limits().clone(), 1);
+        for (n, (sector, ready, write)) in commands.into_iter().enumerate() {
+            let (write, ready) = (write && !reads_only, if reads_only { 0 } else { ready });
+            let sector = if same_track { sector % 100 } else { sector * 1_000 % 1_000_000 };
+            let op = if write { Op::Write } else { Op::Read };
+            let command =
+                Command { tag: Tag(n as u32), op, sector: Sector(sector), sectors: 1, fua: true };
+            hdd.enqueue(now / 2, now + ready, super::Span::new(sector, 1), &command);
+        }
+        let stands = (now + hdd.phase_ns) % hdd.config.geometry.turn_ns;
+        let alone = hdd.queue.commands.iter().enumerate().map(|(index, queued)| {
+            let moved = hdd.move_ns(&hdd.head, &queued.place, queued.write);
+            let least = queued.ready.saturating_sub(now) + moved;
+            let wait = hdd.wait_ns(stands, queued.place.angle_ns, least) as i64;
+            (wait + queued.handicap - ((now * hdd.config.ageing) >> 10) as i64, index)
+        });
+        let alone = alone.min().unwrap();
+        prop_assert_eq!(hdd.soonest_reached(&{ hdd.head }, now, 0..hdd.queue.commands.len()), alone);
+    }
+}
+
+#[test]
+fn a_seek_longer_than_a_second_is_refused() {
+    let table = HDD.lines().filter(|line| !line.starts_with("seek_")).collect::<Vec<_>>().join("\n");
+    let with = |ms| DiskModel::parse(&format!("{table}\nseek_table = [[1, 1.0], [1000, {ms}]]\n"), "t");
+    assert!(with("1000.0").is_ok());
+    let error = with("1000.5").unwrap_err().to_string();
+    assert!(
+        error.contains("seek_table") && error.contains("found 1000.5 ms; expected at most 1000"),
+        "{error}"
+    );
+}

@@ -1,0 +1,166 @@
+//! Disk models: told the time, told what to do, asked what is done.
+//!
+//! A model knows no clock and no transport. Someone submits a command at a time,
+//! asks when the next thing happens and collects completions; under the simulator
+//! that someone is the event loop, under a real kernel it is a ublk server.
+
+mod any;
+pub mod catalogue;
+mod draw;
+mod hdd;
+mod independence;
+mod keys;
+mod model;
+mod published;
+mod ranges;
+mod replay;
+mod ssd;
+#[cfg(test)]
+mod testing;
+mod validate;
+
+use blklab_base::units::{Nanos, Sector};
+
+pub use self::any::AnyDisk;
+pub use self::draw::{Drawn, draw};
+pub use self::hdd::{Hdd, LongestWait};
+pub use self::independence::Validation;
+pub use self::keys::{Absent, Allowed, HDD_KEYS, Key, SSD_KEYS, Value};
+pub use self::model::{DiskFileError, DiskModel, Parameter};
+pub use self::published::{Published, Role};
+pub use self::ranges::{RULES, Rule, Spread};
+pub use self::replay::{TraceRequest, replay};
+pub use self::ssd::Ssd;
+pub use self::validate::{Check, FIGURES, Figure, validate};
+
+/// An operation of the disk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Op {
+    /// Read data.
+    #[default]
+    Read,
+    /// Write data.
+    Write,
+    /// Make every write that has completed durable (`REQ_OP_FLUSH`). No address, no length.
+    Flush,
+    /// Tell the disk that the data are no longer needed (`REQ_OP_DISCARD`; fio's trim).
+    Discard,
+}
+
+impl Op {
+    /// True for operations that change the medium (the kernel's `op_is_write`).
+    pub const fn is_write(self) -> bool {
+        !matches!(self, Op::Read)
+    }
+}
+
+/// Number by which a command is known while the disk has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Tag(pub u32);
+
+/// One command as it crosses the link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Command {
+    /// Comes back in the [`Completion`].
+    pub tag: Tag,
+    /// What to do. `Flush` has no address and no length.
+    pub op: Op,
+    /// First sector.
+    pub sector: Sector,
+    /// Length in sectors.
+    pub sectors: u32,
+    /// Write only: durable when it completes.
+    pub fua: bool,
+}
+
+/// A command that the disk has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Completion {
+    /// The command's tag.
+    pub tag: Tag,
+    /// When it ended, as the host's interrupt would see it.
+    pub at: Nanos,
+    /// When the disk began with it, if somebody asked by [`Disk::keep_begins`].
+    pub began: Option<Nanos>,
+}
+
+/// When the disk began with each command that it has: off unless somebody asks.
+#[derive(Debug, Default)]
+pub(crate) struct Begins {
+    /// By tag.
+    at: Option<Vec<Nanos>>,
+}
+
+impl Begins {
+    fn keep(&mut self) {
+        self.at.get_or_insert_default();
+    }
+
+    #[inline]
+    fn note(&mut self, tag: Tag, at: u64) {
+        if let Some(all) = &mut self.at {
+            let index = tag.0 as usize;
+            all.resize(all.len().max(index + 1), Nanos::ZERO);
+            all[index] = Nanos(at);
+        }
+    }
+
+    #[inline]
+    fn of(&self, tag: Tag) -> Option<Nanos> {
+        self.at.as_ref()?.get(tag.0 as usize).copied()
+    }
+}
+
+/// What a host learns of a disk when it finds it: the block layer's queue limits.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DiskLimits {
+    /// Size in sectors.
+    pub capacity: Sector,
+    /// Turns (`queue/rotational`).
+    pub rotational: bool,
+    /// Commands the disk takes at once, per hardware queue (NCQ: 32; NVMe: its queue size).
+    pub queue_depth: u32,
+    /// Hardware queues (SATA and SAS: 1; NVMe: one per CPU up to the controller's limit).
+    pub hw_queues: u16,
+    /// Largest command in sectors (`max_hw_sectors_kb`, in sectors).
+    pub max_hw_sectors: u32,
+    /// `queue/logical_block_size` in bytes.
+    pub logical_block_bytes: u32,
+    /// `queue/physical_block_size` in bytes.
+    pub physical_block_bytes: u32,
+    /// Has a volatile write cache: a flush means something (`queue/write_cache`).
+    pub volatile_write_cache: bool,
+    /// Knows FUA; otherwise the host follows the write with a flush.
+    pub fua: bool,
+}
+
+/// A disk in virtual time.
+///
+/// The caller never lets time run backwards, calls [`Disk::advance`] whenever
+/// [`Disk::next_event`] is due, and has at most `queue_depth * hw_queues` commands out.
+pub trait Disk {
+    /// What the host learns of it.
+    fn limits(&self) -> &DiskLimits;
+
+    /// Hand over a command at `now`. Tags in use are unique.
+    fn submit(&mut self, now: Nanos, command: Command);
+
+    /// When [`Disk::advance`] must be called next; [`Nanos::NEVER`] when the disk
+    /// waits for the host. Nothing completes before this time.
+    fn next_event(&self) -> Nanos;
+
+    /// Let time run to `now` and append what has completed to `done`, in order of
+    /// completion. Background work (destaging, garbage collection) goes on here too.
+    fn advance(&mut self, now: Nanos, done: &mut Vec<Completion>);
+
+    /// True when every sector of the range would survive a power cut now: no write
+    /// to it is still in a volatile cache. Commands not yet completed do not count.
+    fn is_durable(&self, sector: Sector, sectors: u32) -> bool;
+
+    /// Say of each command from now on when the disk began with it: when the arm of a hard disk
+    /// set out for it, or else when the controller turned to it.
+    fn keep_begins(&mut self);
+
+    /// Time the disk's busiest serving part was busy so far, for the utilisation law.
+    fn busy(&self) -> Nanos;
+}

@@ -1,0 +1,426 @@
+//! A disk as its TOML file tells it: parsed, checked, ready to be built.
+//!
+//! Every key stands in [`HDD_KEYS`] or [`SSD_KEYS`]; what the file says beside a value,
+//! behind `#`, is that value's source and is kept with it.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use serde::Serialize;
+use thiserror::Error;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::any::AnyDisk;
+use super::hdd::{Hdd, HddConfig, LongestWait};
+use super::independence::{self, Validation};
+use super::keys::{Absent, HDD_KEYS, Key, SSD_KEYS, Value, Values};
+use super::published::{self, Published};
+use super::ranges;
+use super::ssd::{Ssd, SsdConfig};
+use super::{DiskLimits, Sector};
+use blklab_base::text;
+
+/// Why a disk file or an override is refused.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{place}: {message}", place = self.place())]
+pub struct DiskFileError {
+    /// The file.
+    pub path: String,
+    /// Line in it, from 1; none for an override.
+    pub line: Option<usize>,
+    /// The key, where one is to blame.
+    pub key: Option<String>,
+    /// What was found and what was expected.
+    pub message: String,
+}
+
+impl DiskFileError {
+    fn place(&self) -> String {
+        let line = self.line.map(|l| format!(":{l}")).unwrap_or_default();
+        let key = self.key.as_ref().map(|k| format!(": {k}")).unwrap_or_default();
+        format!("{}{line}{key}", self.path)
+    }
+}
+
+/// One parameter of a disk with where it comes from, for lists and docs.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Parameter {
+    /// The key.
+    pub key: &'static str,
+    /// Its value as text; empty when the model does without.
+    pub value: String,
+    /// Unit of the value.
+    pub unit: &'static str,
+    /// What it means.
+    pub help: &'static str,
+    /// The comment beside it in the file; `default` or `override` where the file has none.
+    pub source: String,
+    /// Of an estimate, from where to where it may lie; of a list its first number.
+    pub range: Option<[f64; 2]>,
+}
+
+/// The tables of a disk file.
+const TABLES: [&str; 3] = [published::TABLES[0], published::TABLES[1], "ranges"];
+/// The source of what an override has set.
+const OVERRIDE: &str = "override";
+
+/// What the keys mean to the model of their kind.
+#[derive(Clone, Debug)]
+enum Config {
+    Hdd(HddConfig),
+    Ssd(SsdConfig),
+}
+
+/// A disk model read from TOML.
+#[derive(Clone, Debug)]
+pub struct DiskModel {
+    path: String,
+    values: Values,
+    sources: Vec<String>,
+    ranges: Vec<Option<[f64; 2]>>,
+    published: Vec<Published>,
+    limits: DiskLimits,
+    config: Config,
+}
+
+impl DiskModel {
+    /// Read a disk file. `path` is only for messages.
+    ///
+    /// # Errors
+    /// Text that is no TOML, a key the kind does not have, a value outside its bounds, a
+    /// required key missing, values that contradict each other. Each names its line.
+    pub fn parse(text: &str, path: &str) -> Result<DiskModel, DiskFileError> {
+        let file = File { text, path };
+        let root = DeTable::parse(text).map_err(|error| {
+            let at = error.span().map_or(0, |span| span.start);
+            file.error(at, None, format!("not TOML: {}", error.message().replace('\n', " ")))
+        })?;
+        let mut entries: Vec<_> = root.get_ref().iter().collect();
+        entries.sort_by_key(|(name, _)| name.span().start);
+
+        let kind = entries.iter().find(|(name, _)| name.get_ref() == "kind");
+        let table = match kind.map(|(_, value)| (value.get_ref().as_str(), value.span())) {
+            Some((Some("hdd"), _)) => HDD_KEYS,
+            Some((Some("ssd"), _)) => SSD_KEYS,
+            Some((_, span)) => {
+                let found = file.slice(&span);
+                let message = format!("found {found}; expected \"hdd\" or \"ssd\"");
+                return Err(file.error(span.start, Some("kind"), message));
+            }
+            None => return Err(file.error(0, Some("kind"), "missing; expected \"hdd\" or \"ssd\"".into())),
+        };
+
+        let mut values = vec![None; table.len()];
+        let mut lines = vec![1; table.len()];
+        let mut sources = vec!["default".to_owned(); table.len()];
+        let mut tables = [None; TABLES.len()];
+        for (name, value) in entries {
+            let (word, at) = (name.get_ref().as_ref(), name.span().start);
+            if let Some(index) = TABLES.iter().position(|known| *known == word) {
+                tables[index] = Some(value);
+                continue;
+            }
+            let Some(index) = table.iter().position(|k| k.name == word) else {
+                if word == "published" {
+                    let message = "is now [calibrated], for figures that parameters were chosen from, and [checked], for all others";
+                    return Err(file.error(at, Some(word), message.to_owned()));
+                }
+                let mut names: Vec<_> = table.iter().map(|k| k.name).collect();
+                names.extend(TABLES);
+                return Err(file.error(at, Some(word), format!("unknown key{}", text::hint(word, &names))));
+            };
+            let key = &table[index];
+            let Some(found) = plain(value.get_ref()).and_then(|v| key.check(v)) else {
+                let message = format!("found {}; expected {}", file.slice(&value.span()), expected(key));
+                return Err(file.error(at, Some(word), message));
+            };
+            values[index] = Some(found);
+            lines[index] = file.line(at);
+            sources[index] = file.comment(&value.span());
+        }
+        for (index, key) in table.iter().enumerate() {
+            match (key.absent, &values[index]) {
+                (Absent::Error, None) => {
+                    let message = format!("missing; expected {}: {}", expected(key), key.help);
+                    return Err(file.error(0, Some(key.name), message));
+                }
+                (Absent::Default(default), None) => values[index] = key.read(default),
+                _ => {}
+            }
+        }
+        let values = Values { table, values };
+        let (limits, config) = configure(&values).map_err(|Conflict { key, message }| {
+            let index = table.iter().position(|k| k.name == key);
+            let line = index.map_or(1, |i| lines[i]);
+            DiskFileError { path: path.to_owned(), line: Some(line), key: Some(key.to_owned()), message }
+        })?;
+        let [calibrated, checked, own] = tables;
+        let published = published::parse(&file, calibrated, checked)?;
+        let own = match own {
+            Some(table) => ranges::parse(&file, table, &values)?,
+            None => vec![None; values.table.len()],
+        };
+        let ranges = ranges::ranges(&values, &sources, &published, &own);
+        Ok(DiskModel { path: path.to_owned(), values, sources, ranges, published, limits, config })
+    }
+
+    /// The same disk with one key changed, as in `--disk wd10ezrx:ncq=off`. Lists are
+    /// written with `/` between their numbers.
+    ///
+    /// # Errors
+    /// As [`DiskModel::parse`], without a line.
+    pub fn with_override(&self, key: &str, value: &str) -> Result<DiskModel, DiskFileError> {
+        let fail = |message| DiskFileError {
+            path: self.path.clone(),
+            line: None,
+            key: Some(key.to_owned()),
+            message: format!("in the override {key}={value}: {message}"),
+        };
+        let table = self.values.table;
+        let Some(index) = table.iter().position(|k| k.name == key) else {
+            let names: Vec<_> = table.iter().map(|k| k.name).collect();
+            return Err(fail(format!("unknown key{}", text::hint(key, &names))));
+        };
+        if key == "kind" {
+            return Err(fail("a disk's kind cannot be changed".into()));
+        }
+        let Some(new) = table[index].read(value) else {
+            return Err(fail(format!("found '{value}'; expected {}", expected(&table[index]))));
+        };
+        let mut model = self.clone();
+        model.values.values[index] = Some(new);
+        model.sources[index] = OVERRIDE.to_owned();
+        model.ranges[index] = None;
+        (model.limits, model.config) = configure(&model.values)
+            .map_err(|conflict| fail(format!("{}: {}", conflict.key, conflict.message)))?;
+        Ok(model)
+    }
+
+    /// The disk at rest. `seed` sets where a platter stands at time zero.
+    pub fn build(&self, seed: u64) -> AnyDisk {
+        match &self.config {
+            Config::Hdd(config) => AnyDisk::Hdd(Hdd::new(config.clone(), self.limits.clone(), seed)),
+            Config::Ssd(config) => AnyDisk::Ssd(Ssd::new(config.clone(), self.limits.clone())),
+        }
+    }
+
+    /// Maker's name.
+    pub fn name(&self) -> &str {
+        self.values.text("name")
+    }
+
+    /// What it is, in one line.
+    pub fn summary(&self) -> &str {
+        self.values.text("summary")
+    }
+
+    /// `sata`, `sas` or `nvme`.
+    pub fn transport(&self) -> &str {
+        self.values.text("transport")
+    }
+
+    /// What a host learns of it.
+    pub fn limits(&self) -> &DiskLimits {
+        &self.limits
+    }
+
+    /// The table of keys of its kind.
+    pub fn keys(&self) -> &'static [Key] {
+        self.values.table
+    }
+
+    /// Every parameter with unit, meaning and source, in the table's order.
+    pub fn parameters(&self) -> Vec<Parameter> {
+        let rows = self.values.table.iter().zip(&self.values.values).zip(&self.sources).zip(&self.ranges);
+        rows.map(|(((key, value), source), range)| Parameter {
+            key: key.name,
+            value: value.as_ref().map(Value::to_string).unwrap_or_default(),
+            unit: key.unit,
+            help: key.help,
+            source: source.clone(),
+            range: *range,
+        })
+        .collect()
+    }
+
+    /// The figures that were published of it; see [`super::validate`].
+    pub fn published(&self) -> &[Published] {
+        &self.published
+    }
+
+    /// What the checked figures say of it.
+    pub fn validation(&self) -> Validation {
+        let changed = self.sources.iter().any(|source| source == OVERRIDE);
+        independence::validation(&self.published, &self.parameters(), changed)
+    }
+
+    /// The parameter that a checked figure was chosen from after all, as the file's comments say.
+    pub fn chosen_from(&self, figure: &Published) -> Option<&'static str> {
+        independence::chosen_from(figure, &self.parameters())
+    }
+
+    pub(super) fn values(&self) -> &Values {
+        &self.values
+    }
+
+    pub(super) fn ranges(&self) -> &[Option<[f64; 2]>] {
+        &self.ranges
+    }
+
+    /// How long a command can be in a hard disk that has at most `depth` commands, none longer than
+    /// `largest` sectors; no bound is known of flash.
+    pub fn longest_wait(&self, depth: u32, largest: u32) -> Option<LongestWait> {
+        match &self.config {
+            Config::Hdd(config) => Some(config.longest_wait(u64::from(depth), u64::from(largest))),
+            Config::Ssd(_) => None,
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn hdd(&self) -> &HddConfig {
+        match &self.config {
+            Config::Hdd(config) => config,
+            Config::Ssd(_) => panic!("a flash disk has no geometry"),
+        }
+    }
+
+    /// The same flash disk with 1/`divisor` of its blocks' pages, for measurements that
+    /// need a full disk: number of blocks and spare share stay, so write amplification does.
+    pub(super) fn shrunk(&self, divisor: u64) -> DiskModel {
+        let mut model = self.clone();
+        if let Config::Ssd(config) = &mut model.config {
+            config.shrink(divisor);
+            model.limits.capacity = Sector(config.capacity_sectors);
+        }
+        model
+    }
+}
+
+/// Whether these values make a disk.
+pub(super) fn is_consistent(values: &Values) -> bool {
+    configure(values).is_ok()
+}
+
+/// Two values that cannot both be true.
+pub(super) struct Conflict {
+    pub key: &'static str,
+    pub message: String,
+}
+
+pub(super) fn conflict<T>(key: &'static str, message: impl Into<String>) -> Result<T, Conflict> {
+    Err(Conflict { key, message: message.into() })
+}
+
+fn configure(values: &Values) -> Result<(DiskLimits, Config), Conflict> {
+    let rotational = values.text("kind") == "hdd";
+    let hw_queues = if rotational { 1 } else { values.whole("hw_queues") as u16 };
+    if hw_queues > 1 && values.text("transport") != "nvme" {
+        return conflict("hw_queues", format!("found {hw_queues}; only nvme has more than one"));
+    }
+    let queue_depth = values.whole("queue_depth") as u32;
+    if values.text("transport") == "sata" && queue_depth > 32 {
+        return conflict("queue_depth", format!("found {queue_depth}; SATA takes at most 32"));
+    }
+    for name in ["logical_block_bytes", "physical_block_bytes"] {
+        if !values.whole(name).is_power_of_two() {
+            return conflict(name, format!("found {}; expected a power of two", values.whole(name)));
+        }
+    }
+    let protected = !rotational && values.flag("power_loss_protection");
+    let direct = !rotational && values.text("medium") == "3dxpoint";
+    let limits = DiskLimits {
+        capacity: Sector(values.whole("capacity_sectors")),
+        rotational,
+        queue_depth: if values.flag("ncq") { queue_depth } else { 1 },
+        hw_queues,
+        max_hw_sectors: (values.whole("max_hw_sectors_kib") * 2) as u32,
+        logical_block_bytes: values.whole("logical_block_bytes") as u32,
+        physical_block_bytes: values.whole("physical_block_bytes") as u32,
+        volatile_write_cache: values.flag("write_cache") && !protected && !direct,
+        fua: values.flag("fua"),
+    };
+    let config =
+        if rotational { Config::Hdd(HddConfig::new(values)?) } else { Config::Ssd(SsdConfig::new(values)?) };
+    Ok((limits, config))
+}
+
+fn expected(key: &Key) -> String {
+    match key.unit {
+        "" => key.allowed.to_string(),
+        unit => format!("{} {unit}", key.allowed),
+    }
+}
+
+/// A TOML value as a key's value, if it has a form that any key may have.
+fn plain(value: &DeValue<'_>) -> Option<Value> {
+    match value {
+        DeValue::Integer(_) | DeValue::Float(_) => number(value).map(Value::Number),
+        DeValue::Boolean(b) => Some(Value::Flag(*b)),
+        DeValue::String(s) => Some(Value::Text(s.to_string())),
+        DeValue::Array(items) => {
+            if let Some(list) = items.iter().map(|v| number(v.get_ref())).collect() {
+                return Some(Value::Numbers(list));
+            }
+            let pair = |v: &Spanned<DeValue<'_>>| {
+                let items = v.get_ref().as_array()?;
+                let [a, b] = items.iter().as_slice() else { return None };
+                Some((number(a.get_ref())?, number(b.get_ref())?))
+            };
+            if let Some(pairs) = items.iter().map(pair).collect::<Option<_>>() {
+                return Some(Value::Pairs(pairs));
+            }
+            let row = |v: &Spanned<DeValue<'_>>| {
+                v.get_ref().as_array()?.iter().map(|n| number(n.get_ref())).collect::<Option<Vec<f64>>>()
+            };
+            items.iter().map(row).collect::<Option<_>>().map(Value::Rows)
+        }
+        _ => None,
+    }
+}
+
+pub(super) fn number(value: &DeValue<'_>) -> Option<f64> {
+    match value {
+        DeValue::Integer(n) => i64::from_str_radix(n.as_str(), n.radix()).ok().map(|n| n as f64),
+        DeValue::Float(n) => n.as_str().parse().ok(),
+        _ => None,
+    }
+}
+
+/// A file's text, for lines, comments and messages.
+pub(super) struct File<'a> {
+    text: &'a str,
+    path: &'a str,
+}
+
+impl File<'_> {
+    fn line(&self, at: usize) -> usize {
+        1 + self.text.as_bytes()[..at.min(self.text.len())].iter().filter(|b| **b == b'\n').count()
+    }
+
+    pub(super) fn error(&self, at: usize, key: Option<&str>, message: String) -> DiskFileError {
+        let line = Some(self.line(at));
+        DiskFileError { path: self.path.to_owned(), line, key: key.map(str::to_owned), message }
+    }
+
+    /// What stands there, shortened to fit a message.
+    pub(super) fn slice(&self, span: &Range<usize>) -> String {
+        let found = self.text.get(span.clone()).unwrap_or_default().replace(['\n', '\r'], " ");
+        match found.char_indices().nth(40) {
+            Some((cut, _)) => format!("{}...", &found[..cut]),
+            None => found,
+        }
+    }
+
+    /// The comment behind a value, on the line where the value ends.
+    pub(super) fn comment(&self, span: &Range<usize>) -> String {
+        let rest = self.text.get(span.end..).unwrap_or_default();
+        let line = rest.lines().next().unwrap_or_default();
+        line.split_once('#').map(|(_, comment)| comment.trim().to_owned()).unwrap_or_default()
+    }
+}
+
+/// The entries of an inline table by name, for [`published`].
+pub(super) fn fields<'a, 'i>(table: &'a DeTable<'i>) -> BTreeMap<&'a str, (&'a Spanned<DeValue<'i>>, usize)> {
+    table.iter().map(|(name, value)| (name.get_ref().as_ref(), (value, name.span().start))).collect()
+}

@@ -1,0 +1,134 @@
+//! What was published of a disk, which the model is held against and never reads: the tables
+//! `[calibrated]`, figures that parameters of the file were chosen from, and `[checked]`, figures
+//! that none was chosen from.
+
+use serde::Serialize;
+use toml::Spanned;
+use toml::de::DeValue;
+
+use super::model::{DiskFileError, File, fields, number};
+use super::validate::{FIGURES, Figure};
+use blklab_base::text;
+
+/// Names of the two tables.
+pub(super) const TABLES: [&str; 2] = ["calibrated", "checked"];
+
+/// What a published figure tells of the model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// Parameters were chosen from it, or from its source: that the model meets it proves nothing.
+    Calibrated,
+    /// No parameter was chosen from it.
+    Checked,
+}
+
+/// One published figure.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Published {
+    /// Which figure it is.
+    #[serde(serialize_with = "figure_name")]
+    pub figure: &'static Figure,
+    /// Which of the two tables it stands in.
+    pub role: Role,
+    /// Its value in the figure's unit.
+    pub value: f64,
+    /// How far off the model may be, in per cent of the value.
+    pub tolerance_percent: f64,
+    /// Why the model does not reach it, where that is known and accepted.
+    pub not_met: Option<String>,
+    /// Who published it.
+    pub source: String,
+}
+
+fn figure_name<S: serde::Serializer>(figure: &&'static Figure, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(figure.name)
+}
+
+/// Read the two tables; an entry is
+/// `figure = { value = 110, tolerance_percent = 10, not_met = "reason" }  # source`.
+pub(super) fn parse(
+    file: &File<'_>,
+    calibrated: Option<&Spanned<DeValue<'_>>>,
+    checked: Option<&Spanned<DeValue<'_>>>,
+) -> Result<Vec<Published>, DiskFileError> {
+    let calibrated = calibrated.map_or(Ok(Vec::new()), |value| table(file, value, Role::Calibrated))?;
+    let checked = checked.map_or(Ok(Vec::new()), |value| table(file, value, Role::Checked))?;
+    for (at, row) in &checked {
+        let fail = |message: &str| Err(file.error(*at, Some(row.figure.name), message.to_owned()));
+        if calibrated.iter().any(|(_, other)| other.figure == row.figure && other.value == row.value) {
+            return fail(
+                "stands in [calibrated] too; a figure that a parameter was chosen from checks nothing",
+            );
+        }
+        if is_estimate(&row.source) {
+            return fail("found an estimate; a check needs a figure that was published or measured");
+        }
+        if row.source.is_empty() {
+            return fail("no source; expected it behind the value, after '#'");
+        }
+    }
+    Ok(calibrated.into_iter().chain(checked).map(|(_, row)| row).collect())
+}
+
+/// Whether a source says that there is none.
+pub(super) fn is_estimate(source: &str) -> bool {
+    source.starts_with("estimate")
+}
+
+/// The rows of one table in the file's order, each with where it stands.
+fn table(
+    file: &File<'_>,
+    value: &Spanned<DeValue<'_>>,
+    role: Role,
+) -> Result<Vec<(usize, Published)>, DiskFileError> {
+    let Some(entries) = value.get_ref().as_table() else {
+        let message = format!("found {}; expected a table of figures", file.slice(&value.span()));
+        return Err(file.error(value.span().start, Some(TABLES[role as usize]), message));
+    };
+    let mut rows = Vec::new();
+    for (name, (entry, at)) in fields(entries) {
+        let fail = |message| file.error(at, Some(name), message);
+        let Some(figure) = FIGURES.iter().find(|f| f.name == name) else {
+            let names: Vec<_> = FIGURES.iter().map(|f| f.name).collect();
+            return Err(fail(format!("unknown figure{}", text::hint(name, &names))));
+        };
+        let Some(inner) = entry.get_ref().as_table() else {
+            let found = file.slice(&entry.span());
+            return Err(fail(format!("found {found}; expected {{ value = ..., tolerance_percent = ... }}")));
+        };
+        let parts = fields(inner);
+        let known = ["value", "tolerance_percent", "not_met"];
+        if let Some(word) = parts.keys().find(|word| !known.contains(word)) {
+            return Err(fail(format!("unknown key '{word}'{}", text::hint(word, &known))));
+        }
+        let part = |word: &str, min: f64, max: f64| {
+            let found = parts.get(word).map(|(v, _)| *v);
+            match found.and_then(|v| number(v.get_ref())).filter(|n| *n >= min && *n <= max) {
+                Some(n) => Ok(n),
+                None => {
+                    let found = found.map_or("nothing".to_owned(), |v| file.slice(&v.span()));
+                    Err(fail(format!("{word}: found {found}; expected a number from {min} to {max}")))
+                }
+            }
+        };
+        let not_met = match parts.get("not_met") {
+            None => None,
+            Some((reason, _)) => match reason.get_ref().as_str() {
+                Some(reason) => Some(reason.to_owned()),
+                None => return Err(fail("not_met: expected the reason as text".into())),
+            },
+        };
+        let row = Published {
+            figure,
+            role,
+            value: part("value", 1e-6, 1e12)?,
+            tolerance_percent: part("tolerance_percent", 0.0, 100.0)?,
+            not_met,
+            source: file.comment(&entry.span()),
+        };
+        rows.push((at, row));
+    }
+    rows.sort_by_key(|(at, _)| *at);
+    Ok(rows)
+}

@@ -1,0 +1,337 @@
+//! A solid-state disk: dies behind channels, a buffer, a mapping, garbage collection.
+//!
+//! A read passes the controller, its die, the die's channel and the link; each is a time
+//! until which it is taken (die) or a store of time slices (channel, link), and the
+//! command's end follows from them when it is submitted: one event per read. A write ends
+//! when its data are in the buffer. They are mapped to the open stripe of the open
+//! superblock; a full stripe becomes a program of its die, which goes behind the die's
+//! reads. When the buffer has no room, writes wait for programs to end. When superblocks
+//! run short, each unit written makes garbage collection win one back, whose reads and
+//! programs take the dies' time: write amplification is what comes out of that.
+//!
+//! Single-bit (SLC) caching changes the time of a program while there is room, not where
+//! the data lie; folding into the main cells happens in the disk's quiet time and is
+//! accounted for when the next command comes. 3D XPoint is written in place: no buffer, no
+//! mapping, no garbage collection.
+//!
+//! Left out: read retries and wear, mapping tables that do not fit the controller's memory,
+//! folding while the host writes, temperature.
+
+mod config;
+mod credits;
+mod die;
+mod mapping;
+mod reading;
+mod writing;
+
+use std::collections::VecDeque;
+
+use slab::Slab;
+
+pub(super) use self::config::SsdConfig;
+use self::credits::Credits;
+use self::die::Die;
+use self::mapping::{Mapping, NONE, Stream};
+use super::{Begins, Command, Completion, Disk, DiskLimits, Op, Tag};
+use blklab_base::event_queue::EventQueue;
+use blklab_base::units::{Nanos, Sector};
+
+/// Sequential streams that the controller follows at once (estimate: no maker tells).
+const STREAMS: usize = 8;
+/// Stripes that were read ahead and are remembered.
+const AHEAD: usize = 128;
+
+/// What the end of a transfer means, as it stands in the event queue: with this bit, a write's
+/// data are in the buffer, and the rest is its place in [`Ssd::arriving`]; without it,
+/// nothing is left but to end the command of this tag.
+const ARRIVES: u32 = 1 << 31;
+
+/// A flush or a write-through waits for the programs up to its order.
+#[derive(Clone, Copy, Debug)]
+struct Waiter {
+    tag: Tag,
+    order: u64,
+    extra_ns: u64,
+}
+
+/// A write for which the buffer has no room yet, or whose data are on their way there.
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    tag: Tag,
+    sector: u64,
+    sectors: u32,
+    through: bool,
+}
+
+/// Units appended to a stripe whose program has not been given to its die.
+#[derive(Clone, Copy, Debug, Default)]
+struct Open {
+    first: u32,
+    units: u32,
+    /// Reads of old data that the program has to wait for.
+    reads_ns: u64,
+}
+
+/// A solid-state disk in virtual time.
+#[derive(Debug)]
+pub struct Ssd {
+    config: SsdConfig,
+    limits: DiskLimits,
+    dies: Vec<Die>,
+    channels: Vec<Credits>,
+    link: Credits,
+    controller_free: u64,
+    controller_busy: u64,
+    writer_free: u64,
+    mapping: Mapping,
+    open: [Open; 2],
+    buffer_used: u64,
+    waiting: VecDeque<Waiting>,
+    waiters: VecDeque<Waiter>,
+    orders: u64,
+    /// Data were written since the last flush.
+    unflushed: bool,
+    slc_units: u64,
+    /// Commands out, and since when there is none.
+    out: u32,
+    quiet_since: u64,
+    /// Where each followed stream goes on, and the one to forget next.
+    streams: [u64; STREAMS],
+    forget: usize,
+    ahead: Box<[(u64, u64); AHEAD]>,
+    /// Writes whose data are on their way to the buffer.
+    arriving: Slab<Waiting>,
+    ends: EventQueue,
+    pump_at: u64,
+    now: u64,
+    begins: Begins,
+}
+
+impl Ssd {
+    pub(super) fn new(config: SsdConfig, limits: DiskLimits) -> Ssd {
+        let out = limits.queue_depth as usize * usize::from(limits.hw_queues);
+        let (logical, superblocks) =
+            if config.direct { (1, 1) } else { (config.logical_units, config.superblocks) };
+        let per_superblock = config.dies * config.stripe_units * config.pages_per_block;
+        Ssd {
+            dies: (0..config.dies).map(|_| Die::default()).collect(),
+            channels: (0..config.channels).map(|_| Credits::new(config.channel_fx)).collect(),
+            link: Credits::new(config.link_fx),
+            controller_free: 0,
+            controller_busy: 0,
+            writer_free: 0,
+            mapping: Mapping::new(logical, config.filled_units.min(logical), per_superblock, superblocks),
+            open: [Open::default(); 2],
+            buffer_used: 0,
+            waiting: VecDeque::new(),
+            waiters: VecDeque::new(),
+            orders: 1,
+            unflushed: false,
+            slc_units: 0,
+            out: 0,
+            quiet_since: 0,
+            streams: [u64::MAX; STREAMS],
+            forget: 0,
+            ahead: Box::new([(u64::MAX, 0); AHEAD]),
+            arriving: Slab::with_capacity(out.min(1_024)),
+            ends: EventQueue::default(),
+            pump_at: u64::MAX,
+            now: 0,
+            begins: Begins::default(),
+            config,
+            limits,
+        }
+    }
+
+    /// Units written and moved so far: their sum over the first is the write amplification.
+    pub fn units_written(&self) -> (u64, u64) {
+        (self.mapping.host_units, self.mapping.moved_units)
+    }
+
+    /// The command has nothing before it but to end at `at`.
+    #[inline]
+    fn end(&mut self, at: u64, tag: Tag) {
+        debug_assert!(tag.0 & ARRIVES == 0, "tags are small numbers");
+        self.ends.push(at, tag.0);
+    }
+
+    /// The controller takes a command; when it has.
+    #[inline]
+    fn command(&mut self, now: u64, tag: Tag) -> u64 {
+        self.begins.note(tag, self.controller_free.max(now));
+        self.controller_free = self.controller_free.max(now) + self.config.command_ns;
+        self.controller_busy += self.config.command_ns;
+        self.controller_free
+    }
+
+    fn units_of(&self, sector: u64, sectors: u32) -> std::ops::Range<u32> {
+        let end = sector + u64::from(sectors);
+        (sector >> self.config.unit_shift) as u32..end.div_ceil(self.config.unit_sectors) as u32
+    }
+
+    fn stripe_sectors(&self) -> u64 {
+        u64::from(self.config.stripe_units) * self.config.unit_sectors
+    }
+
+    fn in_open_stripe(&self, physical: u32) -> bool {
+        let open = self.open[Stream::Host as usize];
+        (open.first..open.first + open.units).contains(&physical)
+    }
+
+    /// When a write that waits for room, or somebody who waits for programs, is to be looked at.
+    fn schedule(&mut self) {
+        self.pump_at = u64::MAX;
+        if !self.waiting.is_empty() || !self.waiters.is_empty() {
+            let ends = self.dies.iter().filter_map(Die::next_end);
+            self.pump_at = ends.min().map_or(u64::MAX, |end| end.max(self.now));
+        }
+    }
+
+    /// Dies have ended jobs: end who waited for them, let in who waited for room.
+    fn pump(&mut self, now: u64) {
+        self.catch_up(now);
+        if !self.waiters.is_empty() {
+            self.end_waiters(now);
+        }
+        while let Some(write) = self.waiting.front().copied() {
+            if !self.has_room(now, write.sector, write.sectors) {
+                break;
+            }
+            self.waiting.pop_front();
+            self.take_in(now, write);
+        }
+        self.schedule();
+    }
+
+    /// End the flushes and write-throughs whose writes are all on flash.
+    fn end_waiters(&mut self, now: u64) {
+        let oldest = self.dies.iter().filter_map(Die::oldest).min().unwrap_or(u64::MAX);
+        while let Some(waiter) = self.waiters.front().copied() {
+            if waiter.order >= oldest {
+                break;
+            }
+            self.waiters.pop_front();
+            self.end(now + waiter.extra_ns, waiter.tag);
+        }
+    }
+
+    fn submit_flush(&mut self, now: u64, tag: Tag) {
+        let understood = self.command(now, tag);
+        let nothing = self.config.protected || self.config.direct || !self.config.write_cache;
+        if nothing || (!self.unflushed && self.waiters.is_empty()) {
+            return self.end(understood, tag);
+        }
+        self.unflushed = false;
+        self.close_page(now);
+        self.waiters.push_back(Waiter { tag, order: self.orders, extra_ns: self.config.flush_ns });
+        self.pump(now);
+    }
+
+    /// Quiet time folds what is in SLC cells into the main ones, all dies at once.
+    fn fold(&mut self, now: u64) {
+        let quiet = now.saturating_sub(self.quiet_since + self.config.slc_idle_ns);
+        let mean = |times: &[u64]| times.iter().sum::<u64>() / times.len() as u64;
+        let stripe_ns = mean(&self.config.read_ns) + mean(&self.config.program_ns);
+        let stripes = quiet / stripe_ns * u64::from(self.config.dies);
+        self.slc_units = self.slc_units.saturating_sub(stripes * u64::from(self.config.stripe_units));
+    }
+}
+
+impl Disk for Ssd {
+    fn limits(&self) -> &DiskLimits {
+        &self.limits
+    }
+
+    #[inline]
+    fn submit(&mut self, now: Nanos, command: Command) {
+        self.now = now.0;
+        if self.out == 0 && self.slc_units > 0 {
+            self.fold(now.0);
+        }
+        self.out += 1;
+        match command.op {
+            Op::Read => self.submit_read(now.0, &command),
+            Op::Write => self.submit_write(now.0, &command),
+            Op::Flush => self.submit_flush(now.0, command.tag),
+            Op::Discard => {
+                if !self.config.direct {
+                    let (first, end) = (command.sector.0, command.sector.0 + u64::from(command.sectors));
+                    let first = first.div_ceil(self.config.unit_sectors) as u32;
+                    (first..(end >> self.config.unit_shift) as u32).for_each(|u| self.mapping.discard(u));
+                }
+                let understood = self.command(now.0, command.tag);
+                self.end(understood, command.tag);
+            }
+        }
+    }
+
+    #[inline]
+    fn next_event(&self) -> Nanos {
+        Nanos(self.ends.next().min(self.pump_at))
+    }
+
+    #[inline]
+    fn advance(&mut self, now: Nanos, done: &mut Vec<Completion>) {
+        loop {
+            let (end, pump) = (self.ends.next(), self.pump_at);
+            let at = end.min(pump);
+            if at > now.0 || at == u64::MAX {
+                self.now = now.0;
+                return;
+            }
+            self.now = at;
+            if end > at {
+                self.pump(at);
+                continue;
+            }
+            let Some((_, key)) = self.ends.pop() else { return };
+            let mut tag = Tag(key);
+            if key & ARRIVES != 0 {
+                let write = self.arriving.remove((key & !ARRIVES) as usize);
+                self.store(at, write.sector, write.sectors);
+                if write.through {
+                    self.close_page(at);
+                    self.waiters.push_back(Waiter { tag: write.tag, order: self.orders, extra_ns: 0 });
+                    self.pump(at);
+                    continue;
+                }
+                if !self.waiting.is_empty() {
+                    self.pump(at);
+                }
+                tag = write.tag;
+            }
+            self.out -= 1;
+            if self.out == 0 {
+                self.quiet_since = at;
+            }
+            done.push(Completion { tag, at: Nanos(at), began: self.begins.of(tag) });
+        }
+    }
+
+    fn is_durable(&self, sector: Sector, sectors: u32) -> bool {
+        if self.config.protected || self.config.direct || self.buffer_used == 0 {
+            return true;
+        }
+        // By mapping unit: a write to a unit's other part makes the unit volatile again.
+        self.units_of(sector.0, sectors).all(|unit| {
+            let physical = self.mapping.lookup(unit);
+            physical == NONE
+                || !(self.in_open_stripe(physical)
+                    || self.dies[self.config.die(physical) as usize].holds_at(physical, self.now))
+        })
+    }
+
+    fn keep_begins(&mut self) {
+        self.begins.keep();
+    }
+
+    fn busy(&self) -> Nanos {
+        let dies = self.dies.iter().map(|die| die.busy_ns);
+        let channels = self.channels.iter().map(|channel| channel.busy_ns);
+        let parts = dies.chain(channels).chain([self.link.busy_ns, self.controller_busy]);
+        Nanos(parts.max().unwrap_or(0))
+    }
+}
+
+#[cfg(test)]
+mod tests;

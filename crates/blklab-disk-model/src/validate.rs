@@ -1,0 +1,451 @@
+//! A model held against what was published of its disk.
+//!
+//! Each figure is measured by driving the disk directly, without a scheduler, the way the
+//! people who publish such figures drive theirs.
+
+use rand_core::{Rng, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use serde::Serialize;
+
+use super::published::Role;
+use super::{AnyDisk, Command, Completion, Disk, DiskModel, Op, Tag};
+use blklab_base::units::{Nanos, SECTOR_BYTES, Sector};
+
+/// Where a sequential figure is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Where {
+    Start,
+    End,
+    /// Mean over the whole disk, in steps as reviewers' tools take them.
+    Throughout,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Measure {
+    /// MB/s of 128 KiB commands, 32 at a time.
+    Sequential(Op, Where),
+    /// MB/s of sequential 4 KiB commands, 32 at a time.
+    Small(Op),
+    /// Operations per second of 4 KiB commands over the whole disk, so many at a time.
+    Random(Op, u32),
+    /// The same, 70 % of them reads and 30 % writes.
+    Mixed(u32),
+    /// Mean time of random 4 KiB commands, one at a time, in microseconds.
+    RandomLatency(Op),
+    /// 99th percentile of the time of random 4 KiB commands, so many at a time, in microseconds.
+    RandomP99(Op, u32),
+    /// Mean time of sequential 4 KiB commands, one at a time, in microseconds.
+    SequentialLatency(Op),
+    /// MB/s of the last part of a sequential fill of the whole disk.
+    Sustained,
+    /// Random 4 KiB writes per second, 32 at a time, on a full disk after as much again.
+    Steady,
+}
+
+/// A figure that can be published of a disk.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Figure {
+    /// Its name in `[calibrated]` and `[checked]`, with the unit last.
+    pub name: &'static str,
+    /// Its unit.
+    pub unit: &'static str,
+    /// How it is measured, in one line.
+    pub help: &'static str,
+    measure: Measure,
+}
+
+impl Figure {
+    /// The parameters that would be chosen from this figure, if it were all that is known.
+    pub(super) fn determines(&self) -> &'static [&'static str] {
+        match self.measure {
+            Measure::Sequential(Op::Write, _) | Measure::Sustained => &[
+                "outer_sectors_per_track",
+                "inner_sectors_per_track",
+                "program_us",
+                "slc_program_us",
+                "link_write_mb_s",
+            ],
+            Measure::Sequential(..) => {
+                &["outer_sectors_per_track", "inner_sectors_per_track", "channel_mb_s", "link_mb_s"]
+            }
+            Measure::Small(Op::Write) => &["write_overhead_us", "write_command_us", "command_us"],
+            Measure::Small(_) => &["read_hit_us", "command_us"],
+            Measure::Random(Op::Write, 1) | Measure::RandomLatency(Op::Write) => &[
+                "seek_average_ms",
+                "write_settle_ms",
+                "write_overhead_us",
+                "program_us",
+                "write_latency_us",
+                "write_command_us",
+            ],
+            Measure::Random(_, 1) | Measure::RandomLatency(_) => {
+                &["seek_average_ms", "read_overhead_us", "read_us", "read_latency_us"]
+            }
+            Measure::Random(Op::Write, _) => &["destage_burst", "program_us", "write_command_us"],
+            Measure::Random(..) => &["ncq_plan", "ncq_look_ahead", "command_us"],
+            Measure::Mixed(_) => &["command_us", "write_command_us"],
+            Measure::RandomP99(..) => &["ncq_look_ahead", "ncq_deadline_ms"],
+            Measure::SequentialLatency(Op::Write) => &["write_overhead_us", "write_latency_us"],
+            Measure::SequentialLatency(_) => &["read_hit_us", "read_latency_us"],
+            Measure::Steady => &["overprovision_percent", "program_us", "write_command_us"],
+        }
+    }
+
+    /// Whether both are the same measurement in other units.
+    pub(super) fn is_same_as(&self, other: &Figure) -> bool {
+        let quantity = |figure: &Figure| match figure.measure {
+            Measure::RandomLatency(op) => Measure::Random(op, 1),
+            other => other,
+        };
+        quantity(self) == quantity(other)
+    }
+}
+
+const fn figure(name: &'static str, unit: &'static str, measure: Measure, help: &'static str) -> Figure {
+    Figure { name, unit, help, measure }
+}
+
+/// All figures, in the order of lists.
+pub static FIGURES: &[Figure] = &[
+    figure(
+        "seq_read_outer_mb_s",
+        "MB/s",
+        Measure::Sequential(Op::Read, Where::Start),
+        "128 KiB reads from the disk's start, 32 at a time",
+    ),
+    figure(
+        "seq_read_inner_mb_s",
+        "MB/s",
+        Measure::Sequential(Op::Read, Where::End),
+        "the same at the disk's end",
+    ),
+    figure(
+        "seq_read_average_mb_s",
+        "MB/s",
+        Measure::Sequential(Op::Read, Where::Throughout),
+        "mean of the same at 32 places spread over the disk",
+    ),
+    figure(
+        "seq_write_outer_mb_s",
+        "MB/s",
+        Measure::Sequential(Op::Write, Where::Start),
+        "128 KiB writes from the disk's start, 32 at a time",
+    ),
+    figure(
+        "seq_write_inner_mb_s",
+        "MB/s",
+        Measure::Sequential(Op::Write, Where::End),
+        "the same at the disk's end",
+    ),
+    figure(
+        "seq_read_4k_mb_s",
+        "MB/s",
+        Measure::Small(Op::Read),
+        "4 KiB reads from the disk's start, 32 at a time, none merged",
+    ),
+    figure(
+        "seq_write_4k_mb_s",
+        "MB/s",
+        Measure::Small(Op::Write),
+        "4 KiB writes from the disk's start, 32 at a time, none merged",
+    ),
+    figure("rand_read_qd1_iops", "1/s", Measure::Random(Op::Read, 1), "random 4 KiB reads, one at a time"),
+    figure("rand_read_qd16_iops", "1/s", Measure::Random(Op::Read, 16), "random 4 KiB reads, 16 at a time"),
+    figure("rand_read_qd32_iops", "1/s", Measure::Random(Op::Read, 32), "random 4 KiB reads, 32 at a time"),
+    figure(
+        "rand_read_qd128_iops",
+        "1/s",
+        Measure::Random(Op::Read, 128),
+        "random 4 KiB reads, 128 at a time",
+    ),
+    figure("rand_write_qd1_iops", "1/s", Measure::Random(Op::Write, 1), "random 4 KiB writes, one at a time"),
+    figure(
+        "rand_write_qd32_iops",
+        "1/s",
+        Measure::Random(Op::Write, 32),
+        "random 4 KiB writes, 32 at a time",
+    ),
+    figure(
+        "rand_rw70_qd16_iops",
+        "1/s",
+        Measure::Mixed(16),
+        "random 4 KiB commands, 70 % reads and 30 % writes, 16 at a time",
+    ),
+    figure(
+        "rand_read_qd1_p99_us",
+        "us",
+        Measure::RandomP99(Op::Read, 1),
+        "99th percentile of random 4 KiB reads, one at a time",
+    ),
+    figure(
+        "rand_read_qd16_p99_us",
+        "us",
+        Measure::RandomP99(Op::Read, 16),
+        "99th percentile of random 4 KiB reads, 16 at a time",
+    ),
+    figure(
+        "rand_read_latency_us",
+        "us",
+        Measure::RandomLatency(Op::Read),
+        "mean of random 4 KiB reads, one at a time",
+    ),
+    figure(
+        "rand_write_latency_us",
+        "us",
+        Measure::RandomLatency(Op::Write),
+        "mean of random 4 KiB writes, one at a time",
+    ),
+    figure(
+        "seq_read_latency_us",
+        "us",
+        Measure::SequentialLatency(Op::Read),
+        "mean of sequential 4 KiB reads, one at a time",
+    ),
+    figure(
+        "seq_write_latency_us",
+        "us",
+        Measure::SequentialLatency(Op::Write),
+        "mean of sequential 4 KiB writes, one at a time",
+    ),
+    figure(
+        "sustained_write_mb_s",
+        "MB/s",
+        Measure::Sustained,
+        "sequential writes to the disk's last third, after its other two, without a pause (flash: 1/128 of each block)",
+    ),
+    figure(
+        "rand_write_steady_iops",
+        "1/s",
+        Measure::Steady,
+        "random 4 KiB writes to a full disk, 32 at a time, after its size in writes (1/128 of each block)",
+    ),
+];
+
+/// One figure of the model beside the published one.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Check {
+    /// The figure's name.
+    pub figure: &'static str,
+    /// Whether parameters were chosen from it.
+    pub role: Role,
+    /// Unit of both values.
+    pub unit: &'static str,
+    /// What the model gives.
+    pub model: f64,
+    /// What was published.
+    pub published: f64,
+    /// How far off the model may be, in per cent of the published value.
+    pub tolerance_percent: f64,
+    /// Whether it is within.
+    pub met: bool,
+    /// Why it is not, as the disk's file says.
+    pub not_met: Option<String>,
+    /// Who published it.
+    pub source: String,
+}
+
+/// Measure every figure published of `model`.
+pub fn validate(model: &DiskModel) -> Vec<Check> {
+    let rows = model.published().iter();
+    rows.map(|row| {
+        let value = measure(model, row.figure.measure);
+        Check {
+            figure: row.figure.name,
+            role: row.role,
+            unit: row.figure.unit,
+            model: value,
+            published: row.value,
+            tolerance_percent: row.tolerance_percent,
+            met: (value - row.value).abs() <= row.value * row.tolerance_percent / 100.0,
+            not_met: row.not_met.clone(),
+            source: row.source.clone(),
+        }
+    })
+    .collect()
+}
+
+/// A disk is filled in a test's time with so many times fewer pages to a block.
+const SHRINK: u64 = 128;
+const SEQUENTIAL_SECTORS: u32 = 256;
+const RANDOM_SECTORS: u32 = 8;
+
+fn measure(model: &DiskModel, what: Measure) -> f64 {
+    let mut rig = Rig::new(model);
+    let capacity = model.limits().capacity.0;
+    // Long enough to leave a cache of a few hundred writes behind.
+    let (warm_up, count) = if model.limits().rotational { (1_500, 1_500) } else { (5_000, 20_000) };
+    match what {
+        Measure::Sequential(op, Where::Throughout) => {
+            let places = 32;
+            let rates = (0..places).map(|i| rig.sequential(op, capacity * i / places, 100));
+            rates.sum::<f64>() / places as f64
+        }
+        Measure::Sequential(op, place) => {
+            let commands = 1_500;
+            let from = match place {
+                Where::End => capacity.saturating_sub(2 * commands * u64::from(SEQUENTIAL_SECTORS)),
+                _ => 0,
+            };
+            rig.sequential(op, from, commands)
+        }
+        Measure::Random(op, depth) => rig.random(op, depth, warm_up, count).per_second(),
+        Measure::Mixed(depth) => {
+            let mut rng = Xoshiro256PlusPlus::seed_from_u64(11);
+            let blocks = capacity / u64::from(RANDOM_SECTORS);
+            let step = || {
+                let op = if rng.next_u64() % 10 < 7 { Op::Read } else { Op::Write };
+                (op, rng.next_u64() % blocks * u64::from(RANDOM_SECTORS), RANDOM_SECTORS)
+            };
+            rig.drive(depth, warm_up, count, step).per_second()
+        }
+        Measure::RandomP99(op, depth) => {
+            rig.latencies = Some(Vec::with_capacity(count as usize));
+            rig.random(op, depth, warm_up, count);
+            let mut latencies = rig.latencies.take().unwrap_or_default();
+            let rank = latencies.len() * 99 / 100;
+            latencies.select_nth_unstable(rank).1.0 as f64 / 1e3
+        }
+        Measure::RandomLatency(op) => rig.random(op, 1, warm_up, count).mean_us(),
+        Measure::Small(op) | Measure::SequentialLatency(op) => {
+            let mut next = 0;
+            let step = || {
+                next += 1;
+                (
+                    op,
+                    next % (capacity / u64::from(RANDOM_SECTORS)) * u64::from(RANDOM_SECTORS),
+                    RANDOM_SECTORS,
+                )
+            };
+            match what {
+                Measure::Small(_) => rig.drive(32, 1_000, 20_000, step).mb_s(RANDOM_SECTORS),
+                _ => rig.drive(1, 1_000, 10_000, step).mean_us(),
+            }
+        }
+        Measure::Sustained => {
+            let model = model.shrunk(SHRINK);
+            let commands = model.limits().capacity.0 / u64::from(SEQUENTIAL_SECTORS);
+            let mut next = 0;
+            let step = || {
+                let sector = next * u64::from(SEQUENTIAL_SECTORS);
+                next += 1;
+                (Op::Write, sector, SEQUENTIAL_SECTORS)
+            };
+            let warm_up = commands * 2 / 3;
+            Rig::new(&model).drive(32, warm_up, commands - warm_up, step).mb_s(SEQUENTIAL_SECTORS)
+        }
+        Measure::Steady => {
+            let model = model.shrunk(SHRINK);
+            let mut rig = Rig::new(&model);
+            let capacity = model.limits().capacity.0;
+            rig.sequential(Op::Write, 0, capacity / u64::from(SEQUENTIAL_SECTORS) / 2);
+            let blocks = capacity / u64::from(RANDOM_SECTORS);
+            rig.random(Op::Write, 32, blocks, blocks / 4).per_second()
+        }
+    }
+}
+
+/// What a run of commands came to.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Run {
+    pub commands: u64,
+    pub elapsed: Nanos,
+    pub latency_sum: Nanos,
+}
+
+impl Run {
+    pub fn per_second(&self) -> f64 {
+        self.commands as f64 / self.elapsed.as_secs_f64()
+    }
+
+    pub fn mean_us(&self) -> f64 {
+        self.latency_sum.0 as f64 / self.commands as f64 / 1e3
+    }
+
+    fn mb_s(&self, sectors: u32) -> f64 {
+        self.per_second() * f64::from(sectors) * SECTOR_BYTES as f64 / 1e6
+    }
+}
+
+/// A disk with somebody who keeps it busy.
+pub(super) struct Rig {
+    disk: AnyDisk,
+    now: Nanos,
+    /// Of each command behind the warm-up, if they are asked for.
+    latencies: Option<Vec<Nanos>>,
+}
+
+impl Rig {
+    pub fn new(model: &DiskModel) -> Rig {
+        Rig { disk: model.build(1), now: Nanos::ZERO, latencies: None }
+    }
+
+    /// Twice `commands` of 128 KiB from sector `from` on; MB/s of the second half.
+    fn sequential(&mut self, op: Op, from: u64, commands: u64) -> f64 {
+        let places = self.disk.limits().capacity.0 / u64::from(SEQUENTIAL_SECTORS);
+        let mut next = from / u64::from(SEQUENTIAL_SECTORS);
+        let step = || {
+            // A disk smaller than the run is gone through again.
+            let sector = next % places * u64::from(SEQUENTIAL_SECTORS);
+            next += 1;
+            (op, sector, SEQUENTIAL_SECTORS)
+        };
+        self.drive(32, commands, commands, step).mb_s(SEQUENTIAL_SECTORS)
+    }
+
+    /// Random 4 KiB commands over the whole disk.
+    pub fn random(&mut self, op: Op, depth: u32, warm_up: u64, count: u64) -> Run {
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(7);
+        let blocks = self.disk.limits().capacity.0 / u64::from(RANDOM_SECTORS);
+        self.drive(depth, warm_up, count, || {
+            (op, rng.next_u64() % blocks * u64::from(RANDOM_SECTORS), RANDOM_SECTORS)
+        })
+    }
+
+    /// Keep `depth` commands, or as many as it takes, at the disk until `warm_up + count`
+    /// were sent and have ended; what the last `count` to end came to.
+    pub fn drive(
+        &mut self,
+        depth: u32,
+        warm_up: u64,
+        count: u64,
+        mut next: impl FnMut() -> (Op, u64, u32),
+    ) -> Run {
+        let depth = depth.min(self.disk.limits().queue_depth);
+        let mut submitted = vec![self.now; depth as usize];
+        let mut done: Vec<Completion> = Vec::with_capacity(depth as usize);
+        let mut run = Run { commands: 0, elapsed: Nanos::ZERO, latency_sum: Nanos::ZERO };
+        let (mut sent, mut ended, mut began) = (0, 0, self.now);
+        let mut free: Vec<u32> = (0..depth).collect();
+        while ended < warm_up + count {
+            while sent < warm_up + count
+                && let Some(tag) = free.pop()
+            {
+                let (op, sector, sectors) = next();
+                let sector = Sector(sector);
+                let command = Command { tag: Tag(tag), op, sector, sectors, fua: false };
+                submitted[tag as usize] = self.now;
+                self.disk.submit(self.now, command);
+                sent += 1;
+            }
+            self.now = self.disk.next_event();
+            assert!(self.now != Nanos::NEVER, "the disk forgot a command");
+            self.disk.advance(self.now, &mut done);
+            for completion in done.drain(..) {
+                ended += 1;
+                if ended <= warm_up {
+                    began = completion.at;
+                } else {
+                    run.commands += 1;
+                    run.elapsed = completion.at - began;
+                    let latency = completion.at - submitted[completion.tag.0 as usize];
+                    run.latency_sum += latency;
+                    if let Some(latencies) = &mut self.latencies {
+                        latencies.push(latency);
+                    }
+                }
+                free.push(completion.tag.0);
+            }
+        }
+        run
+    }
+}
