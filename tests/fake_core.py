@@ -80,6 +80,10 @@ class Disk:
             raise ValueError(f"{path}:3: rpm: -7200 is out of range (1 to 30000)")
         self.rotational = "rpm" in text
         self.name = path.rpartition("/")[2].removesuffix(".toml")
+        self.text = text
+
+    def draw(self, seed: int) -> tuple[str, list[tuple[str, float]]]:
+        return self.text, [("rpm", 5900.0)]
 
     def describe(self) -> str:
         return json.dumps(

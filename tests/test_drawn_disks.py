@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import blklab
+from blklab.base.catalogue import Entry
 from blklab.cli import comparison, console
 from blklab.domain import core, results_file, specs
 from blklab.domain.comparison import Setup
@@ -20,6 +21,8 @@ from blklab.experiment.plan import plan
 from blklab.experiment.statistics import decide
 from blklab.experiment.summary import summarise
 from blklab.experiment.words import hinge_text, sentence
+from blklab.study import parse
+from blklab.study.plan import plan as study_plan
 
 JOB = "[a]\nrw=randread\ndirect=1\nioengine=libaio\niodepth=8\nsize=4g\nruntime=2\ntime_based\n"
 
@@ -63,7 +66,11 @@ def test_drawing_needs_a_model(tmp_path: Path) -> None:
 def test_the_runs_of_exact_disks_are_those_of_a_single_simulation() -> None:
     job = specs.workload("randread")
     found = blklab.compare(
-        disks=["wd10ezrx"], workloads=["randread:runtime=2"], schedulers=["none"], repeats=2
+        disks=["wd10ezrx"],
+        workloads=["randread:runtime=2"],
+        schedulers=["none"],
+        repeats=2,
+        vary_disk=False,
     )
     for run in found.results.runs:
         alone = blklab.simulate(
@@ -82,7 +89,6 @@ def test_drawn_disks_are_kept_told_and_reported(
         "workloads": [str(tmp_path / "a.fio")],
         "schedulers": ["none", "kyber"],
         "repeats": 3,
-        "vary_disk": True,
     }
     found = blklab.compare(**asked, out=tmp_path / "out")  # type: ignore[arg-type]
     again = results_file.load(tmp_path / "out")
@@ -94,14 +100,30 @@ def test_drawn_disks_are_kept_told_and_reported(
     [cell] = summarise(found.analysis)["cells"]
     assert cell["drawn_disks"] == 3
     page = (tmp_path / "out/report.html").read_text(encoding="utf-8")
-    assert "each repeat has a disk drawn from the ranges" in page
+    assert "Each repeat has a disk drawn from the ranges" in page
     assert "Not validated: wd10ezrx (0 of 5 independent figures)." in page
     comparison.show(found.analysis, found.results.setup, None, verbose=True)
     told = re.sub(r"\s+", " ", capsys.readouterr().out)
-    assert "3 repeats: each repeat has a disk drawn from the ranges of the estimates" in told
-    assert "8 or more tell which parameter an answer hangs on" in told
+    assert (
+        "Each repeat has a disk drawn from the ranges of its estimates (--exact-disk: the file's "
+        "values); from 8 on, answers tell what they hang on." in told
+    )
     assert "Not validated: wd10ezrx (0 of 5 independent figures)." in told
     assert blklab.compare(**asked).rows() == found.rows()  # type: ignore[arg-type]
+
+
+def test_a_part_of_a_study_draws_disks_only_if_it_says_so() -> None:
+    part = """
+[[part]]
+name = "{}"
+disks = ["wd10ezrx"]
+workloads = ["randread"]
+schedulers = ["none"]
+"""
+    text = f"title = 'a'\nquestion = 'b'\n{part.format('exact')}{part.format('drawn')}"
+    study = parse(Entry("s", Path("s.toml"), f"{text}vary_disk = true\n"))
+    setups = [planned.setup for planned in study_plan(study)]
+    assert [setup.vary_disk for setup in setups if setup] == [False, True]
 
 
 def _disks(count: int, parameters: int, seed: int) -> list[dict[str, float]]:

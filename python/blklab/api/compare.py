@@ -107,7 +107,7 @@ def compare(
     rig: str | RigSpec = "sim",
     host: Mapping[str, int] | None = None,
     ignore_unsupported: bool = False,
-    vary_disk: bool = False,
+    vary_disk: bool | None = None,
     out: str | os.PathLike[str] | None = None,
     keep: bool = False,
     store: str | None = None,
@@ -131,7 +131,7 @@ def compare(
         host: costs and sizes of the modelled host, by name.
         ignore_unsupported: leave out job options that are not simulated instead of refusing.
         vary_disk: whether each repeat has a disk of its own, drawn from the ranges of the file's
-            estimates; not on the live rig.
+            estimates. None: on rigs with modelled disks.
         out: a directory for ``results.json`` and ``report.html``.
         keep: whether the store keeps every run as it ends, so that `resume` can go on.
         store: a file or a URL; None is the default store.
@@ -151,7 +151,8 @@ def compare(
     if out is not None:
         check_files(*files(Path(out)))
     spec = RigSpec.of(rig)
-    if vary_disk and spec.name == "live":
+    real = spec.name == "live"
+    if vary_disk and real:
         raise InputError("--vary-disk: only modelled disks have ranges; --rig live has real ones")
     place = spec.make()
     usual = defaults.schedulers(spec.name)
@@ -165,7 +166,7 @@ def compare(
         dict(host or {}),
         ignore_unsupported,
         () if schedulers else defaults.left_out(found, usual),
-        vary_disk,
+        not real if vary_disk is None else vary_disk,
     )
     work = _new(setup, place, spec, objective, out, budget, keep, store, listener)
     return _carried_out(work, objective, None if out is None else Path(out), max_parallel, listener)

@@ -103,13 +103,13 @@ def compare(
     host: HostValues = None,
     ignore_unsupported: IgnoreUnsupported = False,
     vary_disk: Annotated[
-        bool,
+        bool | None,
         typer.Option(
             "--vary-disk/--exact-disk",
             help="Draw a disk for each repeat from the ranges of its file's estimates, or take the "
-            "file's values.",
+            "file's values. [default: vary-disk; real disks are what they are]",
         ),
-    ] = False,
+    ] = None,
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="Print every ranking, not only the answer.")
     ] = False,

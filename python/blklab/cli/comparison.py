@@ -50,8 +50,6 @@ def show(analysis: Analysis, setup: Mapping[str, Any], page: Path | None, *, ver
         show_answer(analysis, setup, out)
     if not in_full:
         _show_notes(analysis, out)
-        if hint := drawn_hint(analysis):
-            out.print(hint)
         out.print("All figures: --verbose, or the report.")
     show_not_validated(setup, out)
     if stopping := setup.get("stopping"):
@@ -66,21 +64,10 @@ def _show_method(analysis: Analysis, setup: Mapping[str, Any], out: Console) -> 
     out.print()
     out.print(f"Medians of {repeats} repeat{'s' * (repeats > 1)}; ranked by {analysis.objective}:")
     out.print(f"{OBJECTIVE_TEXT[analysis.objective]}.")
-    if hint := drawn_hint(analysis):
-        out.print(hint)
-
-
-def drawn_hint(analysis: Analysis) -> str:
-    """What the repeats are, if disks were drawn; empty if not."""
-    disks = max((cell.disks for cell in analysis.cells), default=0)
-    if not disks:
-        return ""
-    few = (
-        f"; {DISKS_LEAST} or more tell which parameter an answer hangs on"
-        if disks < DISKS_LEAST
-        else ""
-    )
-    return f"{disks} repeat{'s' * (disks > 1)}: {DRAWN} (not with --exact-disk){few}."
+    if setup.get("drawn_disks"):
+        few = repeats < DISKS_LEAST
+        more = f"; from {DISKS_LEAST} on, answers tell what they hang on" if few else ""
+        out.print(f"{DRAWN.capitalize()} (--exact-disk: the file's values){more}.")
 
 
 def show_not_validated(setup: Mapping[str, Any], out: Console) -> None:

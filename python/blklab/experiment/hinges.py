@@ -30,6 +30,8 @@ _DEALS = 4000
 _SEED = 1993
 _SPLIT_MISTAKES_MAX = 0.2
 """So large a share of disks may lie on the wrong side of a threshold."""
+_SIDE_LEAST = 3
+"""Disks on either side of a threshold, and where the other one is ahead: fewer are luck."""
 _ROUNDING = 1e-9
 
 
@@ -113,13 +115,13 @@ def _hinge(name: str, best: str, other: str, values: Floats, logs: Floats) -> Hi
 def _threshold(values: Floats, logs: Floats, *, rising: bool) -> float | None:
     """Where the sign of `logs` turns, if it does so by amounts that matter."""
     matters = math.log(MATTERS)
-    if not (logs >= matters).any() or not (logs <= -matters).any():
+    if min((logs >= matters).sum(), (logs <= -matters).sum()) < _SIDE_LEAST:
         return None
     order = np.argsort(values, kind="stable")
     ahead = (logs[order] > 0.0) == rising
     # Of a cut behind so many disks: those below that are ahead and those above that are not.
     mistakes = np.cumsum(ahead)[:-1] + np.cumsum(~ahead[::-1])[-2::-1]
-    cut = int(np.argmin(mistakes))
+    cut = int(np.argmin(mistakes[_SIDE_LEAST - 1 : len(values) - _SIDE_LEAST])) + _SIDE_LEAST - 1
     if mistakes[cut] > _SPLIT_MISTAKES_MAX * len(values):
         return None
     below, above = values[order][cut], values[order][cut + 1]

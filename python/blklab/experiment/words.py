@@ -11,7 +11,8 @@ from blklab.experiment.hinges import Hinge
 from blklab.experiment.samples import needed
 from blklab.experiment.statistics import MATTERS, Answer, Unranked, Verdict
 
-DRAWN = "each repeat has a disk drawn from the ranges of the estimates"
+DRAWN = "each repeat has a disk drawn from the ranges of its estimates"
+"""Where disks are drawn."""
 NO_DIFFERENCE = "no significant difference"
 # From here on, what could not be seen may well be worth seeing.
 _COARSE = 1.10
