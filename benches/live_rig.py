@@ -27,7 +27,7 @@ from unittest import mock
 
 import figures
 from blklab.base.catalogue import Entry
-from blklab.domain.experiment import Experiment
+from blklab.domain.experiment import Experiment, SchedulerSpec
 from blklab.experiment.statistics import median_interval
 from blklab.rigs.live import cache
 from blklab.rigs.live.program import Ended, Program
@@ -107,7 +107,9 @@ class _Bench:
 
     def of_rig(self, rig: LiveRig, cpu_percent: list[float]) -> Rate:
         """The same under the rig; `cpu_percent` gets how much of one we use."""
-        one = Experiment(Entry("job", Path("job.fio"), _JOB), rig.find_disk(self._node), "none", 1)
+        one = Experiment(
+            Entry("job", Path("job.fio"), _JOB), rig.find_disk(self._node), SchedulerSpec("none"), 1
+        )
         in_cache_s = own_cpu_s = 0.0
         make_cold, run = cache.make_cold, Program.run
 

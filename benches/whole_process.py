@@ -63,16 +63,18 @@ print(sum(job.read.ios for job in result.jobs), core_s, whole_s, peak_kib)
 
 _SPREAD = """
 import sys, time
-from blklab.execute import execute
+from blklab.domain.events import Nowhere
+from blklab.execute import Local, carry_out
 from blklab.experiment.plan import plan
 from blklab.domain import specs
 from blklab.domain.comparison import Setup
 from blklab.rigs import rig
 disks, loads, schedulers = ["su800-128gb"], ["randread-qd32"], ["none", "mq-deadline", "kyber"]
 setup = Setup(tuple(map(specs.disk, disks)), tuple(map(specs.workload, loads)),
-              tuple(schedulers), 24, 1)
+              tuple(map(specs.scheduler, schedulers)), 24, 1)
+sim = rig("sim")
 start = time.perf_counter()
-execute(plan(setup), rig("sim"), int(sys.argv[1]), lambda measured: None)
+carry_out(plan(setup), sim, Local(int(sys.argv[1]), sim), lambda _: None, Nowhere(""))
 print(time.perf_counter() - start)
 """
 

@@ -99,7 +99,9 @@ def picture(name: str) -> str:
     window = Window(what.from_ms * 10**6, what.until_ms * 10**6, KEPT)
     entry, disk = specs.workload(file if file.is_file() else what.load), specs.disk(what.disk)
     timeline = build(
-        sim.SimRig().run(Experiment(entry, disk, what.scheduler, 1, window=window)),
+        sim.SimRig().run(
+            Experiment(entry, disk, specs.scheduler(what.scheduler), 1, window=window)
+        ),
         load=what.load,
         disk=what.disk,
         scheduler=what.scheduler,

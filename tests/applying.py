@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from blklab.domain import specs
 from blklab.host.devices import queue
 from blklab.host.devices.queue import Queue
 from blklab.host.roots import HERE, Roots
@@ -59,7 +60,7 @@ def files(roots: Roots) -> list[Path]:
 def apply(
     loop: Queue, spec: str, roots: Roots, programs: Asked, *, of: str = "id", more: str = ""
 ) -> list[str]:
-    of_queue = choice.of_queue(choice.pairs([more] if more else []))
+    of_queue = choice.of_queue(specs.settings([more] if more else []))
     settings = choice.together(choice.parse(spec, loop), of_queue)
     made = change.plan(loop, settings, of, "auto", roots)
     return change.carry_out(made, roots, programs)

@@ -70,9 +70,13 @@ class Case:
             else specs.workload(self.load)
         )
         return Experiment(
-            job, specs.disk(self.disk), self.scheduler, self.seed, dict(self.host), False,
-            Window(requests=500),
-        )  # fmt: skip
+            job,
+            specs.disk(self.disk),
+            specs.scheduler(self.scheduler),
+            self.seed,
+            dict(self.host),
+            window=Window(requests=500),
+        )
 
 
 def cases() -> list[Case]:

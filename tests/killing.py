@@ -99,7 +99,6 @@ def loaded() -> None:
 
     from blklab import execute, report, study  # noqa: F401
     from blklab.experiment import analyse, describe, summary  # noqa: F401
-    from blklab.store import keep, request, unfinished  # noqa: F401
     from blklab.study import in_store  # noqa: F401
 
 

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
+from blklab.base.steps import Steps
 from blklab.errors import RunError
 from blklab.rigs.kernel import source, tools, wall
 from blklab.rigs.kernel.build import build
 from blklab.rigs.kernel.errors import KernelError
-from blklab.rigs.kernel.steps import Steps
 
 POWER_OFF = "exec python3 -c 'import ctypes; ctypes.CDLL(None).reboot(0x4321FEDC)'\n"
 """The last line of an init in sh."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,6 +14,7 @@ import blklab
 from blklab.cli.listening import error_text
 from blklab.errors import InputError, Kept, RunError, StoppedError
 from blklab.rigs.sim import SimRig
+from tests import real_kernel
 
 SMALL: dict[str, Any] = {
     "disks": ["950pro-256gb"],
@@ -212,3 +214,144 @@ def test_apply_refuses_before_anything_changes() -> None:
         blklab.apply("sda", "bfq", preset="x")
     with pytest.raises(InputError, match="--of-disk: only works with --from"):
         blklab.apply("sda", "bfq", disk="x")
+
+
+def test_every_name_of_the_package_can_be_had_and_only_those() -> None:
+    assert sorted(blklab.__all__) == sorted(blklab._WHERE)
+    for name in blklab.__all__:
+        assert getattr(blklab, name) is not None
+    with pytest.raises(AttributeError, match="nothing"):
+        _ = blklab.nothing
+
+
+def test_texts_and_typed_objects_mean_the_same() -> None:
+    disk = blklab.find_disk("950pro-256gb:channels=4").disk
+    job = blklab.find_workload("randread").entry
+    spec = blklab.find_scheduler("mq-deadline:fifo_batch=1").spec
+    assert spec == blklab.SchedulerSpec("mq-deadline", (("fifo_batch", "1"),))
+    typed = blklab.simulate(job, disk=disk, scheduler=spec)
+    told = blklab.simulate(
+        "randread", disk="950pro-256gb:channels=4", scheduler="mq-deadline:fifo_batch=1"
+    )
+    assert (typed.disk, typed.duration_ns) == (told.disk, told.duration_ns)
+    found = blklab.compare(disks=[disk], workloads=[job], schedulers=[spec, "none"], repeats=1)
+    assert {row["disk"] for row in found.rows()} == {"950pro-256gb:channels=4"}
+    assert [row["scheduler"] for row in found.rows()] == ["mq-deadline:fifo_batch=1", "none"]
+    ran = blklab.run_job(job, disk=disk, scheduler=spec)
+    assert ran.result.disk == typed.disk
+    timeline = blklab.explain(job, disk=disk, scheduler=spec, until="1ms")
+    assert timeline.scheduler == "mq-deadline:fifo_batch=1"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "scheduler '': expected name"),
+        ("kyber:", "kyber: expected tunable=value, found ''"),
+        ("kyber:read_lat_nsec=1,read_lat_nsec=2", "read_lat_nsec is given twice"),
+        ("a b", "scheduler 'a b': expected name"),
+    ],
+)
+def test_a_scheduler_of_another_form_is_refused_where_it_is_read(text: str, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        blklab.scheduler_spec(text)
+    with pytest.raises(InputError, match=said):
+        blklab.simulate("randread", disk="950pro-256gb", scheduler=text)
+
+
+def test_what_there_is_to_choose_from_is_typed() -> None:
+    disks = blklab.list_disks()
+    disk = disks["wd10ezrx"]
+    assert disk == blklab.find_disk("wd10ezrx")
+    assert (disk.kind, disk.limits["queue_depth"], disk.disk.label) == ("hdd", 32, "wd10ezrx")
+    rpm = next(one for one in disk.parameters if one.key == "rpm")
+    assert rpm.value == "5400" and rpm.source
+    named = {one.name: one for one in blklab.list_schedulers()}
+    batch = next(one for one in named["mq-deadline"].tunables if one.name == "fifo_batch")
+    assert batch.value == batch.default == 16 and batch.least <= 16 <= batch.most
+    changed = blklab.find_scheduler("mq-deadline:fifo_batch=1").tunables
+    assert {one.name: one.value for one in changed}["fifo_batch"] == 1
+    jobs = {one.entry.name: one for one in blklab.list_workloads()}
+    assert (jobs["randread"].kind, jobs["sqlite"].kind) == ("fio", "program")
+    assert jobs["sqlite"].parameters and not jobs["randread"].parameters
+    assert "SQLite" in jobs["sqlite"].about and jobs["randread"].about == ""
+    host = {one.name: one.value for one in blklab.modelled_host({"cpus": 2}).host}
+    assert host["cpus"] == 2
+    assert set(blklab.rig_summaries()) == {"sim", "kernel", "live"}
+    with pytest.raises(InputError, match="no disk 'nothing'"):
+        blklab.find_disk("nothing")
+    with pytest.raises(InputError, match="there is no scheduler 'nothing'"):
+        blklab.find_scheduler("nothing")
+
+
+def test_a_study_that_cannot_be_read_hides_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "mine.toml").write_text("title = 3\n")
+    monkeypatch.setenv("BLKLAB_STUDIES", str(tmp_path))
+    found = {one.name: one for one in blklab.list_studies()}
+    assert "mine.toml" in found["mine"].error and not found["mine"].title
+    assert found["bfq-2008"].title == blklab.find_study("bfq-2008").title
+    assert blklab.find_study("bfq-2008").parts
+
+
+def test_names_are_those_of_each_kind(kept: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BLKLAB_STORE", kept)
+    assert {"wd10ezrx", "950pro-256gb"} <= set(blklab.names("disk"))
+    assert blklab.names("comparison") == ["2", "1"]
+    assert "fifo_batch" in blklab.tunables("mq-deadline")
+    assert "nr_requests" in blklab.tunables("mq-deadline")
+    assert blklab.tunables("nothing") == []
+    assert blklab.store_text() == kept
+    with pytest.raises(KeyError):
+        blklab.names("nothing")
+
+
+def test_a_served_disk_is_a_command_that_is_ready_to_start(tmp_path: Path) -> None:
+    made = blklab.serve_disk("wd10ezrx:queue_depth=4", number=7, seed=3)
+    assert made.arguments[0] == "create"
+    assert {"--id=7", "--seed=3", "--set=queue_depth=4", "--data=memory"} <= set(made.arguments)
+    assert made.data is None
+    assert blklab.remove_served_disk(3).arguments == ("remove", "3")
+    listing = blklab.served_disks().start()
+    listing.communicate(timeout=30)
+    with pytest.raises(InputError, match="no disk 'nothing'"):
+        blklab.serve_disk("nothing")
+
+
+def test_kernels_of_an_empty_cache_and_wrong_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BLKLAB_CACHE", str(tmp_path))
+    found = blklab.list_kernels()
+    assert found.kernels == () and str(tmp_path) in str(found.cache)
+    assert found.to_json()["kernels"] == []
+    for call, said in (
+        (blklab.remove_kernels, "nothing to remove"),
+        (lambda: blklab.remove_kernels(["nothing"]), "nothing"),
+        (lambda: blklab.run_in_kernel(["true"], disk="wd10ezrx"), "blklab kernel build"),
+        (lambda: blklab.run_in_kernel(["true"], disk="wd10ezrx", trace_format="events"), "--trace"),
+        (lambda: blklab.run_in_kernel(["true"], disk="wd10ezrx", time_travel="x"), "--time-travel"),
+        (lambda: blklab.kernel_shell(time_travel="x"), "blklab kernel build"),
+        (lambda: blklab.build_kernel(name="a/b"), "a/b"),
+        (lambda: blklab.build_kernel(config=["odd"]), "odd"),
+    ):
+        with pytest.raises(InputError, match=said):
+            call()
+
+
+def test_a_program_runs_in_a_guest_and_the_disk_counts(capsys: pytest.CaptureFixture[str]) -> None:
+    real_kernel.image()
+    written = io.BytesIO()
+    ran = blklab.run_in_kernel(
+        ["dd", "if={disk}", "of=/dev/null", "bs=64k", "count=16", "iflag=direct", "status=none"],
+        disk="950pro-256gb",
+        scheduler=blklab.SchedulerSpec("kyber"),
+        stdout=written,
+    )
+    assert (ran.exit_code, ran.scheduler) == (0, "kyber")
+    assert (ran.reads, ran.read_bytes, ran.writes) == (16, 16 << 16, 0)
+    assert ran.duration_ns > 0 and set(ran.lateness_ns) == {"p50", "p99", "max"}
+    assert (ran.trace, ran.trace_events) == (None, 0)
+    assert written.getvalue() == b""
+    assert capsys.readouterr() == ("", "")

@@ -21,6 +21,7 @@ from blklab.host.devices.queue import Queue
 from blklab.host.roots import Roots
 from blklab.settings import change, choice, profile, record, rule
 from blklab.settings import status as states
+from blklab.settings.words import status_lines
 from tests import loop_device
 from tests.applying import Asked, apply, files
 
@@ -177,7 +178,7 @@ def test_status_says_what_no_longer_holds_and_who_may_have_done_it(
     (roots.etc / "tmpfiles.d/x.conf").write_text(line)
     now = states.status(record.load(roots), roots)
     assert not now.holds
-    told = "\n".join(states.lines(now))
+    told = "\n".join(status_lines(now))
     conf = roots.etc / "tmpfiles.d/x.conf"
     assert f"scheduler is kyber, bfq was applied; tmpfiles.d line {conf}:1" in told
     assert "slice_idle cannot be read, 0 was applied" in told
@@ -191,7 +192,7 @@ def test_status_misses_a_rules_file_that_is_gone(
     rule.place(roots).unlink()
     now = states.status(record.load(roots), roots)
     assert not now.holds
-    assert "99-blklab.rules is gone or was changed" in states.lines(now)[-1]
+    assert "99-blklab.rules is gone or was changed" in status_lines(now)[-1]
 
 
 def test_a_rules_file_that_somebody_changed_is_left_alone(

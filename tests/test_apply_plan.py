@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from blklab.cli import app
+from blklab.domain import specs
 from blklab.errors import InputError
 from blklab.host import roots
 from blklab.host.devices import queue
@@ -189,7 +190,7 @@ def test_the_lines_stand_in_the_order_in_which_they_can_be_set(machine: Machine)
     target = queue.named("sda", machine.roots)
     wanted = choice.together(
         choice.parse("bfq:slice_idle=0,strict_guarantees=1", target),
-        choice.of_queue(choice.pairs(["nr_requests=64", "read_ahead_kb=512"])),
+        choice.of_queue(specs.settings(["nr_requests=64", "read_ahead_kb=512"])),
     )
     text = rule.text([Part(Key("id", ('ATTRS{wwid}=="naa.5000"',)), wanted)])
     lines = [line for line in text.splitlines() if "ATTR{queue" in line]
@@ -252,9 +253,9 @@ def test_each_wrong_choice_is_one_line(machine: Machine, spec: str, message: str
 
 def test_a_setting_of_the_queue_that_does_not_exist(machine: Machine) -> None:
     with pytest.raises(InputError, match="--set: no setting 'nr_request'; did you mean"):
-        choice.of_queue(choice.pairs(["nr_request=3"]))
+        choice.of_queue(specs.settings(["nr_request=3"]))
     with pytest.raises(InputError, match="--set: expected name=value, found 'nr_requests'"):
-        choice.of_queue(choice.pairs(["nr_requests"]))
+        choice.of_queue(specs.settings(["nr_requests"]))
     with pytest.raises(InputError, match="nothing to apply"):
         choice.together({}, {})
 

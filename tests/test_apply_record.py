@@ -15,7 +15,7 @@ from blklab.errors import BlklabError, InputError
 from blklab.host.devices.queue import is_setting
 from blklab.settings import change, record, rule
 from blklab.settings.keys import Key
-from blklab.settings.record import Before, Entry
+from blklab.settings.record import AppliedEntry, Before
 from tests.applying import Asked
 from tests.fake_sysfs import Machine
 
@@ -121,7 +121,7 @@ def test_any_record_is_refused_in_one_line_or_touches_nothing_but_the_queue(
     assert all(words.startswith(("tuned-adm ", "udevadm ")) for words in programs.words)
 
 
-def check(entry: Entry) -> None:
+def check(entry: AppliedEntry) -> None:
     """What passes is of the right types."""
     assert isinstance(entry.number, int) and isinstance(entry.done, bool)
     for disk in entry.disks:
@@ -147,7 +147,7 @@ def test_a_name_that_leads_elsewhere_overwrites_nothing(
 
 def test_what_could_not_be_read_again_is_not_written(machine: Machine) -> None:
     key = Key("id", tuple(_GOOD["key"]["matches"]))
-    entry = Entry(1, _GOOD["time"], key, _GOOD["settings"], [], profile="[x]\ntype=script\n")
+    entry = AppliedEntry(1, _GOOD["time"], key, _GOOD["settings"], [], profile="[x]\ntype=script\n")
     with pytest.raises(InputError, match="not a profile of blklab's"):
         record.save([entry], machine.roots)
     assert not record.path(machine.roots).exists()
@@ -186,7 +186,7 @@ def test_what_is_written_as_root_is_writable_by_no_other_whatever_the_umask(
         record.save([], machine.roots)
         with record.alone(machine.roots):
             pass
-        entry = Entry(
+        entry = AppliedEntry(
             1, _GOOD["time"], Key("id", tuple(_GOOD["key"]["matches"])),
             _GOOD["settings"], [],
         )  # fmt: skip

@@ -43,7 +43,7 @@ class Noisy(Plausible):
 
     def run(self, experiment: Experiment) -> Result:
         self._clock.now_s += self._run_s
-        rate = self._rate(experiment.scheduler)
+        rate = self._rate(experiment.scheduler.label)
         return plausible.result(
             experiment.seed, mean_ns=1e7 / rate, duration_ns=round(3e9 / rate), syncs=5
         )
@@ -55,12 +55,13 @@ def within(
     """All runs, and how it ended."""
     clock = Clock()
     repeats = budget.blocks(replace(setup(), host={}))
+    rig = Noisy(clock, run_s, rate)
     results = budget.execute_within(
         repeats,
-        Noisy(clock, run_s, rate),
+        rig,
         budget_s,
         "throughput",
-        Local(1),
+        Local(1, rig),
         lambda _: None,
         Nowhere(""),
         {"rig": "plausible"},

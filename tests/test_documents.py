@@ -5,18 +5,21 @@ The pages themselves are built, and their examples run, by ``make docs``.
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import re
 import shutil
 import subprocess
 import sys
+from doctest import DocTestParser
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 from mkdocs.utils.yaml import yaml_load
 
+import blklab
 import filled
 import kernel_rig
 import pictures
@@ -62,6 +65,26 @@ def test_the_kernel_rigs_examples_are_kept_with_the_commands_that_make_them() ->
     text = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
     shown = re.findall(r"<!-- generate: kernel_rig_example (\S+) -->", text)
     assert sorted(shown) == sorted(kernel_rig.EXAMPLES)
+
+
+def test_the_notebook_page_uses_nothing_but_the_public_functions() -> None:
+    page = (ROOT / "docs/notebook.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```(\w*)[^\n]*\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    assert {kind for kind, _ in blocks} == {"pycon"}
+    examples = [one.source for _, body in blocks for one in DocTestParser().get_examples(body)]
+    nodes = [node for source in examples for node in ast.walk(ast.parse(source))]
+    imports = [node for node in nodes if isinstance(node, (ast.Import, ast.ImportFrom))]
+    assert [ast.unparse(node) for node in imports] == ["import blklab"]
+    used = {
+        node.attr
+        for node in nodes
+        if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "blklab"
+    }
+    assert {"compare", "explain", "find_disk", "results"} <= used <= set(blklab.__all__)
+    shown = filled.filled(page)
+    # What it says of the answer, and of the store.
+    assert ">>> verdict.winner\n'bfq'\n" in shown
+    assert "results.runs == found.results.runs\nTrue\n" in shown
 
 
 def test_an_example_that_ends_otherwise_than_its_page_says_is_an_error() -> None:

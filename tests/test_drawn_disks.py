@@ -14,6 +14,7 @@ from blklab.base.catalogue import Entry
 from blklab.cli import comparison, console
 from blklab.domain import core, results_file, specs
 from blklab.domain.comparison import Setup
+from blklab.domain.experiment import SchedulerSpec
 from blklab.errors import InputError
 from blklab.experiment.analyse import analyse
 from blklab.experiment.hinges import Hinge, hinges
@@ -30,7 +31,8 @@ JOB = "[a]\nrw=randread\ndirect=1\nioengine=libaio\niodepth=8\nsize=4g\nruntime=
 def setup(vary: bool, repeats: int = 3) -> Setup:
     disks = (specs.disk("wd10ezrx:rpm=7200"), specs.disk("su800-128gb"))
     workloads = specs.workloads(["randread", "seqread"])
-    return Setup(disks, workloads, ("none", "bfq"), repeats, 5, vary_disk=vary)
+    schedulers = (SchedulerSpec("none"), SchedulerSpec("bfq"))
+    return Setup(disks, workloads, schedulers, repeats, 5, vary_disk=vary)
 
 
 def test_a_repeat_has_one_drawn_disk_for_all_schedulers_and_the_next_another() -> None:
@@ -42,10 +44,11 @@ def test_a_repeat_has_one_drawn_disk_for_all_schedulers_and_the_next_another() -
         assert all(run.experiment.disk.file.text == texts[run.repeat] for run in mine)
         # Its name stays, and what the user has set.
         assert {run.experiment.disk.label for run in mine} == {mine[0].disk.label}
-        assert all("rpm" not in run.drawn and len(run.drawn) > 10 for run in mine)
+        drawn = [dict(run.experiment.disk.drawn) for run in mine]
+        assert all("rpm" not in values and len(values) > 10 for values in drawn)
         described = {row["key"]: row for row in core.describe_disk(mine[0].disk)["parameters"]}
-        for run in mine:
-            for name, value in run.drawn.items():
+        for values in drawn:
+            for name, value in values.items():
                 low, high = described[name]["range"]
                 assert low <= value <= high, name
 
@@ -53,7 +56,7 @@ def test_a_repeat_has_one_drawn_disk_for_all_schedulers_and_the_next_another() -
 def test_without_it_every_run_has_the_disk_of_the_file() -> None:
     for run in plan(setup(vary=False)):
         assert run.experiment.disk is run.disk
-        assert run.drawn == {}
+        assert run.disk.drawn == ()
     exact, drawn = (plan(setup(vary=vary)) for vary in (False, True))
     assert [run.place for run in exact] == [run.place for run in drawn]
 

@@ -48,7 +48,11 @@ def timeline(
 ) -> Timeline:
     asked = Window(at_ms[0] * MS, at_ms[1] * MS, window.KEPT)
     experiment = Experiment(
-        Entry("load", Path("load.fio"), job), specs.disk(disk), scheduler, 1, window=asked
+        Entry("load", Path("load.fio"), job),
+        specs.disk(disk),
+        specs.scheduler(scheduler),
+        1,
+        window=asked,
     )
     return build(
         rigs.rig("sim").run(experiment),
@@ -326,7 +330,9 @@ def test_each_way_to_get_it_wrong_is_one_line(
 def test_an_empty_stretch_says_when_something_happens() -> None:
     job = "[a]\nrw=randread\ndirect=1\nsize=1m\nthinktime=100ms\nruntime=1\ntime_based\n"
     found = timeline("mq-deadline", job=job, at_ms=(10, 11))
-    experiment = Experiment(Entry("a", Path("a.fio"), job), specs.disk(DISK), "mq-deadline", 1)
+    experiment = Experiment(
+        Entry("a", Path("a.fio"), job), specs.disk(DISK), specs.scheduler("mq-deadline"), 1
+    )
     with pytest.raises(InputError, match=r"from 0.01s to 0.011s of .*; a request is queued at"):
         window.check_found(found, rigs.rig("sim").run(experiment))
 

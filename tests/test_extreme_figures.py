@@ -23,12 +23,13 @@ from blklab import report
 from blklab.base.units import number_text
 from blklab.cli import app, comparison, console
 from blklab.domain import results_file
+from blklab.domain.comparison import OBJECTIVES
 from blklab.domain.job_figures import Service
 from blklab.domain.measurement import Measurement
 from blklab.domain.ranges import INT_MAX
 from blklab.domain.result import Figure
 from blklab.errors import InputError
-from blklab.experiment.analyse import OBJECTIVES, Analysis, analyse
+from blklab.experiment.analyse import Analysis, analyse
 from blklab.experiment.fairness import fairness
 from blklab.experiment.statistics import Interval
 from blklab.experiment.summary import summarise

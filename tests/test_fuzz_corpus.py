@@ -21,7 +21,7 @@ from blklab.host.devices.deciders import tuned
 from blklab.host.devices.queue import named
 from blklab.host.roots import Roots
 from blklab.host.udev import judge, node
-from blklab.rigs.kernel import added, cache, patches
+from blklab.rigs.kernel import cache, changes
 from blklab_fuzz import packed, seeds
 from blklab_fuzz.targets import TARGETS
 from tests.fake_sysfs import Machine
@@ -77,8 +77,8 @@ def test_a_name_that_no_file_can_have_is_refused_in_one_line() -> None:
     for read in (
         lambda: DISKS.find("a\0b/c.toml"),
         lambda: DISKS.find("~\0/c.toml"),
-        lambda: patches.read([Path("a\0.patch")]),
-        lambda: added.read([Path("a\0/b.c")]),
+        lambda: changes.read([Path("a\0.patch")]),
+        lambda: changes.read_added([Path("a\0/b.c")]),
     ):
         with pytest.raises(InputError, match=r"NUL|embedded null byte"):
             read()

@@ -12,11 +12,11 @@ import pytest
 
 import blklab
 import pictures
+from blklab.base.steps import Steps
 from blklab.domain.result import Result
 from blklab.errors import InputError, RunError
 from blklab.rigs.kernel import cache, source, tools
 from blklab.rigs.kernel.build import build
-from blklab.rigs.kernel.steps import Steps
 from tests import fake_linux, real_kernel
 from tests.test_cli import failing, run
 

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from blklab.base.steps import Steps
 from blklab.errors import InputError, RunError
 from blklab.rigs.kernel import cache, config, tools
 from blklab.rigs.kernel.build import Built, build
 from blklab.rigs.kernel.errors import KernelError
-from blklab.rigs.kernel.steps import Steps
 from tests import fake_linux
 from tests.test_cli import failing, run
 

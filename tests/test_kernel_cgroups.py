@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import blklab
-from blklab.rigs.kernel.rig import DRIVERS
+from blklab.rigs.kernel import DRIVERS
 from tests import real_kernel
 
 SEQUENTIAL = "rw=read\nbs=128k"

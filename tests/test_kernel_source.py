@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from blklab.base.steps import Steps
 from blklab.errors import InputError
 from blklab.rigs.kernel import cache, mirror, source, tools
 from blklab.rigs.kernel.errors import KernelError
-from blklab.rigs.kernel.steps import Steps
 from tests import fake_linux
 
 needs_tools = pytest.mark.skipif(

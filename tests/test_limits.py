@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from blklab.base.limits import JOBS_MAX, REPEATS_MAX, RUNS_MAX
+from blklab.domain import specs
 from blklab.domain.comparison import Setup
 from blklab.domain.experiment import Disk
 from blklab.errors import InputError
@@ -45,7 +46,10 @@ def wide(repeats: int, schedulers: int = 100) -> Setup:
     return Setup(
         tuple(Disk(entry(f"disk{number}")) for number in range(10)),
         tuple(entry(f"load{number}") for number in range(10)),
-        tuple(f"mq-deadline:fifo_batch={number}" for number in range(1, schedulers + 1)),
+        tuple(
+            specs.scheduler(f"mq-deadline:fifo_batch={number}")
+            for number in range(1, schedulers + 1)
+        ),
         repeats,
         1,
     )

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from blklab.base.catalogue import Entry
 from blklab.base.journal import Journal
 from blklab.cli import app
-from blklab.domain.experiment import Experiment
+from blklab.domain.experiment import Experiment, SchedulerSpec
 from blklab.errors import InputError, RunError
 from blklab.host.roots import HERE
 from blklab.rigs.live import cgroups, load, program, wall
@@ -200,7 +200,9 @@ def test_the_wall_holds_where_the_list_of_options_does_not(
     text = f"{JOB}{option.format(victim=victim, outside=outside)}\n"
     monkeypatch.setattr(load.Load, "_text", lambda *_, **__: text)
     place = LiveRig()
-    one = Experiment(Entry("job", Path("job.fio"), JOB), place.find_disk(str(mounted)), "none", 1)
+    one = Experiment(
+        Entry("job", Path("job.fio"), JOB), place.find_disk(str(mounted)), SchedulerSpec("none"), 1
+    )
     try:
         place.run(one)
     except RunError as error:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blklab.base.catalogue import Entry
-from blklab.domain.experiment import Experiment
+from blklab.domain.experiment import Experiment, SchedulerSpec
 from blklab.errors import RunError
 from blklab.host.roots import Roots
 from blklab.rigs.live import precondition, program
@@ -45,7 +45,7 @@ def prepared(loop: str, text: str, **options: str) -> tuple[list[bool], list[str
     """Which MiB of the device were written to before the first run, and what was told."""
     place = LiveRig(write_device="yes", **options)
     disk = place.find_disk(f"/dev/{loop}")
-    one = Experiment(Entry("job", Path("job.fio"), text), disk, "none", 1)
+    one = Experiment(Entry("job", Path("job.fio"), text), disk, SchedulerSpec("none"), 1)
     lines: list[str] = []
     with place.prepared([one, one], lines.append):
         content = Path(f"/dev/{loop}").read_bytes()

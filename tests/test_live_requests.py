@@ -21,6 +21,7 @@ from blklab.base.catalogue import Entry
 from blklab.base.journal import Journal, boot_id
 from blklab.base.signals import Signals
 from blklab.cli import app
+from blklab.domain import specs
 from blklab.domain.experiment import Experiment
 from blklab.domain.result import Result
 from blklab.errors import RunError
@@ -60,7 +61,12 @@ def instances(pid: int | None = None) -> list[str]:
 
 def ran(where: object, text: str, scheduler: str) -> Result:
     place = LiveRig(write_device="yes", trace_latency="yes")
-    one = Experiment(Entry("job", Path("job.fio"), text), place.find_disk(str(where)), scheduler, 1)
+    one = Experiment(
+        Entry("job", Path("job.fio"), text),
+        place.find_disk(str(where)),
+        specs.scheduler(scheduler),
+        1,
+    )
     with place.prepared([one], print):
         assert len(instances()) == 1
         return place.run(one)

@@ -25,7 +25,8 @@ from blklab.base.catalogue import Entry
 from blklab.base.journal import Journal
 from blklab.base.signals import ENDING, Signals
 from blklab.cli import app
-from blklab.domain.experiment import Experiment
+from blklab.domain import specs
+from blklab.domain.experiment import Experiment, RigSpec, SchedulerSpec
 from blklab.errors import InputError, RunError
 from blklab.host.devices import queue
 from blklab.rigs import rig
@@ -69,7 +70,7 @@ def entry(text: str) -> Entry:
 
 
 def experiment(place: LiveRig, where: object, text: str, scheduler: str = "none") -> Experiment:
-    return Experiment(entry(text), place.find_disk(str(where)), scheduler, 1)
+    return Experiment(entry(text), place.find_disk(str(where)), specs.scheduler(scheduler), 1)
 
 
 def test_a_run_has_what_fio_measured_and_leaves_nothing(mounted: Path, journal: Journal) -> None:
@@ -133,10 +134,13 @@ def test_the_cache_is_cold_or_warm_as_it_is_asked_for(mounted: Path) -> None:
 def test_repeats_with_other_seeds_go_to_other_offsets(mounted: Path) -> None:
     place = LiveRig()
     made = [
-        load.Load.of(Experiment(entry(READS), place.find_disk(str(mounted)), "none", seed),
-                     targets.find(str(mounted)), 8 * MIB)
+        load.Load.of(
+            Experiment(entry(READS), place.find_disk(str(mounted)), SchedulerSpec("none"), seed),
+            targets.find(str(mounted)),
+            8 * MIB,
+        )
         for seed in (1, 2)
-    ]  # fmt: skip
+    ]
     texts = [one.job.write([("0", None)], None) for one in made]
     assert "randseed=1\nrandrepeat=0" in texts[0] and "randseed=2\nrandrepeat=0" in texts[1]
 
@@ -157,14 +161,16 @@ def test_in_a_directory_a_device_is_a_file_of_what_the_job_uses_of_it(
 def test_a_device_is_read_but_not_written_to_unless_that_is_said(loop: str) -> None:
     node = Path(f"/dev/{loop}")
     place = rig("live")
-    one = Experiment(entry(READS), place.find_disk(str(node)), "kyber", 1)
+    one = Experiment(entry(READS), place.find_disk(str(node)), SchedulerSpec("kyber"), 1)
     with place.prepared([one], print):
         assert place.run(one).jobs[0].read.ios > 0
-    both = Experiment(entry(WRITES + WRITES.replace("[w]", "[v]")), one.disk, "none", 1)
+    both = Experiment(
+        entry(WRITES + WRITES.replace("[w]", "[v]")), one.disk, SchedulerSpec("none"), 1
+    )
     with pytest.raises(InputError, match="--write-device"), place.prepared([both], print):
         pass
     assert node.read_bytes() == bytes(loop_device.SIZE_BYTES)
-    place = rig("live", {"write-device": "yes"})
+    place = rig(RigSpec("live", write_device=True))
     with place.prepared([both], print):
         result = place.run(both)
     assert [job.write.bytes for job in result.jobs] == [MIB, MIB]
@@ -178,13 +184,13 @@ def test_a_known_signature_is_overwritten_only_under_the_full_id(loop: str) -> N
     node = Path(f"/dev/{loop}")
     subprocess.run(["mkswap", str(node)], check=True, capture_output=True)
     before = node.read_bytes()
-    for options in ({"write-device": "yes"}, {"write-device": "yes", "overwrite": loop}):
-        place = rig("live", options)
-        one = Experiment(entry(WRITES), place.find_disk(str(node)), "none", 1)
+    for overwrite in (None, loop):
+        place = rig(RigSpec("live", write_device=True, overwrite=overwrite))
+        one = Experiment(entry(WRITES), place.find_disk(str(node)), SchedulerSpec("none"), 1)
         with pytest.raises(InputError, match=r"swap|not the full id"), place.prepared([one], print):
             pass
     assert node.read_bytes() == before
-    place = rig("live", {"overwrite": danger.full_id(loop)})
+    place = rig(RigSpec("live", overwrite=danger.full_id(loop)))
     with place.prepared([one], print):
         place.run(one)
     assert node.read_bytes() != before
@@ -196,8 +202,8 @@ def test_a_mounted_device_is_not_written_to_even_under_its_full_id(mounted: Path
     (mounted / "thesis").write_text("mine")
     os.sync()
     before = node.read_bytes()
-    place = rig("live", {"overwrite": danger.full_id(name), "write-device": "yes"})
-    one = Experiment(entry(WRITES), place.find_disk(str(node)), "none", 1)
+    place = rig(RigSpec("live", write_device=True, overwrite=danger.full_id(name)))
+    one = Experiment(entry(WRITES), place.find_disk(str(node)), SchedulerSpec("none"), 1)
     with (
         pytest.raises(InputError, match=f"it is mounted at {mounted}.*never written to"),
         place.prepared([one], print),
@@ -211,8 +217,8 @@ def test_a_device_cannot_be_mounted_between_its_check_and_the_end_of_the_runs(
 ) -> None:
     node = Path(f"/dev/{loop}")
     subprocess.run(["mkfs.ext4", "-q", str(node)], check=True)
-    place = rig("live", {"overwrite": danger.full_id(loop)})
-    one = Experiment(entry(WRITES), place.find_disk(str(node)), "none", 1)
+    place = rig(RigSpec("live", overwrite=danger.full_id(loop)))
+    one = Experiment(entry(WRITES), place.find_disk(str(node)), SchedulerSpec("none"), 1)
     mount = ["mount", str(node), str(tmp_path)]
     with place.prepared([one], print):
         assert subprocess.run(mount, check=False, capture_output=True).returncode != 0

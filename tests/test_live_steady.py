@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from blklab.base.catalogue import Entry
-from blklab.domain.experiment import Disk, Experiment
+from blklab.domain.experiment import Disk, Experiment, SchedulerSpec
 from blklab.rigs.live import steady
 from blklab.rigs.live.rig import LiveRig
 from tests import plausible
@@ -36,12 +36,14 @@ def test_steady_is_what_snia_says(rates: list[float], found: str | None) -> None
 
 def test_each_load_under_each_scheduler_is_judged_by_its_own_runs() -> None:
     rig = LiveRig()
-    one = Experiment(Entry("j", Path("j"), ""), Disk(Entry("d", Path("d"), "")), "none", 1)
+    one = Experiment(
+        Entry("j", Path("j"), ""), Disk(Entry("d", Path("d"), "")), SchedulerSpec("none"), 1
+    )
     said = []
     for run in range(5):
         steady_run = plausible.result(1, mean_ns=1e6, duration_ns=10**9)
         slower = plausible.result(1, mean_ns=1e6, duration_ns=10**9 * (run + 1))
         assert rig._unsteady(one, steady_run) is None
-        said.append(rig._unsteady(replace(one, scheduler="bfq"), slower))
+        said.append(rig._unsteady(replace(one, scheduler=SchedulerSpec("bfq")), slower))
     assert said[:4] == [None] * 4
     assert said[4] == "not in a steady state: its last 5 runs became slower by more than 10%"

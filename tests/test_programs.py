@@ -67,7 +67,9 @@ def mounted() -> Iterator[Path]:
 
 
 def experiment(rig: LiveRig, where: object, spec: str, scheduler: str = "none") -> Experiment:
-    return Experiment(specs.workload(spec), rig.find_disk(str(where)), scheduler, 1)
+    return Experiment(
+        specs.workload(spec), rig.find_disk(str(where)), specs.scheduler(scheduler), 1
+    )
 
 
 def ran(where: Path, spec: str, scheduler: str = "none") -> Result:

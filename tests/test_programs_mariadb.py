@@ -72,7 +72,7 @@ def user(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
 
 def ran(where: Path, spec: str) -> Result:
     rig = LiveRig()
-    one = Experiment(specs.workload(spec), rig.find_disk(str(where)), "none", 1)
+    one = Experiment(specs.workload(spec), rig.find_disk(str(where)), specs.scheduler("none"), 1)
     with rig.prepared([one], lambda _: None):
         return rig.run(one)
 
@@ -257,7 +257,7 @@ def test_a_full_file_system_is_one_line(spec: str, why: str, mounted: Path) -> N
     name = spec.partition(":")[0]
     require(name)
     rig = LiveRig()
-    one = Experiment(specs.workload(spec), rig.find_disk(str(mounted)), "none", 1)
+    one = Experiment(specs.workload(spec), rig.find_disk(str(mounted)), specs.scheduler("none"), 1)
     with rig.prepared([one], print):
         filler = mounted / "filler"
         free = os.statvfs(mounted).f_bavail * os.statvfs(mounted).f_frsize

@@ -30,7 +30,8 @@ HOSTILE = "</script><script>window.hacked=1</script><b onmouseover='x'>\u2028&am
 def results(name: str = "hdd") -> Results:
     """Made results in which every free string is `name`."""
     question = setup(repeats=2)
-    runs = carry_out(plan(question), Plausible(), Local(2), lambda _: None, Nowhere(""))
+    rig = Plausible()
+    runs = carry_out(plan(question), rig, Local(2, rig), lambda _: None, Nowhere(""))
     labels = {"hdd": name}
     documents = json.loads(json.dumps([asdict(run) for run in runs]))
     for document in documents:
@@ -62,7 +63,13 @@ def results(name: str = "hdd") -> Results:
             for job in question.workloads
         ],
         "schedulers": [
-            {"label": spec, "name": spec, "summary": name, "follows": name, "tunables": []}
+            {
+                "label": spec.label,
+                "name": spec.name,
+                "summary": name,
+                "follows": name,
+                "tunables": [],
+            }
             for spec in question.schedulers
         ],
     }

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from blklab.errors import InputError
-from blklab.store import database, owner, place, read, schema
+from blklab.store import database, origin, place, read, schema
 from blklab.store.opening import open_store
 from tests.real_postgres import new_database
 from tests.test_cli import failing, run
@@ -286,7 +286,7 @@ def test_nobody_goes_on_with_what_another_process_runs(
 ) -> None:
     run(*TINY)
     with open_store(place.find()).writing() as connection:
-        connection.execute(schema.COMPARISON.update().values(owner=owner.mark(), ended_at=None))
+        connection.execute(schema.COMPARISON.update().values(owner=origin.mark(), ended_at=None))
     capfd.readouterr()
     assert failing(capfd, monkeypatch, "compare", "--resume", "1") == (
         2,

@@ -20,7 +20,7 @@ from blklab import _core, fio
 from blklab.base.catalogue import Entry
 from blklab.cli import app
 from blklab.disks import DISKS
-from blklab.domain.experiment import Disk, Experiment
+from blklab.domain.experiment import Disk, Experiment, SchedulerSpec
 from blklab.domain.result import DIRECTIONS
 from blklab.errors import InputError
 from blklab.fio.status import report
@@ -141,7 +141,10 @@ def test_a_disk_file_of_ones_own_is_found_and_a_bad_value_is_refused_by_key(
 def test_a_cancelled_run_ends_soon() -> None:
     place = rig("sim")
     experiment = Experiment(
-        Entry("long", Path("long.fio"), LONG), Disk(DISKS.find("optane-900p")), "none", 1
+        Entry("long", Path("long.fio"), LONG),
+        Disk(DISKS.find("optane-900p")),
+        SchedulerSpec("none"),
+        1,
     )
     threading.Timer(0.3, place.cancel).start()
     start_s = time.perf_counter()
@@ -153,7 +156,10 @@ def test_a_cancelled_run_ends_soon() -> None:
 def test_other_threads_run_while_a_simulation_does() -> None:
     place = rig("sim")
     experiment = Experiment(
-        Entry("long", Path("long.fio"), LONG), Disk(DISKS.find("optane-900p")), "none", 1
+        Entry("long", Path("long.fio"), LONG),
+        Disk(DISKS.find("optane-900p")),
+        SchedulerSpec("none"),
+        1,
     )
     ended = threading.Event()
 

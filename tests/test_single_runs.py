@@ -16,7 +16,7 @@ import pytest
 
 from blklab.cli import main
 from blklab.errors import RunError
-from blklab.store import importing, packing, place, read, waiting
+from blklab.store import importing, packing, place, read, single
 from blklab.store.database import open_database
 from blklab.store.opening import open_store
 from tests.test_cli import failing, run
@@ -91,12 +91,12 @@ def test_a_single_run_loads_no_database(own_store: Path) -> None:
         "assert 'sqlalchemy' not in sys.modules and 'sqlite3' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True, capture_output=True)
-    assert len(waiting.files(place.find())) == 1
+    assert len(single.files(place.find())) == 1
 
 
 def test_a_run_is_taken_in_once_however_often_its_file_is_there() -> None:
     once()
-    [file] = waiting.files(place.find())
+    [file] = single.files(place.find())
     content = file.read_bytes()
     assert len(listed()) == 1 and not file.exists()
     # As if it had been killed before it could remove the file.
@@ -128,9 +128,9 @@ def test_who_opens_the_store_together_takes_each_run_in_once() -> None:
 def test_what_cannot_be_taken_in_is_set_aside_and_the_others_are_taken_in() -> None:
     for seed in range(4):
         once("--seed", str(seed))
-    directory = waiting.directory(place.find())
+    directory = single.directory(place.find())
     first, second, _, _ = in_order = sorted(
-        waiting.files(place.find()),
+        single.files(place.find()),
         key=lambda file: packing.unpack_json(file.read_bytes())["begun_at"],
     )
     # Of another version of blklab, say: no such set-up, and a number that no column takes.
@@ -181,10 +181,10 @@ def test_what_cannot_be_taken_in_yet_waits_and_the_rest_is_shown(
         f"{own_store}: locked by another process\n"
     )
     # What another process has taken in meanwhile, and what a power cut left empty.
-    empty = waiting.directory(place.find()) / "empty.run"
+    empty = single.directory(place.find()) / "empty.run"
     empty.touch()
     gone = empty.with_name("gone.run")
-    assert waiting.take_in(open_database(place.find()), [empty, gone]) == []
+    assert single.take_in(open_database(place.find()), [empty, gone]) == []
     assert not empty.exists()
     other.rollback()
     other.close()
@@ -192,10 +192,10 @@ def test_what_cannot_be_taken_in_yet_waits_and_the_rest_is_shown(
 
 
 def test_many_do_not_wait_for_somebody_to_look(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(waiting, "MANY", 3)
+    monkeypatch.setattr(single, "MANY", 3)
     for number in (1, 2, 0, 1):
         once()
-        assert len(waiting.files(place.find())) == number
+        assert len(single.files(place.find())) == number
 
 
 def test_a_store_that_was_named_and_cannot_be_is_an_error_before_anything_runs(
@@ -236,7 +236,7 @@ def test_a_run_that_cannot_be_written_prints_its_figures_and_a_line(
     def full(*_: object, **__: object) -> None:
         raise RunError("no space left on the device")
 
-    monkeypatch.setattr(waiting, "put", full)
+    monkeypatch.setattr(single, "put", full)
     monkeypatch.setattr(importing, "put", full)
     done = run(*FIO)
     assert done.exit_code == 0 and "read: IOPS=" in done.stdout
@@ -258,7 +258,7 @@ def test_a_directory_of_any_name_can_be_kept(
     own_store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     once()
-    [file] = waiting.files(place.find())
+    [file] = single.files(place.find())
     document = packing.unpack_json(file.read_bytes())
     name = "/mnt/" + "x" * 4000 + "\udc80\x1b"
     document["setup"]["disks"][0]["label"] = document["runs"][0]["measurement"]["disk"] = name

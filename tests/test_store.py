@@ -23,24 +23,14 @@ from blklab.domain.comparison import Setup
 from blklab.domain.events import Finished
 from blklab.domain.experiment import Experiment
 from blklab.domain.result import Result
+from blklab.domain.stored import number, numbers
 from blklab.errors import BlklabError, InputError, StoreError
 from blklab.execute import Local, carry_out
 from blklab.experiment.describe import describe
 from blklab.experiment.plan import plan
 from blklab.rigs import sim
-from blklab.store import (
-    database,
-    exchange,
-    importing,
-    keep,
-    owner,
-    packing,
-    place,
-    read,
-    schema,
-)
+from blklab.store import database, exchange, importing, keep, origin, packing, place, read, schema
 from blklab.store.database import Store
-from blklab.store.ids import number, numbers
 from blklab.store.opening import open_store
 from blklab.store.packing import DamagedError
 from blklab.store.request import Request, check_same, fingerprints, from_bytes, to_bytes
@@ -55,7 +45,7 @@ def setup(tmp_path: Path) -> Setup:
     return Setup(
         (specs.disk("950pro-256gb:channels=4"),),
         (specs.workload(tmp_path / "tiny.fio"),),
-        ("none", "mq-deadline:fifo_batch=1"),
+        tuple(map(specs.scheduler, ("none", "mq-deadline:fifo_batch=1"))),
         2,
         2**63 - 1,
     )
@@ -69,7 +59,7 @@ class Telling(sim.SimRig):
         return replace(
             made,
             raw={"fio.json": b'{"jobs": []}' * 100, "odd": bytes(range(256))},
-            device_before={"scheduler": experiment.scheduler, "model": "\x1b[31m<b>"},
+            device_before={"scheduler": experiment.scheduler.label, "model": "\x1b[31m<b>"},
             device_after={"scheduler": "none"},
         )
 
@@ -90,7 +80,7 @@ def kept(store: Store, setup: Setup, *, fail_at: int | None = None) -> keep.InSt
         if count == fail_at:
             raise KeyboardInterrupt
 
-    carry_out(plan(setup), rig, Local(1), done, keeper)
+    carry_out(plan(setup), rig, Local(1, rig), done, keeper)
     keeper.finish()
     return keeper
 
@@ -107,7 +97,11 @@ def test_a_run_is_read_back_with_all_that_was_kept_of_it(anywhere: str, setup: S
     found = read.comparison(again, keeper.id, raw=True)
     wanted = documents.Results(
         describe(setup, sim.SimRig()),
-        tuple(carry_out(plan(setup), Telling(), Local(1), lambda _: None, events.Nowhere(""))),
+        tuple(
+            carry_out(
+                plan(setup), Telling(), Local(1, Telling()), lambda _: None, events.Nowhere("")
+            )
+        ),
     )
     assert documents.to_text(found.results()) == documents.to_text(wanted)
     assert found.setup["disks"][0]["text"] == setup.disks[0].file.text
@@ -116,10 +110,10 @@ def test_a_run_is_read_back_with_all_that_was_kept_of_it(anywhere: str, setup: S
     assert found.facts["machine"]["cpus"] >= 1
     for run, planned in zip(found.runs, plan(setup), strict=True):
         measured = run.measurement
-        assert (measured.scheduler, measured.repeat) == (planned.scheduler, planned.repeat)
+        assert (measured.scheduler, measured.repeat) == (planned.scheduler.label, planned.repeat)
         assert measured.seed == planned.experiment.seed
         assert run.raw == {"fio.json": b'{"jobs": []}' * 100, "odd": bytes(range(256))}
-        assert run.device_before == {"scheduler": planned.scheduler, "model": "\x1b[31m<b>"}
+        assert run.device_before == {"scheduler": planned.scheduler.label, "model": "\x1b[31m<b>"}
         assert run.device_after == {"scheduler": "none"}
         assert run.begun_at <= run.ended_at
 
@@ -139,10 +133,12 @@ def test_what_was_interrupted_is_partial_and_goes_on_to_the_same(
     keeper = keep.go_on(store, row.id)
     assert sorted(keeper.kept) == [0, 1, 2]
     begun: list[Finished] = []
-    measured = carry_out(plan(setup), Telling(), Local(1), begun.append, keeper)
+    measured = carry_out(plan(setup), Telling(), Local(1, Telling()), begun.append, keeper)
     keeper.finish()
     assert len(begun) == 1
-    whole = carry_out(plan(setup), Telling(), Local(1), lambda _: None, events.Nowhere(""))
+    whole = carry_out(
+        plan(setup), Telling(), Local(1, Telling()), lambda _: None, events.Nowhere("")
+    )
     assert measured == whole
     assert read.listed(store)[0].state == read.COMPLETE
 
@@ -154,12 +150,12 @@ def disowned(store: Store) -> None:
 
 
 def test_a_process_owns_what_it_runs_and_another_with_its_number_does_not() -> None:
-    mark = owner.mark()
-    assert owner.alive(mark)
-    assert owner.alive(mark.replace('"began": "', '"began": "1')) is None
-    assert owner.alive(mark.replace('"boot": "', '"boot": "x')) is None
+    mark = origin.mark()
+    assert origin.alive(mark)
+    assert origin.alive(mark.replace('"began": "', '"began": "1')) is None
+    assert origin.alive(mark.replace('"boot": "', '"boot": "x')) is None
     for wrong in (None, "", "[]", '{"machine": 1}'):
-        assert owner.alive(wrong) is None
+        assert origin.alive(wrong) is None
 
 
 def test_a_list_is_filtered_by_what_was_compared_where_and_when(
@@ -167,7 +163,7 @@ def test_a_list_is_filtered_by_what_was_compared_where_and_when(
 ) -> None:
     store = open_store(place.find(anywhere))
     first = kept(store, setup).id
-    second = kept(store, replace(setup, schedulers=("kyber",))).id
+    second = kept(store, replace(setup, schedulers=(specs.scheduler("kyber"),))).id
 
     def found(**wanted: Any) -> list[int]:
         return [row.id for row in read.listed(store, read.Filter(**wanted))]
@@ -379,11 +375,11 @@ def test_a_store_that_fails_is_tried_again_with_the_next_run(
     keeper = keep.begin(store, describe(setup, rig), request_of(setup), 4)
     seen: list[str] = []
     with locked(own_store):
-        carry_out(plan(setup)[:2], rig, Local(1), lambda _: seen.append(keeper.lost), keeper)
+        carry_out(plan(setup)[:2], rig, Local(1, rig), lambda _: seen.append(keeper.lost), keeper)
     assert seen[0] == f"1 run is not stored: {own_store}: locked by another process"
     assert seen[1].startswith("2 runs are not stored")
     assert read.listed(store)[0].kept == 0
-    carry_out(plan(setup)[:1], rig, Local(1), lambda _: None, Renumbered(keeper))
+    carry_out(plan(setup)[:1], rig, Local(1, rig), lambda _: None, Renumbered(keeper))
     assert keeper.lost == ""
     assert read.listed(store)[0].kept == 3
 
@@ -398,7 +394,7 @@ def test_a_set_up_that_changes_while_the_store_fails_is_written_with_what_comes_
     with locked(own_store):
         keeper.revise(described | {"repeats": 1}, 2)
         assert keeper.lost == f"{own_store}: locked by another process"
-    carry_out(plan(setup)[:2], rig, Local(1), lambda _: None, keeper)
+    carry_out(plan(setup)[:2], rig, Local(1, rig), lambda _: None, keeper)
     assert keeper.lost == ""
     kept = read.comparison(store, keeper.id)
     assert (kept.setup["repeats"], kept.listed.planned, kept.listed.kept) == (1, 2, 2)

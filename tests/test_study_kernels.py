@@ -16,9 +16,8 @@ from blklab import study as study_files
 from blklab.base.catalogue import Entry
 from blklab.cli import app
 from blklab.domain import core, scheduler, specs
-from blklab.domain.experiment import Experiment
+from blklab.domain.experiment import Experiment, RigSpec, SchedulerSpec
 from blklab.domain.result import Result
-from blklab.domain.specs import on_kernel
 from blklab.errors import InputError
 from blklab.rigs.kernel import tools
 from blklab.rigs.modelled import ModelledDisks
@@ -58,13 +57,14 @@ class Recorded(ModelledDisks):
     """Stands in for a rig: what was run on it, and whether it was cancelled."""
 
     name = "kernel"
+    spec = RigSpec("kernel")
 
     def __init__(self) -> None:
         self.ran: list[str] = []
         self.cancelled = threading.Event()
 
     def run(self, experiment: Experiment) -> Result:
-        self.ran.append(experiment.scheduler)
+        self.ran.append(experiment.scheduler.label)
         raise InputError("no more is needed")
 
     def cancel(self) -> None:
@@ -76,8 +76,8 @@ class Recorded(ModelledDisks):
     def check_host(self, changed: Mapping[str, int]) -> dict[str, int]:
         return core.check_host(changed)
 
-    def check_scheduler(self, spec: str) -> scheduler.Scheduler:
-        return scheduler.Scheduler(spec, {}, {})
+    def check_scheduler(self, spec: SchedulerSpec) -> scheduler.Scheduler:
+        return scheduler.Scheduler(spec.label, {}, {})
 
     def position(self) -> tuple[float, float | None]:
         return 0.0, None
@@ -88,8 +88,10 @@ def order(name: str, summary: str = "", late_disk: str = "") -> Kernel:
 
 
 def test_what_stands_behind_the_at_is_the_kernel() -> None:
-    assert on_kernel("kyber:read_lat_nsec=1@slow") == ("kyber:read_lat_nsec=1", "slow")
-    assert on_kernel("kyber") == ("kyber", None)
+    spec = specs.scheduler("kyber:read_lat_nsec=1@slow")
+    assert spec == SchedulerSpec("kyber", (("read_lat_nsec", "1"),), "slow")
+    assert (spec.told, spec.label) == ("kyber:read_lat_nsec=1", "kyber:read_lat_nsec=1@slow")
+    assert specs.scheduler("kyber") == SchedulerSpec("kyber")
 
 
 def test_each_experiment_goes_to_its_schedulers_kernel() -> None:
@@ -98,10 +100,10 @@ def test_each_experiment_goes_to_its_schedulers_kernel() -> None:
     job = Entry("j", Path("j.fio"), "")
     for spec in ("none", "kyber:read_lat_nsec=1@slow"):
         with pytest.raises(InputError):
-            rig.run(Experiment(job, specs.disk("950pro-256gb"), spec, 1))
+            rig.run(Experiment(job, specs.disk("950pro-256gb"), specs.scheduler(spec), 1))
     assert rigs["default"].ran == ["none"]
     assert rigs["slow"].ran == ["kyber:read_lat_nsec=1"]
-    assert rig.check_scheduler("kyber@slow").name == "kyber"
+    assert rig.check_scheduler(specs.scheduler("kyber@slow")).name == "kyber"
     rig.cancel()
     assert all(made.cancelled.is_set() for made in rigs.values())
 
@@ -147,7 +149,7 @@ def written(tmp_path: Path, schedulers: str) -> Path:
 def test_a_patched_kernel_may_have_schedulers_of_its_own(tmp_path: Path) -> None:
     planned = plan(study_files.find(written(tmp_path, '"mine:x=1@slow", ')), Asked("kernel"))
     assert planned[0].setup is not None
-    assert planned[0].setup.schedulers[0] == "mine:x=1@slow"
+    assert planned[0].setup.schedulers[0].label == "mine:x=1@slow"
     for wrong, said in (
         ("mine", "no scheduler 'mine'"),
         # What is as blklab's own kernel has no others.
@@ -165,7 +167,7 @@ def test_a_kernel_with_added_files_may_have_schedulers_of_its_own(tmp_path: Path
     assert study.kernels[1].added == ("mine.c",)
     [part] = plan(study, Asked("kernel"))
     assert part.setup is not None
-    assert part.setup.schedulers[0] == "mine@slow"
+    assert part.setup.schedulers[0].label == "mine@slow"
 
 
 def test_what_the_simulator_alone_has_is_left_out(tmp_path: Path) -> None:

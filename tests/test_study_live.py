@@ -154,4 +154,4 @@ def test_a_study_may_be_for_real_disks_first(here: Path, mounted: Path) -> None:
     assert modelled.setup is not None
     assert [disk.label for disk in both.setup.disks] == [str(mounted)]
     assert [disk.label for disk in modelled.setup.disks] == ["su800-128gb"]
-    assert both.setup.schedulers == ("none", "mq-deadline")
+    assert [one.label for one in both.setup.schedulers] == ["none", "mq-deadline"]

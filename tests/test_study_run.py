@@ -252,7 +252,7 @@ def test_what_a_rig_has_not_is_left_out_with_the_reason(tmp_path: Path) -> None:
     head = HEAD + HEAD[HEAD.index("[[part]]") :].replace('"p"', '"k"\nrigs = ["kernel"]')
     simulated, kernel = plan(study(tmp_path, head=head))
     assert simulated.setup is not None
-    assert simulated.setup.schedulers == ("none", "mq-deadline", "kyber")
+    assert [one.label for one in simulated.setup.schedulers] == ["none", "mq-deadline", "kyber"]
     assert [(skip.what, skip.why) for skip in simulated.skipped] == [
         ("kyber@slow", "needs --rig kernel: it runs on a kernel that is built for it")
     ]

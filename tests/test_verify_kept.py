@@ -60,7 +60,7 @@ def test_the_simulator_still_says_what_the_table_has_of_it(kept: dict[str, Any])
             Experiment(
                 one.load.entry(one.place.seconds),
                 specs.disk(one.place.disk),
-                one.scheduler,
+                specs.scheduler(one.scheduler),
                 kept["seed"],
                 specs.host([HOST]),
             )

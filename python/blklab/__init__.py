@@ -13,19 +13,46 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from blklab.api.apply import Applied as Applied
+    from blklab.api.apply import Presets as Presets
     from blklab.api.apply import apply as apply
+    from blklab.api.apply import list_presets as list_presets
     from blklab.api.apply import status as status
     from blklab.api.apply import undo as undo
+    from blklab.api.catalogue import DiskModel as DiskModel
+    from blklab.api.catalogue import DiskParameter as DiskParameter
+    from blklab.api.catalogue import Host as Host
+    from blklab.api.catalogue import SchedulerModel as SchedulerModel
+    from blklab.api.catalogue import Tunable as Tunable
+    from blklab.api.catalogue import Workload as Workload
+    from blklab.api.catalogue import find_disk as find_disk
+    from blklab.api.catalogue import find_scheduler as find_scheduler
+    from blklab.api.catalogue import find_workload as find_workload
+    from blklab.api.catalogue import list_disks as list_disks
+    from blklab.api.catalogue import list_schedulers as list_schedulers
+    from blklab.api.catalogue import list_workloads as list_workloads
+    from blklab.api.catalogue import modelled_host as modelled_host
+    from blklab.api.catalogue import scheduler_spec as scheduler_spec
     from blklab.api.compare import Comparison as Comparison
     from blklab.api.compare import compare as compare
     from blklab.api.compare import resume as resume
     from blklab.api.explain import explain as explain
+    from blklab.api.kernels import Kernels as Kernels
+    from blklab.api.kernels import ProgramRun as ProgramRun
+    from blklab.api.kernels import RemovedKernels as RemovedKernels
+    from blklab.api.kernels import build_kernel as build_kernel
+    from blklab.api.kernels import kernel_shell as kernel_shell
+    from blklab.api.kernels import kernel_source as kernel_source
+    from blklab.api.kernels import list_kernels as list_kernels
+    from blklab.api.kernels import remove_kernels as remove_kernels
+    from blklab.api.kernels import run_in_kernel as run_in_kernel
     from blklab.api.listener import Listener as Listener
     from blklab.api.machine import Devices as Devices
     from blklab.api.machine import Restored as Restored
     from blklab.api.machine import devices as devices
     from blklab.api.machine import forget as forget
     from blklab.api.machine import restore as restore
+    from blklab.api.names import names as names
+    from blklab.api.names import tunables as tunables
     from blklab.api.results import Imported as Imported
     from blklab.api.results import Stored as Stored
     from blklab.api.results import difference as difference
@@ -33,50 +60,151 @@ if TYPE_CHECKING:
     from blklab.api.results import import_results as import_results
     from blklab.api.results import remove_results as remove_results
     from blklab.api.results import results as results
+    from blklab.api.results import store_text as store_text
     from blklab.api.results import stored as stored
     from blklab.api.results import write_report as write_report
-    from blklab.api.rigs import RigSpec as RigSpec
+    from blklab.api.rights import give_up_rights as give_up_rights
+    from blklab.api.rigs import rig_summaries as rig_summaries
     from blklab.api.simulate import JobRun as JobRun
     from blklab.api.simulate import run_job as run_job
     from blklab.api.simulate import simulate as simulate
+    from blklab.api.studies import ListedStudy as ListedStudy
+    from blklab.api.studies import find_study as find_study
+    from blklab.api.studies import list_studies as list_studies
     from blklab.api.study import StudyRun as StudyRun
     from blklab.api.study import resume_study as resume_study
     from blklab.api.study import run_study as run_study
+    from blklab.api.ublk import UblkCommand as UblkCommand
+    from blklab.api.ublk import remove_served_disk as remove_served_disk
+    from blklab.api.ublk import serve_disk as serve_disk
+    from blklab.api.ublk import served_disks as served_disks
     from blklab.api.verify import Agreement as Agreement
     from blklab.api.verify import verify as verify
+    from blklab.base.catalogue import Entry as Entry
+    from blklab.base.steps import Steps as Steps
+    from blklab.domain.experiment import Disk as Disk
+    from blklab.domain.experiment import RigSpec as RigSpec
+    from blklab.domain.experiment import SchedulerSpec as SchedulerSpec
     from blklab.domain.result import Result as Result
+    from blklab.errors import BlklabError as BlklabError
+    from blklab.errors import InputError as InputError
+    from blklab.errors import RunError as RunError
+    from blklab.errors import StoppedError as StoppedError
+    from blklab.errors import StoreError as StoreError
+    from blklab.experiment.analyse import Analysis as Analysis
+    from blklab.experiment.analyse import Cell as Cell
+    from blklab.experiment.analyse import Row as Row
+    from blklab.experiment.statistics import Answer as Answer
+    from blklab.experiment.statistics import Interval as Interval
+    from blklab.host.devices.deciders.influence import Influence as Influence
+    from blklab.host.devices.device import Device as Device
+    from blklab.report.difference import Difference as Difference
+    from blklab.report.difference import Gap as Gap
+    from blklab.rigs import Rig as Rig
+    from blklab.rigs.kernel.build import Built as Built
+    from blklab.rigs.kernel.cache import Kernel as Kernel
+    from blklab.settings.change import Plan as Plan
+    from blklab.settings.record import AppliedEntry as AppliedEntry
+    from blklab.settings.status import Status as Status
+    from blklab.store.read import Listed as Listed
+    from blklab.study.model import Study as Study
+    from blklab.timelines.timeline import Timeline as Timeline
 
 __all__ = [
     "Agreement",
+    "Analysis",
+    "Answer",
     "Applied",
+    "AppliedEntry",
+    "BlklabError",
+    "Built",
+    "Cell",
     "Comparison",
+    "Device",
     "Devices",
+    "Difference",
+    "Disk",
+    "DiskModel",
+    "DiskParameter",
+    "Entry",
+    "Gap",
+    "Host",
     "Imported",
+    "Influence",
+    "InputError",
+    "Interval",
     "JobRun",
+    "Kernel",
+    "Kernels",
+    "Listed",
+    "ListedStudy",
     "Listener",
+    "Plan",
+    "Presets",
+    "ProgramRun",
+    "RemovedKernels",
     "Restored",
     "Result",
+    "Rig",
     "RigSpec",
+    "Row",
+    "RunError",
+    "SchedulerModel",
+    "SchedulerSpec",
+    "Status",
+    "Steps",
+    "StoppedError",
+    "StoreError",
     "Stored",
+    "Study",
     "StudyRun",
+    "Timeline",
+    "Tunable",
+    "UblkCommand",
+    "Workload",
     "apply",
+    "build_kernel",
     "compare",
     "devices",
     "difference",
     "explain",
     "export",
+    "find_disk",
+    "find_scheduler",
+    "find_study",
+    "find_workload",
     "forget",
+    "give_up_rights",
     "import_results",
+    "kernel_shell",
+    "kernel_source",
+    "list_disks",
+    "list_kernels",
+    "list_presets",
+    "list_schedulers",
+    "list_studies",
+    "list_workloads",
+    "modelled_host",
+    "names",
+    "remove_kernels",
     "remove_results",
+    "remove_served_disk",
     "restore",
     "results",
     "resume",
     "resume_study",
+    "rig_summaries",
+    "run_in_kernel",
     "run_job",
     "run_study",
+    "scheduler_spec",
+    "serve_disk",
+    "served_disks",
     "simulate",
     "status",
+    "store_text",
     "stored",
+    "tunables",
     "undo",
     "verify",
     "write_report",
@@ -84,35 +212,99 @@ __all__ = [
 
 _WHERE = {
     "Agreement": "blklab.api.verify",
+    "Analysis": "blklab.experiment.analyse",
+    "Answer": "blklab.experiment.statistics",
     "Applied": "blklab.api.apply",
+    "AppliedEntry": "blklab.settings.record",
+    "BlklabError": "blklab.errors",
+    "Built": "blklab.rigs.kernel.build",
+    "Cell": "blklab.experiment.analyse",
     "Comparison": "blklab.api.compare",
+    "Device": "blklab.host.devices.device",
     "Devices": "blklab.api.machine",
+    "Difference": "blklab.report.difference",
+    "Disk": "blklab.domain.experiment",
+    "DiskModel": "blklab.api.catalogue",
+    "DiskParameter": "blklab.api.catalogue",
+    "Entry": "blklab.base.catalogue",
+    "Gap": "blklab.report.difference",
+    "Host": "blklab.api.catalogue",
     "Imported": "blklab.api.results",
+    "Influence": "blklab.host.devices.deciders.influence",
+    "InputError": "blklab.errors",
+    "Interval": "blklab.experiment.statistics",
     "JobRun": "blklab.api.simulate",
+    "Kernel": "blklab.rigs.kernel.cache",
+    "Kernels": "blklab.api.kernels",
+    "Listed": "blklab.store.read",
+    "ListedStudy": "blklab.api.studies",
     "Listener": "blklab.api.listener",
+    "Plan": "blklab.settings.change",
+    "Presets": "blklab.api.apply",
+    "ProgramRun": "blklab.api.kernels",
+    "RemovedKernels": "blklab.api.kernels",
     "Restored": "blklab.api.machine",
     "Result": "blklab.domain.result",
-    "RigSpec": "blklab.api.rigs",
+    "Rig": "blklab.rigs",
+    "RigSpec": "blklab.domain.experiment",
+    "Row": "blklab.experiment.analyse",
+    "RunError": "blklab.errors",
+    "SchedulerModel": "blklab.api.catalogue",
+    "SchedulerSpec": "blklab.domain.experiment",
+    "Status": "blklab.settings.status",
+    "Steps": "blklab.base.steps",
+    "StoppedError": "blklab.errors",
+    "StoreError": "blklab.errors",
     "Stored": "blklab.api.results",
+    "Study": "blklab.study.model",
     "StudyRun": "blklab.api.study",
+    "Timeline": "blklab.timelines.timeline",
+    "Tunable": "blklab.api.catalogue",
+    "UblkCommand": "blklab.api.ublk",
+    "Workload": "blklab.api.catalogue",
     "apply": "blklab.api.apply",
+    "build_kernel": "blklab.api.kernels",
     "compare": "blklab.api.compare",
     "devices": "blklab.api.machine",
     "difference": "blklab.api.results",
     "explain": "blklab.api.explain",
     "export": "blklab.api.results",
+    "find_disk": "blklab.api.catalogue",
+    "find_scheduler": "blklab.api.catalogue",
+    "find_study": "blklab.api.studies",
+    "find_workload": "blklab.api.catalogue",
     "forget": "blklab.api.machine",
+    "give_up_rights": "blklab.api.rights",
     "import_results": "blklab.api.results",
+    "kernel_shell": "blklab.api.kernels",
+    "kernel_source": "blklab.api.kernels",
+    "list_disks": "blklab.api.catalogue",
+    "list_kernels": "blklab.api.kernels",
+    "list_presets": "blklab.api.apply",
+    "list_schedulers": "blklab.api.catalogue",
+    "list_studies": "blklab.api.studies",
+    "list_workloads": "blklab.api.catalogue",
+    "modelled_host": "blklab.api.catalogue",
+    "names": "blklab.api.names",
+    "remove_kernels": "blklab.api.kernels",
     "remove_results": "blklab.api.results",
+    "remove_served_disk": "blklab.api.ublk",
     "restore": "blklab.api.machine",
     "results": "blklab.api.results",
     "resume": "blklab.api.compare",
     "resume_study": "blklab.api.study",
+    "rig_summaries": "blklab.api.rigs",
+    "run_in_kernel": "blklab.api.kernels",
     "run_job": "blklab.api.simulate",
     "run_study": "blklab.api.study",
+    "scheduler_spec": "blklab.api.catalogue",
+    "serve_disk": "blklab.api.ublk",
+    "served_disks": "blklab.api.ublk",
     "simulate": "blklab.api.simulate",
     "status": "blklab.api.apply",
+    "store_text": "blklab.api.results",
     "stored": "blklab.api.results",
+    "tunables": "blklab.api.names",
     "undo": "blklab.api.apply",
     "verify": "blklab.api.verify",
     "write_report": "blklab.api.results",

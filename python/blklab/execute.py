@@ -1,45 +1,51 @@
 """Run experiments, several at a time; each end is an event.
 
-An `Executor` has one method, so that another one can run the same tasks elsewhere. What a task
-measures is reduced where it runs: what travels, and what waits for the others, is small.
+An `Executor` has one method and is given plain data (`blklab.domain.task`), so that another one can
+run the same tasks elsewhere: there, `carried_out` makes the rig and runs one. What a task measures
+is reduced where it runs: what travels, and what waits for the others, is small.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from functools import partial
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Protocol, TypeAlias
 
 from blklab.base import pool
 from blklab.domain.comparison import Planned
 from blklab.domain.events import Finished, Keeper
-from blklab.domain.experiment import Experiment
+from blklab.domain.experiment import Experiment, RigSpec
 from blklab.domain.measurement import Measurement, measure
 from blklab.domain.result import Result
+from blklab.domain.task import Task
 from blklab.errors import BlklabError, RunError
 from blklab.rigs import Rig
-
-Reduced = TypeVar("Reduced")
-
-
-@dataclass(frozen=True)
-class Task(Generic[Reduced]):
-    """An experiment on a rig, and what is wanted of its result."""
-
-    experiment: Experiment
-    rig: Rig
-    reduce: Callable[[Result], Reduced]
+from blklab.rigs import rig as rig_of
 
 
 @dataclass(frozen=True)
-class Ended(Generic[Reduced]):
+class Kept:
+    """What a comparison keeps of a result: the figures, and the documents beside them."""
+
+    measurement: Measurement
+    raw: Mapping[str, bytes]
+    """See :class:`blklab.domain.result.Result`, as the next two."""
+    device_before: Mapping[str, Any] | None
+    device_after: Mapping[str, Any] | None
+
+
+Found: TypeAlias = Kept | Result
+"""What a task gives: see `Task.wanted`."""
+
+
+@dataclass(frozen=True)
+class Ended:
     """A task that has ended."""
 
     number: int
     """Among the tasks."""
-    found: Reduced
+    found: Found
     begun_at: datetime
     """UTC, as `ended_at`."""
     ended_at: datetime
@@ -48,7 +54,7 @@ class Ended(Generic[Reduced]):
 class Executor(Protocol):
     """Runs tasks somewhere."""
 
-    def run(self, tasks: Sequence[Task[Reduced]], ended: Callable[[Ended[Reduced]], None]) -> None:
+    def run(self, tasks: Sequence[Task], ended: Callable[[Ended], None]) -> None:
         """Run all; they begin in the order of `tasks`. `ended` is called after each, in this
         thread, as they end.
 
@@ -62,17 +68,55 @@ class Local:
     """Runs them in threads of this process: no rig holds the interpreter's lock while it runs."""
 
     threads: int
+    rig: Rig | None = None
+    """Runs the tasks that are its own: one that is prepared, as the live rig, whose disks are
+    borrowed and whose test files are laid out. For all others a rig is made of what they say."""
 
-    def run(self, tasks: Sequence[Task[Reduced]], ended: Callable[[Ended[Reduced]], None]) -> None:
+    def run(self, tasks: Sequence[Task], ended: Callable[[Ended], None]) -> None:
         """See `Executor`."""
-        rigs = list({id(task.rig): task.rig for task in tasks}.values())
-        threads = min([self.threads, *(rig.at_once for rig in rigs)])
+        rigs = _Rigs(self.rig)
+        every = [rigs.of(task.rig) for task in tasks]
+        threads = min([self.threads, *(rig.at_once for rig in every)])
+
+        def one(number: int) -> Ended:
+            return carried_out(tasks[number], every[number], number)
 
         def cancel() -> None:
-            for rig in rigs:
+            for rig in rigs.made.values():
                 rig.cancel()
 
-        pool.run_all(_one, list(enumerate(tasks)), threads, ended, cancel)
+        pool.run_all(one, range(len(tasks)), threads, ended, cancel)
+
+
+@dataclass
+class _Rigs:
+    """One for each spec."""
+
+    given: Rig | None
+    made: dict[RigSpec, Rig] = field(default_factory=dict)
+
+    def of(self, spec: RigSpec) -> Rig:
+        """The one that was given, if it is so; else a new one, once."""
+        if spec not in self.made:
+            is_given = self.given is not None and self.given.spec == spec
+            self.made[spec] = self.given if is_given and self.given else rig_of(spec)
+        return self.made[spec]
+
+
+def carried_out(task: Task, rig: Rig | None = None, number: int = 0) -> Ended:
+    """Run one task, on `rig` or on one that is made for it. BlklabError if it fails."""
+    experiment = task.experiment
+    begun_at = datetime.now(UTC)
+    try:
+        result = (rig_of(task.rig) if rig is None else rig).run(experiment)
+        found = _kept_of(task, result) if task.wanted == "figures" else result
+        return Ended(number, found, begun_at, datetime.now(UTC))
+    except (BlklabError, KeyboardInterrupt):
+        raise
+    except MemoryError as error:
+        raise RunError(f"{_what(experiment)}: out of memory; try fewer --jobs") from error
+    except Exception as error:
+        raise RunError(f"{_what(experiment)}: {error or type(error).__name__}") from error
 
 
 def carry_out(
@@ -92,13 +136,16 @@ def carry_out(
     measured = {planned.place: kept.get(number) for number, planned in enumerate(runs)}
     left = [number for number in range(len(runs)) if number not in kept]
 
-    def ended(event: Ended[_Kept]) -> None:
+    def ended(event: Ended) -> None:
         number = left[event.number]
         planned, found = runs[number], event.found
-        measured[planned.place] = found.measurement
+        assert isinstance(found, Kept), "figures were asked for"
+        # A task names a kernel by its key, the plan as the user does.
+        figures = replace(found.measurement, scheduler=planned.scheduler.label)
+        measured[planned.place] = figures
         finished = Finished(
             planned,
-            found.measurement,
+            figures,
             event.begun_at,
             event.ended_at,
             found.raw,
@@ -108,38 +155,19 @@ def carry_out(
         keeper.keep(first + number, finished)
         done(finished)
 
-    tasks = [Task(runs[n].experiment, rig, partial(_kept_of, runs[n])) for n in left]
-    executor.run(tasks, ended)
+    executor.run([_task(runs[number], rig) for number in left], ended)
     return [one for _, one in sorted(measured.items()) if one is not None]
 
 
-@dataclass(frozen=True)
-class _Kept:
-    """What is kept of a result."""
-
-    measurement: Measurement
-    raw: Mapping[str, bytes]
-    device_before: Mapping[str, Any] | None
-    device_after: Mapping[str, Any] | None
+def _task(planned: Planned, rig: Rig) -> Task:
+    spec, experiment = rig.alone(planned.experiment)
+    return Task(spec, experiment, repeat=planned.repeat)
 
 
-def _kept_of(planned: Planned, result: Result) -> _Kept:
-    return _Kept(measure(planned, result), result.raw, result.device_before, result.device_after)
-
-
-def _one(numbered: tuple[int, Task[Reduced]]) -> Ended[Reduced]:
-    number, task = numbered
-    begun_at = datetime.now(UTC)
-    try:
-        found = task.reduce(task.rig.run(task.experiment))
-        return Ended(number, found, begun_at, datetime.now(UTC))
-    except (BlklabError, KeyboardInterrupt):
-        raise
-    except MemoryError as error:
-        raise RunError(f"{_what(task.experiment)}: out of memory; try fewer --jobs") from error
-    except Exception as error:
-        raise RunError(f"{_what(task.experiment)}: {error or type(error).__name__}") from error
+def _kept_of(task: Task, result: Result) -> Kept:
+    figures = measure(task.experiment, result, repeat=task.repeat)
+    return Kept(figures, result.raw, result.device_before, result.device_after)
 
 
 def _what(experiment: Experiment) -> str:
-    return f"{experiment.job.name} on {experiment.disk.label} under {experiment.scheduler}"
+    return f"{experiment.job.name} on {experiment.disk.label} under {experiment.scheduler.label}"

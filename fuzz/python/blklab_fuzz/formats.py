@@ -17,7 +17,7 @@ from blklab.host.roots import Roots
 from blklab.host.udev.parse import Line
 from blklab.host.udev.parse import parse as rules
 from blklab.rigs.kernel import cache as kernels
-from blklab.rigs.kernel import patches
+from blklab.rigs.kernel import changes
 from blklab.rigs.live import borrowed, files
 from blklab.settings import record, rule
 from blklab.store import exchange, packing
@@ -74,7 +74,7 @@ def patch(data: bytes) -> None:
     place.write_bytes(data)
     tree = scratch() / "tree"
     with refusing(data):
-        found = patches.apply(patches.read([place]), lambda name: tree / name)
+        found = changes.apply(changes.read([place]), lambda name: tree / name)
         for name in found:
             assert not Path(name).is_absolute() and ".." not in Path(name).parts, name
 

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from blklab import programs
-from blklab.domain import core, scheduler, specs, sweep
+from blklab.domain import core, scheduler, specs, stored, sweep
 from blklab.experiment import budget
 from blklab.host.devices import queue as queues
 from blklab.host.devices.queue import Queue
@@ -16,7 +16,6 @@ from blklab.host.roots import Roots
 from blklab.rigs.kernel import cache as kernels
 from blklab.rigs.kernel import config
 from blklab.settings import choice
-from blklab.store import since
 from blklab_fuzz.checks import refusing, scratch, text
 
 _SWEEP_MAX = 100
@@ -25,7 +24,9 @@ _SWEEP_MAX = 100
 def kernel_scheduler(data: bytes) -> None:
     """``name:tunable=value,...`` for a guest, and ``@kernel`` behind it."""
     with refusing(data):
-        spec, _ = specs.on_kernel(text(data))
+        asked = specs.scheduler(text(data))
+        assert specs.scheduler(asked.label) == asked
+        spec = asked.told
         found = scheduler.parse(spec)
         told = found.for_guest({"nr_requests": 64}, "7.3.4")
         for name in (told["scheduler"], *told["queue"], *told["iosched"]):
@@ -79,7 +80,7 @@ def _choice(spec: str) -> None:
 
 
 def _set(spec: str) -> None:
-    choice.check(choice.of_queue(choice.pairs([spec])))
+    choice.check(choice.of_queue(specs.settings([spec])))
 
 
 def _name(spec: str) -> None:
@@ -102,7 +103,7 @@ OPTIONS: dict[str, Callable[[str], object]] = {
     "apply": _choice,
     "set": _set,
     "budget": budget.seconds,
-    "since": since.since,
+    "since": stored.since,
     "name": _name,
     "config": _config,
     "device": _device,

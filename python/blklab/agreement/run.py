@@ -8,11 +8,10 @@ from dataclasses import dataclass, replace
 from blklab.agreement.matrix import Load, Place
 from blklab.agreement.measure import RIGS, Cell, figures, figures_at_disk, order
 from blklab.domain import specs
-from blklab.domain.experiment import Experiment
+from blklab.domain.experiment import Experiment, RigSpec
 from blklab.domain.result import Result
-from blklab.execute import Ended, Executor, Task
-from blklab.rigs.kernel.rig import KernelRig
-from blklab.rigs.sim import SimRig
+from blklab.domain.task import Task
+from blklab.execute import Ended, Executor
 
 MEMORY = "memory_kb=1048576"
 """What two guests can have at a time."""
@@ -34,7 +33,7 @@ class Planned:
     def experiment(self, seed: int) -> Experiment:
         """Its run, on the default host."""
         job = self.load.entry(self.place.seconds)
-        return Experiment(job, specs.disk(self.place.disk), self.scheduler, seed)
+        return Experiment(job, specs.disk(self.place.disk), specs.scheduler(self.scheduler), seed)
 
 
 def plan(
@@ -60,22 +59,20 @@ def run(
 
     BlklabError if a run fails; KeyboardInterrupt ends all guests first.
     """
-    sim = SimRig()
-    guests = {
-        driver: KernelRig(kernel=kernel, driver=driver)
-        for driver in {planned.load.driver for planned in cells}
-    }
-
     tasks = [
         # A cell's two runs follow each other, so few results wait for their other half.
-        Task(replace(planned.experiment(seed), host=specs.host([host])), rig, _whole)
+        Task(spec, replace(planned.experiment(seed), host=specs.host([host])), "result")
         for planned in cells
-        for rig, host in ((sim, HOST), (guests[planned.load.driver], MEMORY))
+        for spec, host in (
+            (RigSpec("sim"), HOST),
+            (RigSpec("kernel", kernel=kernel, driver=planned.load.driver), MEMORY),
+        )
     ]
     halves: dict[int, Result] = {}
     found: dict[int, Cell] = {}
 
-    def ended(event: Ended[Result]) -> None:
+    def ended(event: Ended) -> None:
+        assert isinstance(event.found, Result), "whole results were asked for"
         halves[event.number] = event.found
         number = event.number // len(RIGS)
         ours, real = (number * len(RIGS) + half for half in range(len(RIGS)))
@@ -85,10 +82,6 @@ def run(
 
     executor.run(tasks, ended)
     return [found[number] for number in range(len(cells))]
-
-
-def _whole(result: Result) -> Result:
-    return result
 
 
 def _cell(planned: Planned, ours: Result, real: Result) -> Cell:

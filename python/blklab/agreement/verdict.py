@@ -30,6 +30,21 @@ class Verdict:
         """The simulator agrees with the kernel."""
         return self.met >= SHARE * self.cells and self.worst <= WORST
 
+    def text(self, kernel: str) -> str:
+        """In words; `kernel` is for a person."""
+        word = "agrees" if self.good else "does not agree"
+        return (
+            f"The simulator {word} with {kernel}: {self.met} of {self.cells} cells are within "
+            f"{BAR['bytes_per_s']:.0%} of throughput, {BAR['p50_ns']:.0%} of p50 and "
+            f"{BAR['p99_ns']:.0%} of p99 (the bar: {SHARE:.0%} of them); the worst figure is "
+            f"{percent(self.worst)} off (the bar: {WORST:.0%})."
+        )
+
+
+def percent(part: float) -> str:
+    """``4.2 %``."""
+    return f"{100 * part:.1f} %"
+
 
 def meets(cell: Cell) -> bool:
     """Every figure of the cell is within the bar."""

@@ -15,7 +15,8 @@ from blklab.host.devices.queue import Queue
 from blklab.settings import change, choice, presets, programs, record
 from blklab.settings import status as states
 from blklab.settings.change import Plan
-from blklab.settings.record import Entry
+from blklab.settings.presets import Preset
+from blklab.settings.record import AppliedEntry
 from blklab.settings.status import Status
 
 Scope = Literal["id", "model", "kind"]
@@ -32,6 +33,16 @@ class Applied:
     """What was not as expected."""
     is_done: bool = True
     """False for a dry run."""
+
+
+@dataclass(frozen=True)
+class Presets:
+    """Published recommendations of settings."""
+
+    presets: Mapping[str, Preset]
+    """By name; each with its source and what it changed in our own measurements."""
+    not_settings: str
+    """Published advice that is no setting of a disk."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +77,7 @@ def apply(
         device: ``sda``, ``/dev/disk/by-id/...``; None with `result`: the disks it was measured on.
         scheduler: ``name[:tunable=value,...]``; or give `preset`, or `result`.
         settings: attributes of ``queue/``, as ``{"nr_requests": 64, "read_ahead_kb": 512}``.
-        preset: the name of a preset; see ``blklab apply --presets``.
+        preset: the name of a preset; see `list_presets`.
         result: the recommendation of a comparison: its number in the `store`, ``results.json`` or
             its directory, the directory of a study.
         part, disk, objective: of the result: part of the study, disk of the comparison, what to
@@ -104,12 +115,17 @@ def apply(
     return tuple(made)
 
 
+def list_presets() -> Presets:
+    """The presets that `apply` knows."""
+    return Presets(presets.PRESETS, presets.NOT_SETTINGS)
+
+
 def status() -> Status:
     """Whether applied settings still hold (`Status.holds`), and what changed those that do not."""
     return states.status(record.load(roots.HERE), roots.HERE)
 
 
-def undo(*, everything: bool = False, listener: Listener = SILENT) -> tuple[Entry, ...]:
+def undo(*, everything: bool = False, listener: Listener = SILENT) -> tuple[AppliedEntry, ...]:
     """Undo the latest `apply`, or `everything`: restore each setting and file. What was undone.
 
     Raises:

@@ -10,34 +10,35 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from blklab.api import keeping
 from blklab.api.listener import SILENT, Listener
-from blklab.api.rigs import RigSpec
+from blklab.base.catalogue import Entry
 from blklab.base.files import check_files, write_together
 from blklab.base.limits import JOBS_DEFAULT
 from blklab.base.units import duration_text
-from blklab.domain import results_file, specs
-from blklab.domain.comparison import Setup
+from blklab.domain import defaults, results_file, specs
+from blklab.domain.comparison import OBJECTIVES, Setup
 from blklab.domain.events import Keeper, Nowhere
+from blklab.domain.experiment import Disk, RigSpec, SchedulerSpec
 from blklab.domain.results_file import Results
 from blklab.domain.rows import figures, names
 from blklab.domain.tables import load_extra
 from blklab.errors import InputError, StoreError, nearest
 from blklab.execute import Local, carry_out
 from blklab.experiment import budget as budgets
-from blklab.experiment import defaults
-from blklab.experiment.analyse import OBJECTIVES, Analysis, analyse
+from blklab.experiment.analyse import Analysis, analyse
 from blklab.experiment.describe import describe
 from blklab.experiment.plan import plan
 from blklab.experiment.summary import summarise
+from blklab.experiment.words import sentence
 from blklab.report import render
-from blklab.rigs import Rig
+from blklab.rigs import Rig, find_disk
 from blklab.rigs import rig as rig_of
 from blklab.store import keep as in_store
 from blklab.store import place as places
 from blklab.store import request as requests
 from blklab.store.database import Store
+from blklab.store.keep import left
 from blklab.store.opening import open_store
 from blklab.store.request import Request, fingerprints
-from blklab.store.unfinished import left
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -70,6 +71,12 @@ class Comparison:
         frame: pd.DataFrame = load_extra("pandas", "pandas").DataFrame(self.rows())
         return frame
 
+    def sentences(self) -> dict[str, str]:
+        """By disk, the recommendation over all workloads in one sentence."""
+        objective = self.analysis.objective
+        every = self.analysis.recommendations.items()
+        return {disk: sentence(verdicts[objective], objective) for disk, verdicts in every}
+
     def summary(self) -> dict[str, Any]:
         """Rankings, verdicts and recommendations as plain data; units are in the names."""
         return summarise(self.analysis)
@@ -97,9 +104,9 @@ class _Work:
 
 def compare(
     *,
-    disks: Sequence[str | os.PathLike[str]] = (),
-    workloads: Sequence[str | os.PathLike[str]] = (),
-    schedulers: Sequence[str] = (),
+    disks: Sequence[str | os.PathLike[str] | Disk] = (),
+    workloads: Sequence[str | os.PathLike[str] | Entry] = (),
+    schedulers: Sequence[str | SchedulerSpec] = (),
     repeats: int | None = None,
     budget: str | None = None,
     seed: int = 1,
@@ -122,7 +129,7 @@ def compare(
         workloads: names or paths of job files, with ``:option=value,...`` to change fio's
             options; on the live rig also programs. None: those of the package.
         schedulers: names with ``:tunable=value,...`` in the kernel's units. None: those that the
-            rig has.
+            rig has. Of all three, also what `Disk`, `Entry` and `SchedulerSpec` objects.
         repeats: runs of each; 5 if there is no `budget`.
         budget: ``90s``, ``10m`` or ``2h``: repeat until the answer is known, but no longer.
         seed: of the first repeat; the next has the next one.
@@ -154,13 +161,14 @@ def compare(
     real = spec.name == "live"
     if vary_disk and real:
         raise InputError("--vary-disk: only modelled disks have ranges; --rig live has real ones")
-    place = spec.make()
+    place = rig_of(spec)
     usual = defaults.schedulers(spec.name)
-    found = tuple(place.find_disk(os.fspath(d)) for d in disks or defaults.disks(spec.name))
+    found = tuple(find_disk(place, one) for one in disks or defaults.disks(spec.name))
+    asked = tuple(map(specs.scheduler, schedulers or usual))
     setup = Setup(
         found,
-        specs.workloads([os.fspath(one) for one in workloads or defaults.WORKLOADS]),
-        tuple(schedulers or usual),
+        specs.workloads(workloads or defaults.WORKLOADS),
+        asked,
         1 if budget else _REPEATS if repeats is None else repeats,
         seed,
         dict(host or {}),
@@ -258,7 +266,7 @@ def _resumed(store: str | None, number: int | None, listener: Listener) -> _Work
             f"comparison {found.id} cannot be resumed: it had a budget of {asked.budget}; what has "
             f"run is kept: blklab report {found.id}"
         )
-    where = rig_of(asked.rig, asked.options)
+    where = rig_of(RigSpec.told(asked.rig, asked.options))
     where.put_right()
     requests.check_same(f"comparison {found.id}", found.setup, describe(asked.setup, where), asked)
     return _Work(asked, found.setup, where, in_store.go_on(kept, found.id))
@@ -294,14 +302,14 @@ def _measured(
         total = None if budget else len(left)
         with listener.runs(total, _question(setup, budget)) as ended:
             if repeated is None:
-                measured = carry_out(runs, rig, Local(max_parallel), ended, keeper)
+                measured = carry_out(runs, rig, Local(max_parallel, rig), ended, keeper)
                 return Results(work.described, tuple(measured))
             return budgets.execute_within(
                 repeated,
                 rig,
                 budgets.seconds(budget),
                 objective,
-                Local(max_parallel),
+                Local(max_parallel, rig),
                 ended,
                 keeper,
                 work.described,

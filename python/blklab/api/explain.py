@@ -6,12 +6,13 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from blklab import rigs
 from blklab.api.listener import SILENT, Listener
-from blklab.api.rigs import RigSpec
 from blklab.base import limits
+from blklab.base.catalogue import Entry
 from blklab.base.files import check_files, write_together
 from blklab.domain import core, specs
-from blklab.domain.experiment import Experiment
+from blklab.domain.experiment import Disk, Experiment, RigSpec, SchedulerSpec
 from blklab.domain.validation import not_validated
 from blklab.report.timeline import page
 from blklab.rigs import check_workload
@@ -20,10 +21,10 @@ from blklab.timelines.timeline import Timeline, build
 
 
 def explain(
-    job: str | os.PathLike[str],
+    job: str | os.PathLike[str] | Entry,
     *,
-    disk: str | os.PathLike[str],
-    scheduler: str = "none",
+    disk: str | os.PathLike[str] | Disk,
+    scheduler: str | SchedulerSpec = "none",
     from_: str = "0s",
     until: str | None = None,
     processes: Sequence[str] = (),
@@ -52,7 +53,8 @@ def explain(
         blklab.errors.RunError: the run failed.
     """
     spec = RigSpec.of(rig)
-    model, entry = specs.disk(os.fspath(disk)), specs.workload(job)
+    model, entry = specs.disk(disk), specs.workload(job)
+    wanted_scheduler = specs.scheduler(scheduler)
     check_workload(spec.name, entry)
     asked = window.parse(from_, until)
     wanted = window.check_processes(
@@ -61,11 +63,11 @@ def explain(
     files = [Path(file) for file in (page_file, perfetto_file) if file is not None]
     check_files(*files)
     experiment = Experiment(
-        entry, model, scheduler, seed, dict(host or {}), ignore_unsupported, asked
+        entry, model, wanted_scheduler, seed, dict(host or {}), ignore_unsupported, asked
     )
     for option in core.ignored_options(entry, ignore_unsupported):
         listener.note(f"ignored: {option}")
-    place = spec.make()
+    place = rigs.rig(spec)
     with listener.run(place):
         result = place.run(experiment)
     unchecked = not_validated(core.describe_disk(model))
@@ -75,7 +77,7 @@ def explain(
         result,
         load=entry.name,
         disk=model.label,
-        scheduler=scheduler,
+        scheduler=wanted_scheduler.label,
         rig=spec.name,
         from_ns=asked.from_ns,
         until_ns=asked.until_ns,

@@ -7,7 +7,7 @@ a note and the runs are not kept.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, TypeVar
 
 from blklab.api.listener import Listener
@@ -17,8 +17,11 @@ from blklab.store import place
 from blklab.store.place import Place
 
 if TYPE_CHECKING:
-    from blklab.domain.comparison import Setup
+    from datetime import datetime
+
+    from blklab.domain.comparison import Planned, Setup
     from blklab.domain.events import Keeper
+    from blklab.domain.result import Result
     from blklab.rigs import Rig
     from blklab.store.database import Store
     from blklab.store.single import Single
@@ -64,8 +67,7 @@ def single(store: str | None, setup: Setup, rig: Rig, listener: Listener) -> Sin
     """Where a single run will be kept; None if the default store cannot be used. InputError if a
     disk, a workload or a scheduler is wrong."""
     from blklab.experiment.describe import describe
-    from blklab.store import waiting
-    from blklab.store.single import Single
+    from blklab.store.single import Single, check
 
     where = found(store, listener)
     rig.put_right()
@@ -76,11 +78,24 @@ def single(store: str | None, setup: Setup, rig: Rig, listener: Listener) -> Sin
         server = opened(store, rig.name, listener)
         return None if server is None else Single(where, described, server)
     try:
-        waiting.check(where)
+        check(where)
     except BlklabError as error:
         _not_kept(error, where, listener)
         return None
     return Single(where, described)
+
+
+def keep_single(
+    single: Single, planned: Planned, result: Result, begun_at: datetime, ended_at: datetime
+) -> None:
+    """Both times are UTC. StoreError or RunError, one line, if it cannot be kept."""
+    single.keep(planned, result, begun_at, ended_at)
+    if single.many_wait:
+        from blklab.store.opening import open_store
+
+        # It is stored; the next command that opens the store reports its problem.
+        with suppress(StoreError):
+            open_store(single.place).close()
 
 
 @contextmanager

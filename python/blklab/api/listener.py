@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
-from blklab.rigs.kernel.steps import Steps
+from blklab.base.steps import Steps
 
 if TYPE_CHECKING:
     from blklab.rigs import Rig
     from blklab.settings.change import Plan
-    from blklab.settings.record import Entry
+    from blklab.settings.record import AppliedEntry
 
 
 class Listener:
@@ -43,7 +43,7 @@ class Listener:
     def applied(self, notes: Sequence[str]) -> None:
         """It is set and verified; `notes` say what was not as expected."""
 
-    def undone(self, entry: Entry) -> None:
+    def undone(self, entry: AppliedEntry) -> None:
         """`undo` has reverted this."""
 
     def building(self) -> AbstractContextManager[Steps]:

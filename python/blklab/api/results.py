@@ -11,10 +11,13 @@ from typing import Any, Literal
 from blklab import report as pages
 from blklab.api.compare import Objective, checked_objective
 from blklab.api.listener import SILENT, Listener
+from blklab.api.names import EXPORT_FORMATS
 from blklab.base.files import write_together, write_whole
 from blklab.base.text import shown
 from blklab.domain import results_file
 from blklab.domain.results_file import Results
+from blklab.domain.stored import number
+from blklab.domain.stored import since as times
 from blklab.errors import InputError, nearest
 from blklab.experiment.analyse import Analysis, analyse
 from blklab.experiment.summary import summarise
@@ -22,7 +25,7 @@ from blklab.report import study as study_pages
 from blklab.report.difference import Difference
 from blklab.report.difference import difference as side_by_side
 from blklab.rigs import check
-from blklab.store import change, exchange, ids, importing, place, read, since, tables
+from blklab.store import exchange, importing, keep, place, read, tables
 from blklab.store.database import Store
 from blklab.store.opening import exists, open_store
 from blklab.store.read import Listed
@@ -30,7 +33,6 @@ from blklab.study import kept_files as studies
 from blklab.study.judge import judge
 
 ExportFormat = Literal["json", "csv", "parquet"]
-FORMATS = ("json", "csv", "parquet")
 
 
 @dataclass(frozen=True)
@@ -91,11 +93,17 @@ def results(
         workloads=workloads,
         schedulers=schedulers,
         rigs=rigs,
-        since=since.since(since_) if since_ else "",
+        since=times(since_) if since_ else "",
     )
     if not exists(place.find(store)):
         return []
     return read.listed(_opened(store, listener), wanted, listener.note)
+
+
+def store_text(store: str | None = None) -> str:
+    """Where results are stored, for a person: the file, or the URL without its password.
+    InputError if `store` is neither a path nor the URL of a database."""
+    return place.find(store).text
 
 
 def stored(
@@ -165,8 +173,8 @@ def export(
         blklab.errors.InputError: there is no such comparison or format.
         ImportError: pyarrow, which parquet needs, is missing: ``blklab[arrow]``.
     """
-    if form not in FORMATS:
-        raise InputError(f"--format: no '{form}'{nearest(form, FORMATS)}")
+    if form not in EXPORT_FORMATS:
+        raise InputError(f"--format: no '{form}'{nearest(form, EXPORT_FORMATS)}")
     opened = _opened(store, listener)
     several = [
         read.comparison(opened, _number(one), raw=form == "json", tell=listener.note)
@@ -207,7 +215,7 @@ def remove_results(
         blklab.errors.InputError: one is not there, or still runs.
     """
     wanted = list(dict.fromkeys(map(_number, numbers)))
-    change.remove(_opened(store, listener), wanted)
+    keep.remove(_opened(store, listener), wanted)
     return wanted
 
 
@@ -277,4 +285,4 @@ def _opened(store: str | None, listener: Listener) -> Store:
 
 
 def _number(one: int | str) -> int:
-    return ids.number(str(one))
+    return number(str(one))

@@ -12,16 +12,17 @@ from typing import Any
 from blklab import fio, programs
 from blklab.api import keeping
 from blklab.api.listener import SILENT, Listener
-from blklab.api.rigs import RigSpec
 from blklab.base.catalogue import Entry
 from blklab.domain import core, specs
 from blklab.domain.comparison import Setup
-from blklab.domain.experiment import Disk
+from blklab.domain.experiment import Disk, RigSpec, SchedulerSpec
 from blklab.domain.result import Result
 from blklab.domain.validation import not_validated
 from blklab.errors import BlklabError, InputError
 from blklab.experiment.plan import plan
 from blklab.fio.status import report
+from blklab.rigs import find_disk
+from blklab.rigs import rig as rig_of
 
 
 @dataclass(frozen=True)
@@ -46,10 +47,10 @@ class JobRun:
 
 
 def simulate(
-    job: str | os.PathLike[str],
+    job: str | os.PathLike[str] | Entry,
     *,
-    disk: str | os.PathLike[str],
-    scheduler: str = "none",
+    disk: str | os.PathLike[str] | Disk,
+    scheduler: str | SchedulerSpec = "none",
     seed: int = 1,
     host: Mapping[str, int] | None = None,
     ignore_unsupported: bool = False,
@@ -61,10 +62,10 @@ def simulate(
 
     Args:
         job: a job file's path, the name of a workload, or the text of a job file (anything
-            with a line break or an opening bracket in it).
+            with a line break or an opening bracket in it), or an `Entry`.
         disk: a disk's name or the path of its TOML file, with ``:key=value,...`` to change it;
-            with ``rig="live"`` a directory or a device.
-        scheduler: name, with ``:tunable=value,...`` in the kernel's units.
+            with ``rig="live"`` a directory or a device; or a `Disk`.
+        scheduler: name, with ``:tunable=value,...`` in the kernel's units; or a `SchedulerSpec`.
         seed: the same seed gives the same result to the last bit.
         host: costs and sizes of the modelled host, by name.
         ignore_unsupported: leave out job options that are not simulated instead of refusing.
@@ -77,13 +78,11 @@ def simulate(
         blklab.errors.InputError: a name, file or value is wrong; one line says which.
         blklab.errors.RunError: the run failed: the guest panicked, the disk was too late.
     """
-    text = os.fspath(job)
-    entry = Entry("job", Path("job"), text) if "\n" in text or "[" in text else text
-    place = RigSpec(rig, kernel=kernel, driver=driver).make()
+    place = rig_of(RigSpec(rig, kernel=kernel, driver=driver))
     setup = _setup(
-        specs.workload(entry) if isinstance(entry, str) else entry,
-        place.find_disk(os.fspath(disk)),
-        scheduler,
+        _job(job),
+        find_disk(place, disk),
+        specs.scheduler(scheduler),
         seed,
         host,
         ignore_unsupported,
@@ -93,10 +92,10 @@ def simulate(
 
 
 def run_job(
-    job: str | os.PathLike[str],
+    job: str | os.PathLike[str] | Entry,
     *,
-    disk: str | os.PathLike[str],
-    scheduler: str = "none",
+    disk: str | os.PathLike[str] | Disk,
+    scheduler: str | SchedulerSpec = "none",
     seed: int = 1,
     host: Mapping[str, int] | None = None,
     ignore_unsupported: bool = False,
@@ -111,15 +110,16 @@ def run_job(
     Raises: as `simulate`; InputError also if the workload is a program other than fio.
     """
     spec = RigSpec.of(rig)
-    place = spec.make()
-    model = place.find_disk(os.fspath(disk))
+    place = rig_of(spec)
+    model = find_disk(place, disk)
     entry = specs.workload(job)
     if programs.is_program(entry):
         raise InputError(
             f"{entry.name}: is not a fio job; to run it once: blklab compare --rig live "
             f"--workload {entry.name} --scheduler NAME --repeats 1 --disk DIRECTORY"
         )
-    setup = _setup(entry, model, scheduler, seed, host, ignore_unsupported)
+    asked = specs.scheduler(scheduler)
+    setup = _setup(entry, model, asked, seed, host, ignore_unsupported)
     [planned] = plan(setup)
     real = place.name == "live"
     for option in core.ignored_options(entry, ignore_unsupported, real=real):
@@ -132,7 +132,7 @@ def run_job(
         ended_at = datetime.now(UTC)
     if single is not None:
         try:
-            single.keep(planned, result, begun_at, ended_at)
+            keeping.keep_single(single, planned, result, begun_at, ended_at)
         except BlklabError as error:
             # The figures are there all the same.
             listener.note(f"this run is not stored: {error}")
@@ -143,10 +143,16 @@ def run_job(
     return JobRun(result, model, options, ended_at if real else None)
 
 
+def _job(job: str | os.PathLike[str] | Entry) -> Entry:
+    if isinstance(job, str) and ("\n" in job or "[" in job):
+        return Entry("job", Path("job"), job)
+    return specs.workload(job)
+
+
 def _setup(
     job: Entry,
     disk: Disk,
-    scheduler: str,
+    scheduler: SchedulerSpec,
     seed: int,
     host: Mapping[str, int] | None,
     ignore_unsupported: bool,

@@ -6,20 +6,22 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from blklab import study as studies
 from blklab.api import keeping
 from blklab.api.listener import SILENT, Listener
-from blklab.api.rigs import RigSpec
 from blklab.base.files import check_files, write_together
 from blklab.base.limits import JOBS_DEFAULT
 from blklab.domain.events import Keeper
+from blklab.domain.experiment import RigSpec
 from blklab.errors import StoreError
+from blklab.experiment.analyse import Analysis, analyse
 from blklab.report.study import texts
 from blklab.store import place
 from blklab.store.database import Store
+from blklab.store.keep import left
 from blklab.store.opening import open_store
-from blklab.store.unfinished import left
 from blklab.study import in_store, kept_files, kernels
 from blklab.study.judge import Judgement, judge
 from blklab.study.model import Study
@@ -42,6 +44,22 @@ class StudyRun:
     """By part, the number of its comparison in the store."""
     directory: Path | None
     """Where ``report.html`` and all results are."""
+
+    @property
+    def page(self) -> Path | None:
+        """The report, if it was written."""
+        return None if self.directory is None else self.directory / kept_files.PAGE
+
+    def analyses(self) -> tuple[Analysis | None, ...]:
+        """The rankings of each part, as of `blklab.compare`; None of a part that was left out."""
+        return tuple(
+            None if outcome.results is None else analyse(outcome.results.runs, part.objective)
+            for part, outcome in zip(self.study.parts, self.outcomes, strict=True)
+        )
+
+    def summary(self) -> dict[str, Any]:
+        """Rankings, judgements and what was left out as plain data; units are in the names."""
+        return kept_files.summary(self.outcomes, self.judgements)
 
 
 def run_study(

@@ -29,6 +29,11 @@ class Agreement:
     """For a person."""
     seed: int
 
+    @property
+    def text(self) -> str:
+        """The verdict in one sentence."""
+        return self.verdict.text(self.kernel)
+
     def exported(self) -> dict[str, Any]:
         """Plain data: every cell, how far it is off, the bar and whether it meets it."""
         return export.exported(self.cells, self.verdict, self.kernel, self.seed)

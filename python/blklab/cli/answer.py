@@ -3,21 +3,19 @@ the choice does not matter."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from blklab.base.text import shown
 from blklab.base.units import duration_text, number_text
 from blklab.cli.console import table
-from blklab.domain.latencies import PERCENTILES
-from blklab.experiment.analyse import OPERATION_TEXT, RANKED_BY, Analysis, Cell, Row
-from blklab.experiment.samples import needed
-from blklab.experiment.statistics import Answer
+from blklab.domain.latencies import OPERATION_TEXT, RANKED_BY
 from blklab.experiment.words import factor, sentence, short
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from blklab import Analysis, Answer, Cell, Row
 
 _DISKS_IN_A_ROW = 2
 """The number of answer columns that fit in 80."""
@@ -74,8 +72,7 @@ def _largest(cells: Sequence[Cell]) -> Iterator[str]:
     """Where the choice changes most: latency, and throughput."""
 
     def latency_ns(row: Row) -> float:
-        known = row.samples >= needed(RANKED_BY)
-        return row.percentiles_ns[PERCENTILES.index(RANKED_BY)] if known else math.nan
+        return row.ranked_ns
 
     if found := _widest(cells, latency_ns):
         cell, low, high = found

@@ -7,20 +7,16 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from blklab.base.text import shown
+import blklab
 from blklab.cli import complete, console
 from blklab.cli.listening import Terminal
-from blklab.cli.resuming import StoreName
-from blklab.host import roots
-from blklab.host.devices.queue import IOSCHED, same
-from blklab.settings import choice, profile, rule
+from blklab.cli.options import StoreName
+from blklab.domain import specs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from blklab.api.apply import Form, Scope
-    from blklab.settings.change import Plan
-    from blklab.settings.record import Entry
 
 
 def apply(
@@ -84,15 +80,13 @@ def apply(
     presets: Annotated[bool, typer.Option("--presets", help="List the presets and exit.")] = False,
 ) -> None:
     """Set a disk's scheduler and settings, now and after every reboot."""
-    from blklab.api.apply import apply as applied
-
     if presets:
         _print_presets()
         return
-    wanted: dict[str, str | int] = dict(choice.pairs(settings or []))
+    wanted: dict[str, str | int] = {**specs.settings(settings or ())}
     if nr_requests is not None:
         wanted["nr_requests"] = nr_requests
-    applied(
+    blklab.apply(
         device,
         scheduler,
         settings=wanted,
@@ -113,14 +107,13 @@ def status(
     as_json: Annotated[bool, typer.Option("--json", help="Machine-readable.")] = False,
 ) -> None:
     """Check that applied settings still hold; exit code 1 if not."""
-    from blklab.api import apply as settings
-    from blklab.settings.status import lines
+    from blklab.settings.words import status_lines
 
-    now = settings.status()
+    now = blklab.status()
     if as_json:
         console.print_json({"format": 1, "holds": now.holds, **asdict(now)})
     else:
-        print("\n".join(lines(now)))
+        print("\n".join(status_lines(now)))
     if not now.holds:
         raise typer.Exit(1)
 
@@ -131,9 +124,7 @@ def undo(
     ] = False,
 ) -> None:
     """Undo the latest apply: restore every setting and file."""
-    from blklab.api.apply import undo as undone
-
-    undone(everything=everything, listener=_Printing())
+    blklab.undo(everything=everything, listener=_Printing())
 
 
 class _Printing(Terminal):
@@ -145,51 +136,26 @@ class _Printing(Terminal):
     def chosen(self, reason: str) -> None:
         print(reason)
 
-    def planned(self, plan: Plan) -> None:
-        _print_plan(plan, dry_run=self._dry_run)
+    def planned(self, plan: blklab.Plan) -> None:
+        from blklab.settings.words import plan_lines
+
+        print("\n".join(plan_lines(plan, dry_run=self._dry_run)))
 
     def applied(self, notes: Sequence[str]) -> None:
         for note in notes:
             print(f"note: {note}")
         print("applied and verified; see: blklab status, blklab undo")
 
-    def undone(self, entry: Entry) -> None:
-        print(f"undone: {entry.number}. {choice.text(entry.settings)}, for {entry.key.text}")
+    def undone(self, entry: blklab.AppliedEntry) -> None:
+        from blklab.settings.words import undone_line
+
+        print(undone_line(entry))
 
 
 def _print_presets() -> None:
-    from blklab.settings import presets
-
+    found = blklab.list_presets()
     console.print_terms(
         (name, f"{preset.said}. Measured: {preset.measured}.")
-        for name, preset in presets.PRESETS.items()
+        for name, preset in found.presets.items()
     )
-    console.print_terms([("not settings of a disk", f"{presets.NOT_SETTINGS}.")])
-
-
-def _print_plan(made: Plan, *, dry_run: bool) -> None:
-    from blklab.settings.status import rival_text
-
-    settings = made.entry.settings
-    print(f"{choice.text(settings)}, for {made.entry.key.text}")
-    for disk, before in zip(made.disks, made.entry.disks, strict=True):
-        changes = [
-            f"{name.removeprefix(IOSCHED)} {before.before.get(name, '-')} -> {value}"
-            for name, value in settings.items()
-            if not same(before.before.get(name, ""), value)
-        ]
-        print(f"{shown(disk.name)}: {', '.join(map(shown, changes)) or 'already set so'}")
-    if dry_run:
-        _print_files(made)
-    for name, found in made.rivals.items():
-        for one in found:
-            print(f"warning: {shown(name)}: may be undone by {rival_text(one)}")
-
-
-def _print_files(made: Plan) -> None:
-    if made.module:
-        print(f"\nwould load the module {made.module}")
-    print(f"\nwould write {rule.place(roots.HERE)}:\n\n{made.rules}")
-    if made.profile:
-        place = profile.place(roots.HERE)
-        print(f"would write {place}, and make it tuned's profile:\n\n{made.profile}")
+    console.print_terms([("not settings of a disk", f"{found.not_settings}.")])

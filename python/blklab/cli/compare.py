@@ -9,26 +9,29 @@ import typer
 
 import blklab
 from blklab.base.limits import JOBS_DEFAULT, JOBS_MAX, REPEATS_MAX
-from blklab.cli import complete, console, resuming
+from blklab.cli import complete, console
 from blklab.cli.listening import Terminal
-from blklab.cli.models import TARGET_HELP
-from blklab.cli.resuming import NoKeep, Resume, StoreName
-from blklab.cli.rigs import (
+from blklab.cli.options import (
+    TARGET_HELP,
     CacheState,
     DriverName,
     HostValues,
     IgnoreUnsupported,
     KernelName,
+    NoKeep,
     NoPrecondition,
     Overwrite,
+    Resume,
     RigName,
+    StoreName,
     TraceLatency,
     WriteDevice,
+    check_resume,
+    is_told,
     spec,
 )
-from blklab.domain import specs
-from blklab.experiment import defaults
-from blklab.store import ids
+from blklab.domain import defaults, specs
+from blklab.domain.stored import number as number_of
 
 _OUT = Path("reports/compare")
 
@@ -64,7 +67,7 @@ def compare(
         list[str] | None,
         typer.Option(
             help="name[:tunable=value,...], repeatable: mq-deadline:fifo_batch=1,read_expire=200. "
-            f"[default: {', '.join(defaults.schedulers('kernel'))}; simulated also cfq, on disks "
+            f"[default: {', '.join(defaults.LINUX)}; simulated also cfq, on disks "
             "with one hardware queue]",
             autocompletion=complete.scheduler,
         ),
@@ -122,16 +125,16 @@ def compare(
     resume: Resume = False,
 ) -> None:
     """Run every scheduler on every disk under every workload, and say which is best."""
-    resuming.check(context, resume, "number")
+    check_resume(context, resume, "number")
     from blklab.api.compare import checked_objective
 
     ranked_by = checked_objective(objective)
     limits: dict[str, Any] = {"store": store, "max_parallel": jobs, "listener": Terminal()}
     if resume:
         found = blklab.resume(
-            None if number is None else ids.number(number),
-            out=out if resuming.is_told(context, "out") else None,
-            objective=ranked_by if resuming.is_told(context, "objective") else None,
+            None if number is None else number_of(number),
+            out=out if is_told(context, "out") else None,
+            objective=ranked_by if is_told(context, "objective") else None,
             **limits,
         )
     else:
@@ -139,7 +142,7 @@ def compare(
             disks=disk or (),
             workloads=workload or (),
             schedulers=scheduler or (),
-            repeats=repeats if budget is None or resuming.is_told(context, "repeats") else None,
+            repeats=repeats if budget is None or is_told(context, "repeats") else None,
             budget=budget,
             seed=seed,
             objective=ranked_by,

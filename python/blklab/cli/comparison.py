@@ -10,19 +10,11 @@ from blklab.base.text import shown
 from blklab.base.units import duration_text, number_text
 from blklab.cli.answer import show_answer
 from blklab.cli.console import console, table
-from blklab.domain.latencies import PERCENTILES
+from blklab.domain.comparison import OBJECTIVE_TEXT, OBJECTIVES
+from blklab.domain.latencies import OPERATION_TEXT, PERCENTILES, RANKED_BY
 from blklab.domain.validation import warning
-from blklab.experiment.analyse import (
-    OBJECTIVE_TEXT,
-    OBJECTIVES,
-    OPERATION_TEXT,
-    RANKED_BY,
-    Analysis,
-    Cell,
-)
-from blklab.experiment.hinges import DISKS_LEAST
 from blklab.experiment.words import (
-    DRAWN,
+    drawn_text,
     few_text,
     hinge_text,
     percentiles_text,
@@ -32,6 +24,8 @@ from blklab.experiment.words import (
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from blklab import Analysis, Cell
 
 
 def show(analysis: Analysis, setup: Mapping[str, Any], page: Path | None, *, verbose: bool) -> None:
@@ -65,9 +59,7 @@ def _show_method(analysis: Analysis, setup: Mapping[str, Any], out: Console) -> 
     out.print(f"Medians of {repeats} repeat{'s' * (repeats > 1)}; ranked by {analysis.objective}:")
     out.print(f"{OBJECTIVE_TEXT[analysis.objective]}.")
     if setup.get("drawn_disks"):
-        few = repeats < DISKS_LEAST
-        more = f"; from {DISKS_LEAST} on, answers tell what they hang on" if few else ""
-        out.print(f"{DRAWN.capitalize()} (--exact-disk: the file's values){more}.")
+        out.print(drawn_text(repeats))
 
 
 def show_not_validated(setup: Mapping[str, Any], out: Console) -> None:

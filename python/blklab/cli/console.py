@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from blklab.base.text import harmless, shown
@@ -14,6 +14,8 @@ from blklab.cli import streams
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType
     from rich.table import Table
+
+    from blklab import Tunable
 
 _PLAIN_WIDTH = 80
 
@@ -101,13 +103,13 @@ def print_terms(rows: Iterable[tuple[str, str]]) -> None:
         print(f"{value}\n{_folded(meaning, '    ', '    ')}")
 
 
-def print_tunables(rows: Iterable[Mapping[str, Any]], values: Mapping[str, int]) -> None:
-    """Each tunable of a table with its value, unit, default, bounds and meaning."""
+def print_tunables(rows: Iterable[Tunable]) -> None:
+    """Each tunable with its value, unit, default, bounds and meaning."""
     print_terms(
         (
-            f"{row['name']} = {values[row['name']]} {row['unit']}".rstrip()
-            + f"  (default {row['default']}, {row['min']} to {row['max']})",
-            row["help"],
+            f"{row.name} = {row.value} {row.unit}".rstrip()
+            + f"  (default {row.default}, {row.least} to {row.most})",
+            row.help,
         )
         for row in rows
     )

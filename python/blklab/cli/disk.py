@@ -6,19 +6,13 @@ sees, and signals reach it.
 
 from __future__ import annotations
 
-import os
-import sys
-from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 import typer
 
-from blklab.base import binaries
+import blklab
 from blklab.cli import complete
-from blklab.cli.models import DISK_HELP, DataPlace, PlatterSeed
-from blklab.rigs.disk_data import DiskData
-
-_UBLK = Path("/dev/ublk-control")
+from blklab.cli.options import DISK_HELP, DataPlace, PlatterSeed
 
 app = typer.Typer(
     name="disk",
@@ -51,32 +45,13 @@ def create(
     seed: PlatterSeed = 1,
 ) -> None:
     """Make /dev/ublkbN and serve it until Ctrl-C; then print its counters as JSON."""
-    from blklab.domain import core, specs
-
-    model = specs.disk(disk)
-    limits = core.describe_disk(model)["limits"]
-    file = model.file
-    words = [
-        "create",
-        f"--disk={file.name if file.in_core else file.path}",
-        f"--data={data}",
-        f"--seed={seed}",
-    ]
-    words += [f"--set={key}={value}" for key, value in model.overrides]
-    if number is not None:
-        words.append(f"--id={number}")
-    # Without ublk, blklab-disk says so, and there is to be no file.
-    if data not in ("memory", "none") and _UBLK.exists():
-        kept = DiskData(data, limits["capacity_bytes"])
-        # blklab-disk has it from now on, and with it the lock.
-        os.set_inheritable(kept.fileno(), True)
-    _become(words)
+    blklab.serve_disk(disk, data=data, number=number, seed=seed).become()
 
 
 @app.command("list")
 def listed() -> None:
     """List all ublk devices of this machine."""
-    _become(["list"])
+    blklab.served_disks().become()
 
 
 @app.command()
@@ -84,11 +59,4 @@ def remove(
     number: Annotated[int, typer.Argument(metavar="N", min=0, help="The N of /dev/ublkbN.")],
 ) -> None:
     """Remove a device and its server; also deletes leftovers of a killed server."""
-    _become(["remove", str(number)])
-
-
-def _become(words: list[str]) -> NoReturn:
-    """Turn into blklab-disk."""
-    program = binaries.find("blklab-disk")
-    sys.stdout.flush()
-    os.execv(program, ["blklab-disk", *words])
+    blklab.remove_served_disk(number).become()

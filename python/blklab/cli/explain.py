@@ -12,14 +12,21 @@ from blklab.base import limits
 from blklab.base.units import size_text
 from blklab.cli import complete, console
 from blklab.cli.listening import Terminal
-from blklab.cli.models import DiskName
-from blklab.cli.rigs import DriverName, HostValues, IgnoreUnsupported, KernelName, RigName, spec
+from blklab.cli.options import (
+    DiskName,
+    DriverName,
+    HostValues,
+    IgnoreUnsupported,
+    KernelName,
+    RigName,
+    spec,
+)
 from blklab.domain import specs
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from blklab.timelines.timeline import Timeline
+    from blklab import Timeline
 
 
 def explain(

@@ -12,17 +12,18 @@ from blklab import fio as formats
 from blklab.base.files import check_files, write_whole
 from blklab.cli import complete
 from blklab.cli.listening import Terminal
-from blklab.cli.models import TargetName
-from blklab.cli.resuming import NoKeep, StoreName
-from blklab.cli.rigs import (
+from blklab.cli.options import (
     CacheState,
     DriverName,
     HostValues,
     IgnoreUnsupported,
     KernelName,
+    NoKeep,
     NoPrecondition,
     Overwrite,
     RigName,
+    StoreName,
+    TargetName,
     TraceLatency,
     WriteDevice,
     spec,

@@ -2,48 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from blklab.base.units import number_text
 from blklab.cli import comparison
 from blklab.cli.console import console, print_terms, table
-from blklab.experiment.analyse import analyse
-from blklab.experiment.statistics import Interval
-from blklab.study.judge import NOT_REPRODUCED, REPRODUCED, Judgement
-from blklab.study.model import Study
-from blklab.study.outcome import Outcome
 from blklab.study.words import Place, statements, tally
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-_STYLES = {REPRODUCED: "green", NOT_REPRODUCED: "yellow"}
+    from blklab import Interval, Study, StudyRun
+
+_STYLES = {"reproduced": "green", "not reproduced": "yellow"}
 
 
-def show(
-    study: Study, outcomes: Sequence[Outcome], judgements: Sequence[Judgement], page: Path | None
-) -> None:
+def show(found: StudyRun) -> None:
     """Print rankings, then what was published beside what was measured, part by part."""
     from rich.text import Text
 
     out = console()
-    out.print(Text(study.title, style="bold"))
-    for part, outcome in zip(study.parts, outcomes, strict=True):
+    out.print(Text(found.study.title, style="bold"))
+    answers = found.analyses()
+    for part, outcome, answer in zip(found.study.parts, found.outcomes, answers, strict=True):
         out.print()
         out.print(Text(f"== {part.name}, rig {outcome.rig}: {part.question}", style="bold"))
         if part.note:
             out.print(f"Note: {part.note}")
         for skip in outcome.skipped:
             out.print(f"Left out: {skip.what}: {skip.why}")
-        if outcome.results is not None:
+        if outcome.results is not None and answer is not None:
             comparison.show_rig(outcome.results.setup, out)
-            answers = analyse(outcome.results.runs, part.objective)
             requests = comparison.are_told(outcome.results.setup)
-            comparison.show_cells(answers, out, requests=requests)
+            comparison.show_cells(answer, out, requests=requests)
             comparison.show_not_validated(outcome.results.setup, out)
-        for statement in statements(row for row in judgements if row.part == part.name):
+        for statement in statements(row for row in found.judgements if row.part == part.name):
             out.print()
             out.print(Text(f"Published: {statement.text}", style="bold"))
             for place in statement.places:
@@ -51,10 +44,10 @@ def show(
             if statement.why:
                 out.print(f"Why not: {statement.why}")
     out.print()
-    out.print(tally(judgements))
-    if page is not None:
+    out.print(tally(found.judgements))
+    if found.page is not None:
         # A path is there to be copied: never folded.
-        out.print(f"Report: {page}", soft_wrap=True)
+        out.print(f"Report: {found.page}", soft_wrap=True)
 
 
 def _show_place(place: Place, out: Console) -> None:

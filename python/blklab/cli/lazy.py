@@ -55,14 +55,14 @@ COMMANDS: Mapping[str, Listed] = {
         "Show this machine's disks, and what sets their scheduler.",
         computes=False,
     ),
-    "disks": Listed("disks:disks", "List the disk models, or all details of one."),
-    "schedulers": Listed("schedulers:schedulers", "List the I/O schedulers, or one's tunables."),
-    "workloads": Listed("workloads:workloads", "List the workloads: job files and real programs."),
-    "studies": Listed("studies:studies", "List the published comparisons that can be run again."),
-    "host": Listed("host:host", "Show the modelled host: CPUs, memory and writeback."),
-    "report": Listed("report:report", "Write a report again, without running anything."),
+    "disks": Listed("catalogue:disks", "List the disk models, or all details of one."),
+    "schedulers": Listed("catalogue:schedulers", "List the I/O schedulers, or one's tunables."),
+    "workloads": Listed("catalogue:workloads", "List the workloads: job files and real programs."),
+    "studies": Listed("catalogue:studies", "List the published comparisons that can be run again."),
+    "host": Listed("catalogue:host", "Show the modelled host: CPUs, memory and writeback."),
+    "report": Listed("results:report", "Write a report again, without running anything."),
     "restore": Listed(
-        "restore:restore", "Undo what a killed run left on real disks.", computes=False
+        "devices:restore", "Undo what a killed run left on real disks.", computes=False
     ),
     "apply": Listed(
         "apply:apply", "Set a disk's scheduler, now and after every boot.", computes=False

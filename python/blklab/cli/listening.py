@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from blklab.api.listener import Listener
 from blklab.cli import console, progress
-from blklab.cli.kernel import steps
 from blklab.errors import BlklabError
-from blklab.rigs import Rig
-from blklab.rigs.kernel.steps import Steps
+
+if TYPE_CHECKING:
+    from blklab import Rig, Steps
 
 
 class Terminal(Listener):
@@ -39,7 +39,7 @@ class Terminal(Listener):
 
     def building(self) -> AbstractContextManager[Steps]:
         """See `Listener`."""
-        return steps.shown()
+        return progress.building()
 
 
 def error_text(error: BlklabError) -> str:

@@ -9,16 +9,11 @@ from __future__ import annotations
 
 import functools
 import os
-import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from blklab.store import place
-
 _SIMULATED = "sim"
-# Where a program writes that never asked for a file: terminals, and what was never there.
-_DEVICES = ("/dev/null", "/dev/tty", "/dev/pts", "/dev/shm")
 
 
 class Program:
@@ -43,24 +38,7 @@ def fewer(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _give_up(options: Mapping[str, Any]) -> None:
-    from blklab import _core
+    from blklab.api.rights import give_up_rights
 
-    _core.give_up_rights(list(dict.fromkeys(_writable(options))))
-
-
-def _writable(options: Mapping[str, Any]) -> Iterator[Path]:
-    """The directories of what the options name, of the store, and of what is temporary."""
-    yield from map(Path, _DEVICES)
-    yield Path(tempfile.gettempdir())
-    for value in options.values():
-        if isinstance(value, Path):
-            yield _existing(value)
-    store = place.find(options.get("store"))
-    if store.file is not None:
-        yield _existing(store.file)
-
-
-def _existing(path: Path) -> Path:
-    """The directory itself if it is one, else the nearest above it that is there."""
-    whole = path.absolute()
-    return next(directory for directory in (whole, *whole.parents) if directory.is_dir())
+    paths = [value for value in options.values() if isinstance(value, Path)]
+    give_up_rights(paths, options.get("store"))

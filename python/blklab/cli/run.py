@@ -8,21 +8,23 @@ from typing import Annotated, Any
 import typer
 
 import blklab
-from blklab import study as studies
 from blklab.base.limits import JOBS_DEFAULT, JOBS_MAX, REPEATS_MAX
-from blklab.cli import complete, console, resuming
+from blklab.cli import complete, console
 from blklab.cli.listening import Terminal
-from blklab.cli.resuming import NoKeep, Resume, StoreName
-from blklab.cli.rigs import (
+from blklab.cli.options import (
     CacheState,
+    NoKeep,
     NoPrecondition,
     Overwrite,
+    Resume,
+    StoreName,
     TraceLatency,
     WriteDevice,
+    check_resume,
     spec,
 )
+from blklab.domain.stored import number as number_of
 from blklab.errors import InputError
-from blklab.store import ids
 
 
 def run(
@@ -84,12 +86,11 @@ def run(
 ) -> None:
     """Run a study and compare the published with the measured."""
     from blklab.cli import judgements
-    from blklab.study import kept_files
 
     shared: dict[str, Any] = {"store": store, "max_parallel": jobs, "listener": Terminal()}
     if resume:
-        resuming.check(context, resume, "study")
-        number = None if study is None else ids.number(study)
+        check_resume(context, resume, "study")
+        number = None if study is None else number_of(study)
         found = blklab.resume_study(number, out=out, **shared)
     elif study is None:
         raise InputError("which study? See: blklab studies")
@@ -107,14 +108,13 @@ def run(
             disk=disk,
             repeats=repeats,
             seed=seed,
-            out=out or Path("reports") / studies.find(study).name,
+            out=out or Path("reports") / blklab.find_study(study).name,
             keep=not no_keep,
             **shared,
         )
-    page = None if found.directory is None else found.directory / kept_files.PAGE
     if as_json:
-        report = {"study": found.study.name, "kept": found.kept, "report": page and str(page)}
-        summary = kept_files.summary(found.outcomes, found.judgements)
-        console.print_json(report | summary)
+        page = None if found.page is None else str(found.page)
+        report = {"study": found.study.name, "kept": found.kept, "report": page}
+        console.print_json(report | found.summary())
     else:
-        judgements.show(found.study, found.outcomes, found.judgements, page)
+        judgements.show(found)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -12,10 +12,6 @@ from blklab.base.limits import JOBS_DEFAULT, JOBS_MAX
 from blklab.base.units import rate_text
 from blklab.cli import complete, console
 from blklab.cli.listening import Terminal
-
-if TYPE_CHECKING:
-    from blklab.agreement.verdict import Verdict
-    from blklab.api.verify import Agreement
 
 
 def verify(
@@ -75,9 +71,7 @@ def verify(
         raise typer.Exit(1)
 
 
-def _print(found: Agreement) -> None:
-    from blklab.agreement.verdict import meets
-
+def _print(found: blklab.Agreement) -> None:
     cells = found.cells
     terminal = console.console()
     for place in dict.fromkeys(cell.place for cell in cells):
@@ -95,24 +89,12 @@ def _print(found: Agreement) -> None:
                     _percent(cell.off("p50_ns")),
                     _percent(cell.off("p99_ns")),
                     "" if cell.order is None else f"{cell.order:.0%}",
-                    "" if meets(cell) else "off",
+                    "off" if cell in found.verdict.missed else "",
                 )
         of_disk = next(cell.disk for cell in cells if cell.place == place)
         terminal.print(f"\n{place}: {of_disk}; how far the simulator is off:")
         terminal.print(table)
-    terminal.print(_sentence(found.verdict, found.kernel))
-
-
-def _sentence(verdict: Verdict, kernel: str) -> str:
-    from blklab.agreement.verdict import BAR, SHARE, WORST
-
-    word = "agrees" if verdict.good else "does not agree"
-    return (
-        f"The simulator {word} with {kernel}: {verdict.met} of {verdict.cells} cells are within "
-        f"{BAR['bytes_per_s']:.0%} of throughput, {BAR['p50_ns']:.0%} of p50 and "
-        f"{BAR['p99_ns']:.0%} of p99 (the bar: {SHARE:.0%} of them); the worst figure is "
-        f"{_percent(verdict.worst)} off (the bar: {WORST:.0%})."
-    )
+    terminal.print(found.text)
 
 
 def _percent(part: float) -> str:

@@ -7,8 +7,16 @@ from dataclasses import dataclass, field
 
 from blklab.base.catalogue import Entry
 from blklab.base.limits import RUNS_MAX
-from blklab.domain.experiment import Disk, Experiment
+from blklab.domain.experiment import Disk, Experiment, SchedulerSpec
 from blklab.errors import InputError
+
+OBJECTIVES = ("throughput", "latency", "both")
+"""What schedulers can be ranked by."""
+OBJECTIVE_TEXT = {
+    "throughput": "bytes per second, reads and writes together; for programs their own figure",
+    "latency": "99th percentile of the latency of reads, else of fsync, else of writes",
+    "both": "geometric mean of the throughput ratio and the latency ratio",
+}
 
 
 @dataclass(frozen=True)
@@ -27,7 +35,7 @@ class Setup:
 
     disks: tuple[Disk, ...]
     workloads: tuple[Entry, ...]
-    schedulers: tuple[str, ...]
+    schedulers: tuple[SchedulerSpec, ...]
     repeats: int
     seed: int
     host: Mapping[str, int] = field(default_factory=dict)
@@ -39,7 +47,7 @@ class Setup:
     def __post_init__(self) -> None:
         _unique("--disk", [disk.label for disk in self.disks])
         _unique("--workload", [workload.name for workload in self.workloads])
-        _unique("--scheduler", list(self.schedulers))
+        _unique("--scheduler", [scheduler.label for scheduler in self.schedulers])
         if self.runs > RUNS_MAX:
             raise InputError(
                 f"{len(self.disks)} disks x {len(self.workloads)} workloads x "
@@ -59,14 +67,12 @@ class Planned:
 
     disk: Disk
     workload: Entry
-    scheduler: str
+    scheduler: SchedulerSpec
     repeat: int
     place: tuple[int, int, int, int]
     """Disk, workload, scheduler and repeat by number: the order for people."""
     experiment: Experiment
     """Its disk is the drawn one."""
-    drawn: Mapping[str, float] = field(default_factory=dict)
-    """What was drawn of its disk, by parameter."""
 
 
 def _unique(option: str, labels: list[str]) -> None:

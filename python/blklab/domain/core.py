@@ -40,12 +40,11 @@ def describe_disk(disk: Disk) -> dict[str, Any]:
     return _json(disk_model(disk).describe())
 
 
-def drawn_disk(disk: Disk, seed: int) -> tuple[Disk, dict[str, float]]:
-    """A disk drawn from the ranges of its file's estimates, and what was drawn, of a list the first
-    number. InputError if its file is wrong."""
+def drawn_disk(disk: Disk, seed: int) -> Disk:
+    """A disk drawn from the ranges of its file's estimates. InputError if its file is wrong."""
     with wrong_input():
         text, values = disk_model(disk).draw(seed)
-    return replace(disk, file=replace(disk.file, text=text)), dict(values)
+    return replace(disk, file=replace(disk.file, text=text), drawn=tuple(values))
 
 
 def disk_model(disk: Disk) -> _core.Disk:

@@ -21,12 +21,102 @@ class Disk:
 
     file: Entry
     overrides: tuple[tuple[str, str], ...] = ()
+    drawn: tuple[tuple[str, float], ...] = ()
+    """Of a drawn disk, what was drawn, by parameter: its file has the same values."""
 
     @property
     def label(self) -> str:
         """As on the command line: ``name:key=value,key=value``."""
         changes = ",".join(f"{key}={value}" for key, value in self.overrides)
         return f"{self.file.name}:{changes}" if changes else self.file.name
+
+
+@dataclass(frozen=True)
+class SchedulerSpec:
+    """A scheduler and what is changed of it, as it is asked for. Its rig knows whether there is
+    such a scheduler, and checks names and values."""
+
+    name: str
+    settings: tuple[tuple[str, str], ...] = ()
+    """Tunables of the scheduler or the queue, each with its value as it was written."""
+    kernel: str | None = None
+    """The kernel of its own that it runs on, on a rig that has several."""
+
+    @property
+    def told(self) -> str:
+        """What a kernel is told, without its name: ``mq-deadline:fifo_batch=1``."""
+        changes = ",".join(f"{name}={value}" for name, value in self.settings)
+        return f"{self.name}:{changes}" if changes else self.name
+
+    @property
+    def label(self) -> str:
+        """As on the command line: ``mq-deadline:fifo_batch=1@mine``."""
+        return self.told if self.kernel is None else f"{self.told}@{self.kernel}"
+
+
+@dataclass(frozen=True)
+class RigSpec:
+    """A rig and its options.
+
+    ``RigSpec("kernel", kernel="7.3.4", driver="native")``; a rig's name alone is short for its
+    `RigSpec` with all defaults.
+    """
+
+    name: str = "sim"
+    """``sim``: the simulator. ``kernel``: Linux itself above the modelled disk. ``live``: this
+    machine and its disks."""
+    kernel: str | None = None
+    """Kernel rig: a kernel of ``blklab kernel list``; None is the last one built without
+    changes."""
+    driver: str | None = None
+    """Kernel rig: ``fio`` (None) or ``native``, which is faster."""
+    cache: str | None = None
+    """Live rig: ``cold`` (None) or ``warm``: whether the files are in memory at the start."""
+    write_device: bool = False
+    """Live rig: allow writes to a device that is not in use and holds nothing known."""
+    overwrite: str | None = None
+    """Live rig: the full id of a device whose contents may be destroyed."""
+    trace_latency: bool = False
+    """Live rig: separate queue time from service time by the kernel's block events."""
+    precondition: bool = True
+    """Live rig: write the used part of a flash device once before the first run."""
+    late_disk: bool = False
+    """Kernel rig: a run is valid even if the disk was late. For studies of schedulers that keep
+    the guest's CPU busy, on which the disk's server runs too."""
+
+    @classmethod
+    def of(cls, rig: str | RigSpec) -> RigSpec:
+        """From a name."""
+        return cls(rig) if isinstance(rig, str) else rig
+
+    @classmethod
+    def told(cls, name: str, options: Mapping[str, str | None]) -> RigSpec:
+        """From its `options`."""
+        return cls(
+            name,
+            options.get("kernel"),
+            options.get("driver"),
+            options.get("cache"),
+            options.get("write-device") is not None,
+            options.get("overwrite"),
+            options.get("trace-latency") is not None,
+            options.get("no-precondition") is None,
+            options.get("late-disk") is not None,
+        )
+
+    @property
+    def options(self) -> dict[str, str | None]:
+        """By the name of the command's option; None is the default."""
+        return {
+            "kernel": self.kernel,
+            "driver": self.driver,
+            "cache": self.cache,
+            "write-device": "yes" if self.write_device else None,
+            "overwrite": self.overwrite,
+            "trace-latency": "yes" if self.trace_latency else None,
+            "no-precondition": None if self.precondition else "yes",
+            "late-disk": "yes" if self.late_disk else None,
+        }
 
 
 @dataclass(frozen=True)
@@ -45,8 +135,7 @@ class Experiment:
 
     job: Entry
     disk: Disk
-    scheduler: str
-    """As on the command line: ``mq-deadline:fifo_batch=1``."""
+    scheduler: SchedulerSpec
     seed: int
     host: Mapping[str, int] = field(default_factory=dict)
     """Costs and sizes of the modelled host; empty for the defaults."""

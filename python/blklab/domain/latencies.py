@@ -16,6 +16,10 @@ from blklab.domain.result import DIRECTIONS, Job
 PERCENTILES = (50.0, 99.0, 99.9)
 OPERATIONS = ("read", "write", "sync", "trim", "operation")
 """The operations with latencies."""
+OPERATION_TEXT = {"read": "reads", "sync": "fsyncs", "write": "writes", "trim": "trims",
+                  "operation": "operations", "": "-"}  # fmt: skip
+RANKED_BY = 99.0
+"""The percentile by which `latency` ranks."""
 
 Operation = Annotated[str, Meta(pattern=rf"\A({'|'.join(OPERATIONS)})\Z")]
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from blklab.domain.comparison import Planned
+from blklab.domain.experiment import Experiment
 from blklab.domain.histogram import Ints
 from blklab.domain.job_figures import JobFigures, Service, figures_of_jobs, service_of
 from blklab.domain.latencies import (
@@ -86,28 +86,28 @@ class Measurement:
     """What was drawn of its disk, by parameter; empty if the disk was as its file says."""
 
 
-def measure(planned: Planned, result: Result) -> Measurement:
-    """The plain data of a run."""
+def measure(experiment: Experiment, result: Result, *, repeat: int) -> Measurement:
+    """The plain data of a run, which is that `repeat` of its comparison."""
     bytes_per_s, ios_per_s = _rates(result)
     own = result.operations_ns
     return Measurement(
-        planned.disk.label,
-        planned.workload.name,
-        planned.scheduler,
-        planned.repeat,
-        planned.experiment.seed,
+        experiment.disk.label,
+        experiment.job.name,
+        experiment.scheduler.label,
+        repeat,
+        experiment.seed,
         result.duration_ns,
         bytes_per_s,
         ios_per_s,
         latencies(result.jobs) | ({"operation": latency_of(own)} if len(own) else {}),
         asdict(result.disk),
-        _story(result) if planned.repeat == 0 else None,
+        _story(result) if repeat == 0 else None,
         result.notes,
         figures_of_jobs(result),
         service_of(result),
         result.figure,
         stages(result),
-        dict(planned.drawn),
+        dict(experiment.disk.drawn),
     )
 
 

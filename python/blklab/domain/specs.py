@@ -11,13 +11,16 @@ from blklab.base.catalogue import Entry
 from blklab.base.text import shown
 from blklab.disks import DISKS
 from blklab.domain import core, job_changes, sweep
-from blklab.domain.experiment import Disk
+from blklab.domain.experiment import Disk, SchedulerSpec
+from blklab.domain.scheduler import split
 from blklab.errors import InputError, nearest
 from blklab.workloads import WORKLOADS
 
 
-def disk(spec: str | os.PathLike[str]) -> Disk:
-    """``name``, ``file.toml``, either with ``:key=value,key=value`` behind it."""
+def disk(spec: str | os.PathLike[str] | Disk) -> Disk:
+    """``name``, ``file.toml``, either with ``:key=value,key=value`` behind it. InputError."""
+    if isinstance(spec, Disk):
+        return spec
     text = os.fspath(spec)
     if _is_file(text):
         return Disk(DISKS.read(Path(text)))
@@ -51,9 +54,22 @@ def host(changes: Iterable[str]) -> dict[str, int]:
     return values
 
 
-def workload(spec: str | os.PathLike[str]) -> Entry:
+def settings(changes: Iterable[str]) -> dict[str, str]:
+    """``name=value`` of ``blklab apply --set``. InputError."""
+    given: dict[str, str] = {}
+    for change in changes:
+        name, equals, value = (part.strip() for part in change.partition("="))
+        if not equals:
+            raise InputError(f"--set: expected name=value, found '{shown(change)}'")
+        given[name] = value
+    return given
+
+
+def workload(spec: str | os.PathLike[str] | Entry) -> Entry:
     """A workload's name or a job file's path, either with fio's ``:option=value,...`` behind it, or
-    ``program:parameter=value,...``."""
+    ``program:parameter=value,...``. InputError."""
+    if isinstance(spec, Entry):
+        return spec
     text = os.fspath(spec)
     if _is_file(text):
         return WORKLOADS.read(Path(text))
@@ -74,13 +90,18 @@ def workload(spec: str | os.PathLike[str]) -> Entry:
     return WORKLOADS.find(text)
 
 
-def workloads(specs: Iterable[str]) -> tuple[Entry, ...]:
+def workloads(specs: Iterable[str | os.PathLike[str] | Entry]) -> tuple[Entry, ...]:
     """Those of all `specs`, each of them one or a sweep: see `blklab.domain.sweep`."""
-    each = (
-        [text] if _is_file(text) or text in WORKLOADS.paths() else sweep.expanded(text)
-        for text in specs
-    )
-    return tuple(workload(text) for several in each for text in several)
+    return tuple(found for spec in specs for found in _several(spec))
+
+
+def _several(spec: str | os.PathLike[str] | Entry) -> list[Entry]:
+    if isinstance(spec, Entry):
+        return [spec]
+    text = os.fspath(spec)
+    if _is_file(text) or text in WORKLOADS.paths():
+        return [workload(text)]
+    return [workload(one) for one in sweep.expanded(text)]
 
 
 def _is_file(text: str) -> bool:
@@ -92,7 +113,11 @@ def _is_path(text: str) -> bool:
     return text.endswith(WORKLOADS.suffix) or os.sep in text
 
 
-def on_kernel(scheduler: str) -> tuple[str, str | None]:
-    """``name:tunable=value@kernel`` as what the scheduler is told, and the kernel's name."""
-    spec, at, kernel = scheduler.rpartition("@")
-    return (spec, kernel) if at else (scheduler, None)
+def scheduler(spec: str | SchedulerSpec) -> SchedulerSpec:
+    """``name``, ``name:tunable=value,...``, either with ``@kernel`` behind it. InputError if it has
+    another form; names and values are the rig's to check."""
+    if isinstance(spec, SchedulerSpec):
+        return spec
+    told, at, kernel = shown(spec).rpartition("@")
+    name, settings = split(told if at else kernel)
+    return SchedulerSpec(name, tuple(settings.items()), kernel if at else None)

@@ -7,8 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
+from blklab.domain.comparison import OBJECTIVES
 from blklab.domain.histogram import Histogram
-from blklab.domain.measurement import PERCENTILES, Latency, Measurement
+from blklab.domain.latencies import OPERATION_TEXT, PERCENTILES, RANKED_BY, Latency
+from blklab.domain.measurement import Measurement
 from blklab.domain.stages import OPERATIONS, Stages, middle
 from blklab.experiment.hinges import Hinge, hinges
 from blklab.experiment.samples import needed, resolution, too_few
@@ -22,16 +24,6 @@ from blklab.experiment.statistics import (
     spread,
 )
 
-OBJECTIVES = ("throughput", "latency", "both")
-OBJECTIVE_TEXT = {
-    "throughput": "bytes per second, reads and writes together; for programs their own figure",
-    "latency": "99th percentile of the latency of reads, else of fsync, else of writes",
-    "both": "geometric mean of the throughput ratio and the latency ratio",
-}
-RANKED_BY = 99.0
-"""The percentile of latency."""
-OPERATION_TEXT = {"read": "reads", "sync": "fsyncs", "write": "writes", "trim": "trims",
-                  "operation": "operations", "": "-"}  # fmt: skip
 # Who waits: a reader for its data, a writer for its fsync, only then for the write call.
 _WAITED_FOR = ("read", "sync", "write", "trim", "operation")
 
@@ -77,6 +69,12 @@ class Row:
     """By operation that every run has seen; empty where requests were not followed."""
     followed: Mapping[str, int] = field(default_factory=dict)
     """By the same, how many requests the run has of which the fewest were looked at."""
+
+    @property
+    def ranked_ns(self) -> float:
+        """The percentile `RANKED_BY`; NaN if a run has too few samples to know it."""
+        known = self.samples >= needed(RANKED_BY)
+        return self.percentiles_ns[PERCENTILES.index(RANKED_BY)] if known else math.nan
 
     def has_few(self, *, requests: bool) -> bool:
         """Whether a percentile that is shown, also of its `requests`, is of too few samples."""

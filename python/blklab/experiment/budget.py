@@ -135,7 +135,9 @@ def _why_enough(measured: list[Measurement], objective: str) -> str:
 
 def _order(block: list[Planned]) -> Callable[[Measurement], tuple[int, ...]]:
     """As people expect it: by disk, load, scheduler, then repeat."""
-    places = {(one.disk.label, one.workload.name, one.scheduler): one.place[:3] for one in block}
+    places = {
+        (one.disk.label, one.workload.name, one.scheduler.label): one.place[:3] for one in block
+    }
 
     def key(measured: Measurement) -> tuple[int, ...]:
         return (*places[measured.disk, measured.workload, measured.scheduler], measured.repeat)

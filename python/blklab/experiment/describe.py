@@ -59,7 +59,7 @@ def describe(setup: Setup, place: Rig) -> dict[str, Any]:
             for job in setup.workloads
         ],
         "schedulers": [
-            {"label": spec}
+            {"label": spec.label}
             | _scheduler(place.check_scheduler(spec), known)
             | ({} if place.name == sim.SimRig.name else {"follows": _NOT_OURS["follows"]})
             for spec in setup.schedulers

@@ -21,9 +21,7 @@ def plan(setup: Setup) -> list[Planned]:
     runs = []
     for repeat in range(setup.repeats):
         seed = setup.seed + repeat
-        disks = [
-            core.drawn_disk(disk, seed) if setup.vary_disk else (disk, {}) for disk in setup.disks
-        ]
+        disks = [core.drawn_disk(disk, seed) if setup.vary_disk else disk for disk in setup.disks]
         block = [
             Planned(
                 disk,
@@ -33,18 +31,17 @@ def plan(setup: Setup) -> list[Planned]:
                 (disk_number, workload_number, scheduler_number, repeat),
                 Experiment(
                     workload,
-                    disks[disk_number][0],
+                    disks[disk_number],
                     scheduler,
                     seed,
                     setup.host,
                     setup.ignore_unsupported,
                 ),
-                disks[disk_number][1],
             )
             for disk_number, disk in enumerate(setup.disks)
             for workload_number, workload in enumerate(setup.workloads)
             for scheduler_number, scheduler in enumerate(setup.schedulers)
-            if (disk.label, scheduler) not in left_out
+            if (disk.label, scheduler.label) not in left_out
         ]
         order.shuffle(block)
         runs += block

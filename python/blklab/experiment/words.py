@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from blklab.base.units import duration_text, number_text
 from blklab.domain.latencies import PERCENTILES
-from blklab.experiment.hinges import Hinge
+from blklab.experiment.hinges import DISKS_LEAST, Hinge
 from blklab.experiment.samples import needed
 from blklab.experiment.statistics import MATTERS, Answer, Unranked, Verdict
 
@@ -71,6 +71,13 @@ def sentence(verdict: Answer, objective: str) -> str:
             f" ({_seen(verdict)}); {_listed(behind)} {'is' if len(behind) == 1 else 'are'} behind"
         )
     return f"{NO_DIFFERENCE if _is_fine(verdict) else 'not known'} ({_seen(verdict)})"
+
+
+def drawn_text(repeats: int) -> str:
+    """What the repeats are, where disks are drawn."""
+    few = repeats < DISKS_LEAST
+    more = f"; from {DISKS_LEAST} on, answers tell what they hang on" if few else ""
+    return f"{DRAWN.capitalize()} (--exact-disk: the file's values){more}."
 
 
 def hinge_text(hinge: Hinge) -> str:

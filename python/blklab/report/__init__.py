@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from blklab.domain.comparison import OBJECTIVE_TEXT, OBJECTIVES
+from blklab.domain.latencies import OPERATION_TEXT
 from blklab.domain.results_file import Results
 from blklab.domain.validation import warning
-from blklab.experiment.analyse import OBJECTIVE_TEXT, OBJECTIVES, OPERATION_TEXT, Analysis
+from blklab.experiment.analyse import Analysis
 from blklab.experiment.statistics import BOOTSTRAP_FROM, CONFIDENCE, MATTERS
 from blklab.experiment.words import (
     DRAWN,

@@ -15,9 +15,10 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
+from blklab.domain.latencies import OPERATION_TEXT, RANKED_BY
 from blklab.domain.measurement import PERCENTILES, Measurement
 from blklab.domain.result import Figure
-from blklab.experiment.analyse import OPERATION_TEXT, RANKED_BY, rate_resolution, waited_for
+from blklab.experiment.analyse import rate_resolution, waited_for
 from blklab.experiment.samples import too_few
 from blklab.experiment.statistics import (
     Interval,

@@ -15,9 +15,10 @@ import numpy.typing as npt
 
 from blklab.base.units import duration_text, number_text
 from blklab.domain.job_figures import Service
+from blklab.domain.latencies import OPERATION_TEXT, RANKED_BY
 from blklab.domain.measurement import Measurement, Story
 from blklab.domain.results_file import Results
-from blklab.experiment.analyse import OPERATION_TEXT, RANKED_BY, Analysis, Cell, Row
+from blklab.experiment.analyse import Analysis, Cell, Row
 from blklab.experiment.samples import too_few
 from blklab.experiment.statistics import Verdict
 from blklab.experiment.words import sentence

@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
+from blklab.domain.latencies import OPERATION_TEXT
 from blklab.domain.sweep import Sweep, sweeps
-from blklab.experiment.analyse import OPERATION_TEXT, Analysis, Cell, Row
+from blklab.experiment.analyse import Analysis, Cell, Row
 from blklab.experiment.statistics import Interval, Unranked
 from blklab.report.numbers import digits, unit_of
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from blklab import programs
 from blklab.base.catalogue import Entry
-from blklab.domain.experiment import Disk, Experiment
+from blklab.domain.experiment import Disk, Experiment, RigSpec, SchedulerSpec
 from blklab.domain.scheduler import Scheduler
 from blklab.errors import InputError, nearest
 
@@ -23,6 +24,8 @@ class Rig(Protocol):
     """A place where experiments run; one object is used from several threads."""
 
     name: str
+    spec: RigSpec
+    """Of what it was made, and can be made again, here or elsewhere; kernels by their keys."""
     at_once: int
     """Most runs at the same time that do not disturb each other."""
 
@@ -52,9 +55,14 @@ class Rig(Protocol):
     def check_host(self, changed: Mapping[str, int]) -> dict[str, int]:
         """Every value of the host that counts here, with these changed. InputError if wrong."""
 
-    def check_scheduler(self, spec: str) -> Scheduler:
-        """Read ``name:key=value,...``. InputError if it is wrong, as far as that is known before
-        it runs."""
+    def check_scheduler(self, spec: SchedulerSpec) -> Scheduler:
+        """What it is and what it sets here. InputError if it is wrong, as far as that is known
+        before it runs."""
+
+    def alone(self, experiment: Experiment) -> tuple[RigSpec, Experiment]:
+        """The rig to make for this one run elsewhere, and what it runs there: kernels are named by
+        their keys. What `prepared` has done is not in it. InputError if there is no such
+        kernel."""
 
     def run(self, experiment: Experiment) -> Result:
         """Run it to the end. InputError for bad input, RunError if it fails."""
@@ -84,7 +92,9 @@ class Known:
 RIGS = {
     "sim": Known("the simulator", "blklab.rigs.sim:SimRig"),
     "kernel": Known(
-        "Linux itself", "blklab.rigs.kernel.rig:KernelRig", options=("kernel", "driver")
+        "Linux itself",
+        "blklab.rigs.kernel.rig:KernelRig",
+        options=("kernel", "driver", "late-disk"),
     ),
     "live": Known(
         "a real disk of this machine",
@@ -93,9 +103,6 @@ RIGS = {
         programs=True,
     ),
 }
-
-HELP = f"Where to run: {', '.join(f'{name} ({known.summary})' for name, known in RIGS.items())}."
-"""Of the option ``--rig``."""
 
 
 def check(name: str) -> None:
@@ -114,13 +121,12 @@ def check_workload(name: str, workload: Entry) -> None:
         )
 
 
-def rig(name: str, options: Mapping[str, str | None] | None = None) -> Rig:
-    """A fresh rig of that name, told its `options`; None is one that was not given.
-
-    InputError if there is none, or if it does not have such an option.
-    """
+def rig(what: str | RigSpec) -> Rig:
+    """A fresh rig. InputError if there is none of that name, or if it has not such an option."""
+    spec = RigSpec.of(what)
+    name = spec.name
     check(name)
-    given = {option: value for option, value in (options or {}).items() if value is not None}
+    given = {option: value for option, value in spec.options.items() if value is not None}
     for option in given:
         if option not in RIGS[name].options:
             having = [other for other, known in RIGS.items() if option in known.options]
@@ -131,3 +137,8 @@ def rig(name: str, options: Mapping[str, str | None] | None = None) -> Rig:
     module, kind = RIGS[name].place.split(":")
     make: Callable[..., Rig] = getattr(import_module(module), kind)
     return make(**{option.replace("-", "_"): value for option, value in given.items()})
+
+
+def find_disk(place: Rig, disk: str | os.PathLike[str] | Disk) -> Disk:
+    """What the user calls so on that rig; a `Disk` is one already. InputError if there is none."""
+    return disk if isinstance(disk, Disk) else place.find_disk(os.fspath(disk))

@@ -10,14 +10,19 @@ from typing import Any
 
 from blklab.base.text import shown
 from blklab.domain import core, specs
-from blklab.domain.experiment import Disk, Experiment
+from blklab.domain.experiment import Disk, Experiment, RigSpec
 from blklab.errors import InputError
 
 
 class ModelledDisks:
     """Part of a :class:`blklab.rigs.Rig`."""
 
+    spec: RigSpec
     at_once = sys.maxsize
+
+    def alone(self, experiment: Experiment) -> tuple[RigSpec, Experiment]:
+        """A model needs nothing of this rig; see :class:`blklab.rigs.Rig`."""
+        return self.spec, experiment
 
     def find_disk(self, spec: str) -> Disk:
         """A disk model; see :class:`blklab.rigs.Rig`."""

@@ -9,9 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from blklab import _core
-from blklab.base.text import shown
 from blklab.domain import core, scheduler
-from blklab.domain.experiment import Experiment
+from blklab.domain.experiment import Experiment, RigSpec, SchedulerSpec
 from blklab.domain.result import Result
 from blklab.domain.scheduler import Scheduler
 from blklab.errors import InputError, RunError
@@ -23,6 +22,7 @@ class SimRig(ModelledDisks):
     """See :class:`blklab.rigs.Rig`."""
 
     name = "sim"
+    spec = RigSpec("sim")
 
     def __init__(self) -> None:
         self._cancel = _core.CancelToken()
@@ -35,7 +35,7 @@ class SimRig(ModelledDisks):
         """See :class:`blklab.rigs.Rig`."""
         return core.check_host(changed)
 
-    def check_scheduler(self, spec: str) -> Scheduler:
+    def check_scheduler(self, spec: SchedulerSpec) -> Scheduler:
         """See :class:`blklab.rigs.Rig`."""
         return scheduler.simulated(_without_kernel(spec))
 
@@ -73,10 +73,8 @@ class SimRig(ModelledDisks):
         self._cancel.cancel()
 
 
-def _without_kernel(spec: str) -> str:
-    """`spec`; InputError if it names a kernel."""
-    spec = shown(spec)
-    _, at, kernel = spec.rpartition("@")
-    if at:
-        raise InputError(f"scheduler '{spec}': the kernel '{kernel}' needs --rig kernel")
-    return spec
+def _without_kernel(spec: SchedulerSpec) -> str:
+    """Its text; InputError if it names a kernel."""
+    if spec.kernel is not None:
+        raise InputError(f"scheduler '{spec.label}': the kernel '{spec.kernel}' needs --rig kernel")
+    return spec.told

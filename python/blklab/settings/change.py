@@ -27,7 +27,7 @@ from blklab.rigs.live.borrowed import put_back
 from blklab.settings import choice, keys, profile, record, rule
 from blklab.settings.keys import Key
 from blklab.settings.programs import Programs, udev_runs
-from blklab.settings.record import Before, Entry
+from blklab.settings.record import AppliedEntry, Before
 from blklab.settings.rivals import rivals
 
 FORMS = ("auto", "udev", "tuned")
@@ -38,8 +38,8 @@ _TUNED = "tuned profile"
 class Plan:
     """Everything that `carry_out` will do."""
 
-    entry: Entry
-    earlier: list[Entry]
+    entry: AppliedEntry
+    earlier: list[AppliedEntry]
     disks: list[Queue]
     rules: str
     """The whole rules file."""
@@ -82,7 +82,7 @@ def plan(target: Queue, settings: Mapping[str, str], of: str, form: str, roots: 
         pictures.append(picture)
     tuned_is_one = any(one.by == _TUNED for found in against.values() for one in found)
     with_tuned = form == "tuned" or (form == "auto" and tuned_is_one)
-    entry = Entry(
+    entry = AppliedEntry(
         number=max((one.number for one in earlier), default=0) + 1,
         time=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         key=key,
@@ -155,7 +155,7 @@ def _carried_out(made: Plan, signals: Signals, roots: Roots, programs: Programs)
     return notes
 
 
-def undo(roots: Roots, programs: Programs) -> tuple[Entry, list[str]]:
+def undo(roots: Roots, programs: Programs) -> tuple[AppliedEntry, list[str]]:
     """Take back the latest entry: its settings, its rules, its profile. What could not be put
     back stands in lines. InputError if there is none, or the files are no longer ours."""
     if not record.load(roots):
@@ -178,7 +178,9 @@ def undo(roots: Roots, programs: Programs) -> tuple[Entry, list[str]]:
         return entries[-1], left
 
 
-def _take_back(entry: Entry, others: list[Entry], roots: Roots, programs: Programs) -> list[str]:
+def _take_back(
+    entry: AppliedEntry, others: list[AppliedEntry], roots: Roots, programs: Programs
+) -> list[str]:
     notes = []
     content = _profile(others)
     _write_files(_rules(others), content, roots)
@@ -260,7 +262,7 @@ def _key(
 
 
 def _check_not_spread(
-    earlier: Sequence[Entry], asked: Mapping[str, str], names: Sequence[str], roots: Roots
+    earlier: Sequence[AppliedEntry], asked: Mapping[str, str], names: Sequence[str], roots: Roots
 ) -> None:
     """InputError if what was applied to some of these disks would reach all of them, unasked."""
     for entry in earlier:
@@ -305,11 +307,11 @@ def _load_module(made: Plan, programs: Programs) -> list[str]:
     return [wrong] if wrong else []
 
 
-def _rules(entries: Sequence[Entry]) -> str:
+def _rules(entries: Sequence[AppliedEntry]) -> str:
     return rule.text([entry.part for entry in entries])
 
 
-def _new_profile(entries: Sequence[Entry], roots: Roots) -> str:
+def _new_profile(entries: Sequence[AppliedEntry], roots: Roots) -> str:
     with_tuned = [entry for entry in entries if entry.tuned is not None]
     parts = []
     for entry in with_tuned:
@@ -321,12 +323,12 @@ def _new_profile(entries: Sequence[Entry], roots: Roots) -> str:
     return profile.text(parts, with_tuned[0].tuned or [], roots) if with_tuned else ""
 
 
-def _profile(entries: Sequence[Entry]) -> str:
+def _profile(entries: Sequence[AppliedEntry]) -> str:
     """As it was written with the latest of them: it names disks as they were then."""
     return entries[-1].profile if entries else ""
 
 
-def _held_by_profile(one: Influence, entry: Entry) -> bool:
+def _held_by_profile(one: Influence, entry: AppliedEntry) -> bool:
     return one.by == _TUNED and one.attribute in (SCHEDULER, "read_ahead_kb") and (
         one.attribute in entry.settings
     )  # fmt: skip
@@ -382,7 +384,7 @@ def _check_may_write(roots: Roots, under_sudo: Sequence[str] = ()) -> None:
             raise InputError(f"{path}: needs root; type: {as_root(under_sudo)}")
 
 
-def _check_ours(entries: Sequence[Entry], roots: Roots) -> None:
+def _check_ours(entries: Sequence[AppliedEntry], roots: Roots) -> None:
     """InputError if another program has written or changed blklab's files."""
     for path, text in (
         (rule.place(roots), _rules(entries)),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from blklab.base.text import shown
 from blklab.domain.scheduler import split
@@ -21,17 +21,6 @@ def parse(spec: str, queue: Queue) -> dict[str, str]:
     scheduler, changes = split(spec)
     given = {SCHEDULER: _value(scheduler, "scheduler")}
     return given | {_attribute(name, queue): _value(value, name) for name, value in changes.items()}
-
-
-def pairs(changes: Iterable[str]) -> dict[str, str]:
-    """``name=value`` of ``--set``. InputError."""
-    given = {}
-    for change in changes:
-        name, equals, value = (part.strip() for part in change.partition("="))
-        if not equals:
-            raise InputError(f"--set: expected name=value, found '{shown(change)}'")
-        given[name] = value
-    return given
 
 
 def of_queue(changes: Mapping[str, str]) -> dict[str, str]:

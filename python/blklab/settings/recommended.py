@@ -8,16 +8,17 @@ from pathlib import Path
 
 from blklab.base.text import shown
 from blklab.domain import results_file as files
+from blklab.domain import specs, stored
+from blklab.domain.comparison import OBJECTIVES
 from blklab.domain.results_file import Results
-from blklab.domain.specs import on_kernel
 from blklab.errors import InputError, nearest
-from blklab.experiment.analyse import OBJECTIVES, analyse
+from blklab.experiment.analyse import analyse
 from blklab.experiment.statistics import Unranked
 from blklab.experiment.words import sentence
 from blklab.host.devices import queue as queues
 from blklab.host.roots import Roots
 from blklab.rigs.live.danger import full_id
-from blklab.store import ids, place, read
+from blklab.store import place, read
 from blklab.store.opening import open_store
 from blklab.store.place import Place
 from blklab.study import kept_files as studies
@@ -66,7 +67,7 @@ def find(
 
 
 def _of_number(text: str, where: Place, tell: Callable[[str], None]) -> Source:
-    number = ids.number(text)
+    number = stored.number(text)
     found = read.comparison(open_store(where, make=False, tell=tell), number)
     results = found.results()
     if not results.runs:
@@ -116,7 +117,7 @@ def scheduler(source: Source, disk: str | None, objective: str | None) -> tuple[
     # Of one alone, as of a run of blklab fio, nothing is known.
     if isinstance(verdict, Unranked) or not verdict.winner or not verdict.behind:
         raise InputError(f"{source.name} recommends nothing for {of}, {by}: {said}")
-    return on_kernel(verdict.winner)[0], f"{of}, {by}: {said}"
+    return specs.scheduler(verdict.winner).told, f"{of}, {by}: {said}"
 
 
 def disks(source: Source, disk: str | None, roots: Roots) -> list[str]:

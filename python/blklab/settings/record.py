@@ -49,7 +49,7 @@ class Before:
 
 
 @dataclass
-class Entry:
+class AppliedEntry:
     """One `blklab apply`."""
 
     number: int
@@ -114,7 +114,7 @@ def undisturbed(disks: Iterable[str], roots: Roots) -> Iterator[None]:
         yield
 
 
-def load(roots: Roots) -> list[Entry]:
+def load(roots: Roots) -> list[AppliedEntry]:
     """All entries, the latest last. InputError if the file is not ours."""
     place = path(roots)
     try:
@@ -131,7 +131,7 @@ def load(roots: Roots) -> list[Entry]:
         raise InputError(f"{place}: not what blklab has written ({shown(str(error))})") from error
 
 
-def save(entries: list[Entry], roots: Roots) -> None:
+def save(entries: list[AppliedEntry], roots: Roots) -> None:
     """Replace the file; remove it with the last entry. RunError if it cannot be written, InputError
     if it could not be read again."""
     place = path(roots)
@@ -166,15 +166,15 @@ def _text(place: Path) -> str:
         os.close(parent)
 
 
-def _entry(row: Mapping[str, Any]) -> Entry:
+def _entry(row: Mapping[str, Any]) -> AppliedEntry:
     key = Key(row["key"]["kind"], tuple(row["key"]["matches"]))
     disks = [Before(**one) for one in row["disks"]]
-    entry = Entry(**{**row, "key": key, "disks": disks, "settings": dict(row["settings"])})
+    entry = AppliedEntry(**{**row, "key": key, "disks": disks, "settings": dict(row["settings"])})
     _check(entry)
     return entry
 
 
-def _check(entry: Entry) -> None:
+def _check(entry: AppliedEntry) -> None:
     """InputError or TypeError if we could not have written it: what comes from a file goes into
     rules, profiles and sysfs."""
     number, tuned = entry.number, entry.tuned

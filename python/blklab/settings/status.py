@@ -6,15 +6,14 @@ import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from blklab.base.text import shown
 from blklab.errors import InputError
 from blklab.host.devices import queue
 from blklab.host.devices.deciders import order
 from blklab.host.devices.deciders.influence import Influence
 from blklab.host.devices.queue import GoneError, Queue, QueueError, same
 from blklab.host.roots import Roots
-from blklab.settings import choice, keys, rule
-from blklab.settings.record import Entry
+from blklab.settings import keys, rule
+from blklab.settings.record import AppliedEntry
 from blklab.settings.rivals import rivals
 
 
@@ -49,7 +48,7 @@ class OfDisk:
 class Status:
     """All of it."""
 
-    entries: tuple[Entry, ...]
+    entries: tuple[AppliedEntry, ...]
     disks: tuple[OfDisk, ...]
     missing: tuple[str, ...]
     """Disks of the entry that are missing now, by their names then."""
@@ -67,7 +66,7 @@ class Status:
         )
 
 
-def status(entries: Sequence[Entry], roots: Roots) -> Status:
+def status(entries: Sequence[AppliedEntry], roots: Roots) -> Status:
     """Of these entries of the record."""
     parts = [entry.part for entry in entries]
     meant = rule.disks(parts, roots)
@@ -89,43 +88,6 @@ def status(entries: Sequence[Entry], roots: Roots) -> Status:
         tuple(sorted(missing)),
         there == rule.text(parts),
     )
-
-
-def lines(now: Status) -> list[str]:
-    """For a person."""
-    told = []
-    for entry in now.entries:
-        broken = "" if entry.done else "; interrupted, undo it"
-        told.append(f"{entry.number}. {choice.text(entry.settings)}")
-        told.append(f"    for {entry.key.text}, applied {entry.time}{broken}")
-    for disk in now.disks:
-        told.append("")
-        told += _lines(disk)
-    told += [f"{shown(name)}: missing, or with another id" for name in now.missing]
-    if not now.rule_is_there and now.entries:
-        told += ["", f"{rule.NAME} is gone or was changed; after a reboot no setting holds"]
-    elif not now.rule_is_there:
-        told.append(f"{rule.NAME} is there, but the previous values are not known; remove it")
-    return told or ["nothing is applied"]
-
-
-def _lines(disk: OfDisk) -> list[str]:
-    wrong = [one for one in disk.settings if not one.holds]
-    told = [f"{shown(disk.name)}: {'holds' if not wrong else 'does not hold'}"]
-    for one in wrong:
-        found = "cannot be read" if one.found is None else f"is {shown(one.found)}"
-        by = f"; {one.by.by} {shown(one.by.place)}" if one.by else ""
-        name = one.attribute.removeprefix(queue.IOSCHED)
-        told.append(f"    {name} {found}, {one.wanted} was applied{by}")
-    told += [f"    may be undone by {rival_text(one)}" for one in disk.rivals]
-    return told
-
-
-def rival_text(one: Influence) -> str:
-    """``udev rule FILE:LINE, which sets scheduler to kyber``."""
-    what = "something" if one.value is None else shown(one.value)
-    doubt = f" ({shown(one.why)})" if not one.sure else ""
-    return f"{one.by} {shown(one.place)}, which sets {shown(one.attribute)} to {what}{doubt}"
 
 
 def _of_disk(disk: Queue, wanted: dict[str, str], roots: Roots) -> OfDisk:

@@ -59,24 +59,21 @@ def _put(connection: Connection, one: ComparisonDocument, elsewhere: bool) -> tu
     there = connection.execute(select(COMPARISON.c.id).where(COMPARISON.c.uid == one.uid)).scalar()
     if there is not None:
         return True, there
-    made = connection.execute(
-        COMPARISON.insert().values(
-            uid=one.uid,
-            begun_at=_utc(one.begun_at),
-            ended_at=None if one.ended_at is None else _utc(one.ended_at),
-            imported_at=keep.now() if elsewhere else None,
-            rig=packing.text(one.rig),
-            machine=packing.text(one.machine),
-            objective=one.objective,
-            planned=one.planned,
-            study=None if one.study is None else packing.text(one.study),
-            part=None if one.part is None else packing.text(one.part),
-            setup=packing.pack_json(one.setup),
-            facts=packing.pack_json(one.facts),
-        )
+    number = keep.insert_comparison(
+        connection,
+        one.setup,
+        uid=one.uid,
+        begun_at=_utc(one.begun_at),
+        ended_at=None if one.ended_at is None else _utc(one.ended_at),
+        imported_at=keep.now() if elsewhere else None,
+        rig=one.rig,
+        machine=one.machine,
+        objective=one.objective,
+        planned=one.planned,
+        study=one.study,
+        part=one.part,
+        facts=packing.pack_json(one.facts),
     )
-    [number] = made.inserted_primary_key or (0,)
-    keep.insert_axes(connection, number, one.setup)
     for run in one.runs:
         kept = Run(
             run.number,

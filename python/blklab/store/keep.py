@@ -1,4 +1,5 @@
-"""Keep a comparison while it runs: each run in a transaction of its own, as soon as it ends.
+"""Comparisons in the store: begun, gone on with, removed. Each run is kept in a transaction of its
+own, as soon as it ends.
 
 A store that fails does not end the comparison: what could not be kept is tried again with the
 next run and at the end, and its figures are in `results.json` in any case.
@@ -12,16 +13,17 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Connection, select, update
+from sqlalchemy import Connection, delete, select, update
 
 from blklab.domain.events import Finished
 from blklab.domain.measurement import Measurement
 from blklab.errors import InputError, StoreError
-from blklab.store import owner, packing, read, request, schema
+from blklab.store import origin, packing, read, request
 from blklab.store.database import Store
-from blklab.store.facts import facts
+from blklab.store.origin import facts
 from blklab.store.read import Run
 from blklab.store.request import Request
+from blklab.store.schema import AXIS, COMPARISON, RAW, RUN, STUDY
 
 
 @dataclass
@@ -67,9 +69,7 @@ class InStore:
             with self.store.writing() as connection:
                 if self._revised:
                     connection.execute(
-                        update(schema.COMPARISON)
-                        .where(schema.COMPARISON.c.id == self.id)
-                        .values(**self._revised)
+                        update(COMPARISON).where(COMPARISON.c.id == self.id).values(**self._revised)
                     )
                 for number, finished in self._waiting.items():
                     insert_run(connection, self.id, _run(number, finished))
@@ -94,47 +94,50 @@ def begin(
     """A new comparison; `study` is the number, the name and the part, if it is of one."""
     study_id, study_name, part = study or (None, None, None)
     with store.writing() as connection:
-        found = connection.execute(
-            schema.COMPARISON.insert().values(
-                uid=uuid.uuid4().hex,
-                begun_at=now(),
-                rig=described["rig"],
-                machine=packing.text(owner.machine()),
-                objective=asked.objective,
-                planned=planned,
-                study_id=study_id,
-                study=None if study_name is None else packing.text(study_name),
-                part=None if part is None else packing.text(part),
-                setup=packing.pack_json(described),
-                facts=packing.pack_json(facts(described["rig"])),
-                request=request.to_bytes(asked),
-                owner=owner.mark(),
-            )
+        number = insert_comparison(
+            connection,
+            described,
+            uid=uuid.uuid4().hex,
+            begun_at=now(),
+            rig=described["rig"],
+            machine=origin.machine(),
+            objective=asked.objective,
+            planned=planned,
+            study_id=study_id,
+            study=study_name,
+            part=part,
+            facts=packing.pack_json(facts(described["rig"])),
+            request=request.to_bytes(asked),
+            owner=origin.mark(),
         )
-        [number] = found.inserted_primary_key or (0,)
-        insert_axes(connection, number, described)
     return InStore(store, number)
 
 
 def go_on(store: Store, number: int) -> InStore:
     """A comparison that was killed, now of this process. InputError if another still runs it."""
     with store.writing() as connection:
-        row = connection.execute(
-            select(schema.COMPARISON.c.owner).where(schema.COMPARISON.c.id == number)
-        ).one()
-        if process := owner.alive(row.owner):
+        row = connection.execute(select(COMPARISON.c.owner).where(COMPARISON.c.id == number)).one()
+        if process := origin.alive(row.owner):
             raise InputError(f"{number} is being run by process {process}")
         connection.execute(
-            update(schema.COMPARISON)
-            .where(schema.COMPARISON.c.id == number)
-            .values(owner=owner.mark())
+            update(COMPARISON).where(COMPARISON.c.id == number).values(owner=origin.mark())
         )
         kept = read.measurements(connection, number)
     return InStore(store, number, kept)
 
 
-def insert_axes(connection: Connection, number: int, setup: Mapping[str, Any]) -> None:
-    """What a comparison is found by."""
+def insert_comparison(connection: Connection, setup: Mapping[str, Any], **columns: Any) -> int:
+    """A comparison without its runs, and the names by which it is found; its number."""
+    for name in ("rig", "machine", "study", "part"):
+        if columns[name] is not None:
+            columns[name] = packing.text(columns[name])
+    made = connection.execute(COMPARISON.insert().values(setup=packing.pack_json(setup), **columns))
+    [number] = made.inserted_primary_key or (0,)
+    _insert_axes(connection, number, setup)
+    return int(number)
+
+
+def _insert_axes(connection: Connection, number: int, setup: Mapping[str, Any]) -> None:
     names = {
         "disk": [row["label"] for row in setup["disks"]],
         "workload": [row["name"] for row in setup["workloads"]],
@@ -146,14 +149,14 @@ def insert_axes(connection: Connection, number: int, setup: Mapping[str, Any]) -
         for place, label in enumerate(labels)
     ]
     if rows:
-        connection.execute(schema.AXIS.insert(), rows)
+        connection.execute(AXIS.insert(), rows)
 
 
 def insert_run(connection: Connection, comparison: int, run: Run) -> None:
     """One run with everything."""
     measured = run.measurement
     connection.execute(
-        schema.RUN.insert().values(
+        RUN.insert().values(
             comparison_id=comparison,
             number=run.number,
             disk=packing.text(measured.disk),
@@ -173,7 +176,7 @@ def insert_run(connection: Connection, comparison: int, run: Run) -> None:
     )
     if run.raw:
         connection.execute(
-            schema.RAW.insert(),
+            RAW.insert(),
             [
                 {
                     "comparison_id": comparison,
@@ -205,3 +208,78 @@ def now() -> str:
 
 def _packed(value: Mapping[str, Any] | None) -> bytes | None:
     return None if value is None else packing.pack_json(value)
+
+
+@dataclass(frozen=True)
+class Left:
+    """What is left of a comparison."""
+
+    id: int
+    setup: dict[str, Any]
+    request: bytes
+    study_id: int | None
+
+
+def left(store: Store, number: int | None, *, study: bool) -> Left:
+    """The one of that number, else the latest that nobody runs; of a study or of none.
+
+    One that has run to its end may be named: there is nothing left to run then. InputError if
+    there is none, or if it came from elsewhere.
+    """
+    query = select(
+        COMPARISON.c.id,
+        COMPARISON.c.setup,
+        COMPARISON.c.request,
+        COMPARISON.c.imported_at,
+        COMPARISON.c.study_id,
+        COMPARISON.c.study,
+        COMPARISON.c.owner,
+    )
+    if number is None:
+        query = query.where(COMPARISON.c.ended_at.is_(None), COMPARISON.c.request.is_not(None))
+        wanted = COMPARISON.c.study.is_not(None) if study else COMPARISON.c.study.is_(None)
+        query = query.where(wanted).order_by(COMPARISON.c.id.desc())
+    else:
+        query = query.where(COMPARISON.c.id == number)
+    with store.reading() as connection:
+        rows = [
+            row
+            for row in connection.execute(query)
+            if number is not None or not origin.alive(row.owner)
+        ]
+    if not rows:
+        what = f"no comparison {number}" if number else "nothing was left unfinished"
+        raise InputError(f"--resume: {what}; see: blklab results")
+    row = rows[0]
+    if row.request is None and row.imported_at is not None:
+        raise InputError(f"{row.id} was imported: it can only go on where it began")
+    if row.request is None:
+        raise InputError(f"{row.id} is a single run, which has ended; to run it again: blklab fio")
+    if (row.study is None) == study:
+        command = "compare" if row.study is None else "run"
+        raise InputError(f"{row.id} is resumed with: blklab {command} --resume {row.id}")
+    return Left(
+        row.id,
+        packing.column(f"comparison {row.id}: setup", row.setup, dict[str, Any]),
+        row.request,
+        row.study_id,
+    )
+
+
+def remove(store: Store, numbers: Sequence[int]) -> None:
+    """All of them, with their runs, or none. InputError if one is not there or still runs."""
+    with store.writing() as connection:
+        found = {
+            row.id: row
+            for row in connection.execute(
+                select(COMPARISON.c.id, COMPARISON.c.owner).where(COMPARISON.c.id.in_(numbers))
+            )
+        }
+        for number in numbers:
+            if number not in found:
+                raise InputError(f"no comparison {number}; see: blklab results")
+            if process := origin.alive(found[number].owner):
+                raise InputError(f"{number} is being run by process {process}")
+        connection.execute(delete(COMPARISON).where(COMPARISON.c.id.in_(numbers)))
+        left = select(COMPARISON.c.study_id).where(COMPARISON.c.study_id.is_not(None))
+        connection.execute(delete(STUDY).where(STUDY.c.id.not_in(left)))

@@ -15,7 +15,7 @@ from blklab.domain.measurement import Measurement
 from blklab.domain.results_file import Results
 from blklab.domain.setup import SetupDocument, Value
 from blklab.errors import InputError
-from blklab.store import owner, packing
+from blklab.store import origin, packing
 from blklab.store.database import Store
 from blklab.store.packing import DamagedError
 from blklab.store.schema import AXIS, COMPARISON, RAW, RUN
@@ -48,6 +48,12 @@ class Listed:
     kept: int
     """Runs that it has."""
     state: str
+    """``complete``, ``running`` or ``partial``, which can be resumed."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether no run is left; it has fewer than `planned` if its own rule stopped it."""
+        return self.state == COMPLETE
 
 
 @dataclass(frozen=True)
@@ -240,7 +246,7 @@ _OF_LISTED = [column for column in COMPARISON.c if column.name not in {"setup", 
 def _state(row: Any) -> str:
     if row.ended_at is not None:
         return COMPLETE
-    return RUNNING if owner.alive(row.owner) else PARTIAL
+    return RUNNING if origin.alive(row.owner) else PARTIAL
 
 
 def _conditions(wanted: Filter) -> list[ColumnElement[bool]]:

@@ -9,14 +9,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeVar
 
-from blklab import programs
 from blklab.base import plain
-from blklab.domain import core
 from blklab.domain.comparison import Setup
+from blklab.domain.task import said
 from blklab.errors import InputError
 from blklab.store import packing
 
@@ -43,14 +41,7 @@ class Request:
 def fingerprints(setup: Setup) -> tuple[str, ...]:
     """Of what each job file says, with its variables and includes put in; of programs their
     parameters."""
-    jobs = (
-        dict(programs.chosen(job).values)
-        if programs.is_program(job)
-        # What the rig refuses does not come to be kept.
-        else core.describe_job(job, ignore_unsupported=True)
-        for job in setup.workloads
-    )
-    return tuple(sha256(plain.encode(job)).hexdigest() for job in jobs)
+    return tuple(map(said, setup.workloads))
 
 
 def to_bytes(request: Any) -> bytes:

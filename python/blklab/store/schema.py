@@ -72,11 +72,11 @@ COMPARISON = Table(
     Column("part", Text),
     # `describe` in `blklab.experiment.describe`.
     Column("setup", Blob, nullable=False),
-    # `blklab.store.facts`: versions, and the machine that ran it.
+    # `blklab.store.origin`: versions, and the machine that ran it.
     Column("facts", Blob, nullable=False),
     # `blklab.store.request`: what it takes to go on. Null if it came from elsewhere.
     Column("request", Blob),
-    # `blklab.store.owner`: the process that runs it.
+    # `blklab.store.origin`: the process that runs it.
     Column("owner", Text),
     sqlite_autoincrement=True,
 )

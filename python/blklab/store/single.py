@@ -1,22 +1,35 @@
-"""A single run, as ``blklab fio`` makes it, kept as a comparison of one scheduler with itself."""
+"""A single run, as ``blklab fio`` makes it: a comparison of one scheduler with itself.
+
+It is written into the store as all others are, by `blklab.store.importing`, but not at once: to
+load what speaks to a database takes longer than many a run. So it is one file in a directory beside
+the store's, and whatever opens the store takes in what waits there. The file is an export of one
+comparison, as `blklab.store.exchange` has it; its `uid` keeps it from being taken in twice.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import uuid
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
+from blklab.base.files import check_directory, write_together
 from blklab.domain.comparison import Planned
 from blklab.domain.measurement import measure
 from blklab.domain.result import Result
-from blklab.errors import StoreError
-from blklab.store import owner, waiting
-from blklab.store.facts import facts
+from blklab.errors import BlklabError, StoreError
+from blklab.store import origin, packing
+from blklab.store.origin import facts
+from blklab.store.packing import DamagedError
 
 if TYPE_CHECKING:
     from blklab.store.database import Store
+    from blklab.store.document import ComparisonDocument
     from blklab.store.place import Place
 
 
@@ -38,16 +51,16 @@ class Single:
         if self.server is not None:
             from blklab.store import importing, packing
 
-            one = waiting.parsed(packing.pack_json(document))
+            one = parsed(packing.pack_json(document))
             importing.put(self.server, [one], elsewhere=False)
             return
-        waiting.put(self.place, document, durable=self.described["rig"] != "sim")
-        if len(waiting.files(self.place)) % waiting.MANY == 0:
-            from blklab.store.opening import open_store
+        put(self.place, document, durable=self.described["rig"] != "sim")
 
-            # It is stored; the next command that opens the store reports its problem.
-            with contextlib.suppress(StoreError):
-                open_store(self.place).close()
+    @property
+    def many_wait(self) -> bool:
+        """Whether so many runs wait by now that the next command should not have to take them
+        in."""
+        return self.server is None and len(files(self.place)) % MANY == 0
 
 
 def _document(
@@ -66,7 +79,7 @@ def _document(
     run = {
         "number": 0,
         **times,
-        "measurement": measure(planned, result),
+        "measurement": measure(planned.experiment, result, repeat=0),
         "device_before": result.device_before,
         "device_after": result.device_after,
         "raw": result.raw,
@@ -75,10 +88,120 @@ def _document(
         "uid": uuid.uuid4().hex,
         **times,
         "rig": described["rig"],
-        "machine": owner.machine(),
+        "machine": origin.machine(),
         "objective": "both",
         "planned": 1,
         "setup": described,
         "facts": facts(described["rig"]),
         "runs": [run],
     }
+
+
+MANY = 100
+"""From this number on, the writer imports them, so that the next command need not wait."""
+_ENDING = ".run"
+_ASIDE = ".refused"
+_SQLITE = b"SQLite format 3\0"
+
+
+def check(place: Place) -> None:
+    """BlklabError, one line, if nothing can wait there, or if there is something else in the place
+    of the store."""
+    assert place.file is not None, "what a server keeps does not wait"
+    check_directory(directory(place))
+    try:
+        with place.file.open("rb") as file:
+            head = file.read(len(_SQLITE))
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise StoreError(f"{place.text}: {error.strerror or error}") from error
+    if head and head != _SQLITE:
+        raise StoreError(f"{place.text}: not a store of blklab, or damaged")
+
+
+def directory(place: Place) -> Path:
+    """Where single runs of that store wait."""
+    assert place.file is not None, "what a server keeps does not wait"
+    return place.file.with_name(f"{place.file.name}-waiting")
+
+
+def files(place: Place) -> list[Path]:
+    """What waits there."""
+    return [] if place.file is None else sorted(directory(place).glob(f"*{_ENDING}"))
+
+
+def put(place: Place, document: Mapping[str, Any], *, durable: bool) -> None:
+    """One run; see `blklab.store.database.open_database` for `durable`. RunError."""
+    file = directory(place) / f"{document['uid']}{_ENDING}"
+    write_together({file: packing.pack_json(document)}, durable=durable)
+
+
+def parsed(content: bytes) -> ComparisonDocument:
+    """What `put` has written. DamagedError."""
+    from blklab.store.document import ComparisonDocument
+
+    try:
+        return msgspec.convert(packing.unpack_json(content), ComparisonDocument)
+    except msgspec.ValidationError as error:
+        raise DamagedError(str(error)) from error
+
+
+def take_in(store: Store, waiting: Sequence[Path]) -> list[str]:
+    """Put these into the store, and a line for each thing that keeps one from it. What no store
+    would take is set aside, so that it is told once and keeps nothing else back; all else waits on.
+    """
+    from blklab.store import importing
+
+    told: list[str] = []
+    runs: dict[Path, ComparisonDocument] = {}
+    for file in waiting:
+        try:
+            content = file.read_bytes()
+            # Cut off by a power cut: of a run that was not to be durable.
+            if content:
+                runs[file] = parsed(content)
+        except FileNotFoundError:
+            # Another process has taken it in meanwhile.
+            continue
+        except OSError as error:
+            told.append(f"{file}: {error.strerror or error}")
+        except (DamagedError, UnicodeError) as error:
+            told += _set_aside(file, str(error))
+        else:
+            if not content:
+                _remove(file)
+    if not runs:
+        return told
+    in_order = sorted(runs, key=lambda file: runs[file].begun_at)
+    try:
+        reasons = importing.put_each(store, [runs[file] for file in in_order])
+    except BlklabError as error:
+        what = "1 run of 'blklab fio' is" if len(runs) == 1 else f"{len(runs)} runs are"
+        told.append(f"{what} not taken in yet: {error}")
+        return told
+    for file, why in zip(in_order, reasons, strict=True):
+        if why:
+            told += _set_aside(file, why)
+        else:
+            _remove(file)
+    return told
+
+
+def _set_aside(file: Path, why: str) -> list[str]:
+    """A line that says so; none if another process has done it meanwhile."""
+    aside = file.with_suffix(_ASIDE)
+    line = f"{file}: no run that waits for the store, or damaged: {why}"
+    try:
+        file.replace(aside)
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        return [f"{line}; not set aside: {error.strerror or error}"]
+    return [f"{line}; set aside as {aside.name}"]
+
+
+def _remove(file: Path) -> None:
+    """If it stays, it is found to be there already the next time."""
+    with contextlib.suppress(OSError):
+        file.unlink()

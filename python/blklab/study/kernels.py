@@ -10,14 +10,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from blklab.domain.experiment import Experiment
+from blklab.base.steps import Steps
+from blklab.domain.experiment import Experiment, RigSpec, SchedulerSpec
 from blklab.domain.result import Result
 from blklab.domain.scheduler import Scheduler
-from blklab.domain.specs import on_kernel
 from blklab.rigs import Rig
+from blklab.rigs import rig as rig_of
 from blklab.rigs.kernel import cache
 from blklab.rigs.kernel.build import build
-from blklab.rigs.kernel.steps import Steps
 from blklab.rigs.modelled import ModelledDisks
 from blklab.study.model import Kernel, Study
 from blklab.study.paths import beside
@@ -51,6 +51,8 @@ class KernelsRig(ModelledDisks):
     """
 
     name = "kernel"
+    spec = RigSpec("kernel")
+    """Each experiment has its own: see `alone`."""
 
     def __init__(self, places: Mapping[str, Place]) -> None:
         self._places = places
@@ -73,10 +75,15 @@ class KernelsRig(ModelledDisks):
         checked = [place.rig.check_host(changed) for place in self._places.values()]
         return checked[0]
 
-    def check_scheduler(self, spec: str) -> Scheduler:
+    def check_scheduler(self, spec: SchedulerSpec) -> Scheduler:
         """See :class:`blklab.rigs.Rig`."""
         told, place = self._found(spec)
         return place.rig.check_scheduler(told)
+
+    def alone(self, experiment: Experiment) -> tuple[RigSpec, Experiment]:
+        """See :class:`blklab.rigs.Rig`."""
+        told, place = self._found(experiment.scheduler)
+        return place.rig.alone(replace(experiment, scheduler=told))
 
     def run(self, experiment: Experiment) -> Result:
         """See :class:`blklab.rigs.Rig`."""
@@ -92,16 +99,15 @@ class KernelsRig(ModelledDisks):
         for place in self._places.values():
             place.rig.cancel()
 
-    def _found(self, spec: str) -> tuple[str, Place]:
-        told, kernel = on_kernel(spec)
-        return told, self._places[kernel or DEFAULT]
+    def _found(self, spec: SchedulerSpec) -> tuple[SchedulerSpec, Place]:
+        return replace(spec, kernel=None), self._places[spec.kernel or DEFAULT]
 
 
 def needed(planned: Sequence[PlannedPart]) -> list[str]:
     """Names of the kernels that the parts run on, in their order; empty if no part needs one."""
     return list(
         dict.fromkeys(
-            on_kernel(spec)[1] or DEFAULT
+            spec.kernel or DEFAULT
             for part in planned
             if part.setup is not None and part.rig == "kernel"
             for spec in part.setup.schedulers
@@ -118,13 +124,17 @@ def build_all(study: Study, planned: Sequence[PlannedPart], steps: Steps) -> lis
 
 def rig(kernels: Sequence[BuiltKernel]) -> KernelsRig:
     """A fresh rig that has these kernels."""
-    from blklab.rigs.kernel.rig import KernelRig
-
     return KernelsRig(
         {
             kernel.order.name: Place(
                 kernel.order,
-                KernelRig(kernel.made.key, late_disk=bool(kernel.order.late_disk)),
+                rig_of(
+                    RigSpec(
+                        "kernel",
+                        kernel=kernel.made.key,
+                        late_disk=bool(kernel.order.late_disk),
+                    )
+                ),
             )
             for kernel in kernels
         }

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from blklab.base.limits import REPEATS_MAX
-from blklab.experiment.analyse import OBJECTIVES
+from blklab.domain.comparison import OBJECTIVES
 from blklab.rigs import RIGS as KNOWN
 from blklab.study.metrics import METRICS
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from blklab.base.as_root import as_root
 from blklab.base.text import shown
-from blklab.domain.experiment import Disk
+from blklab.domain.experiment import Disk, RigSpec
 from blklab.errors import InputError
 from blklab.host.devices import modules, queue
 from blklab.host.roots import HERE
@@ -40,7 +40,7 @@ class RealDisk:
 def real_disk(spec: str, options: Mapping[str, str | None]) -> RealDisk:
     """What the user calls so. InputError if there is none, or if its scheduler is not this user's
     to set: a study compares several."""
-    disk = rig_of(RIG, options).find_disk(spec)
+    disk = rig_of(RigSpec.told(RIG, options)).find_disk(spec)
     queues = [queue.named(name) for name in target.find(spec).disks]
     for one in queues:
         if not os.access(one.disk / "queue/scheduler", os.W_OK):

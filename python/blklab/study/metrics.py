@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from blklab.domain.job_figures import JobFigures
-from blklab.domain.latencies import Latency
+from blklab.domain.latencies import OPERATION_TEXT, Latency
 from blklab.domain.measurement import PERCENTILES, Measurement
 from blklab.experiment import samples
-from blklab.experiment.analyse import OPERATION_TEXT, rate_resolution, resolution_of
+from blklab.experiment.analyse import rate_resolution, resolution_of
 from blklab.experiment.fairness import Fairness, fairness
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from blklab.base.catalogue import Entry
-from blklab.domain.specs import on_kernel
+from blklab.domain import specs
 from blklab.errors import InputError, nearest
 from blklab.experiment.statistics import MATTERS
 from blklab.study import keys
@@ -93,7 +93,10 @@ class _Reader:
     def _part(self, table: dict[str, Any], path: Path) -> Part:
         row = self._checked(table, path, keys.PART)
         for place, scheduler in enumerate(row["schedulers"]):
-            _, kernel = on_kernel(scheduler)
+            try:
+                kernel = specs.scheduler(scheduler).kernel
+            except InputError as error:
+                raise self._wrong((*path, "schedulers", place), str(error)) from error
             if kernel is not None and kernel not in self._kernels:
                 raise self._wrong(
                     (*path, "schedulers", place),

@@ -7,12 +7,11 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from blklab import rigs
-from blklab.domain import core, scheduler, specs
+from blklab.domain import core, defaults, scheduler, specs
 from blklab.domain.comparison import Setup
-from blklab.domain.specs import on_kernel
+from blklab.domain.defaults import LINUX
+from blklab.domain.experiment import SchedulerSpec
 from blklab.errors import InputError, nearest
-from blklab.experiment import defaults
-from blklab.experiment.defaults import LINUX
 from blklab.rigs.kernel import tools
 from blklab.study import live
 from blklab.study.model import Part, Study
@@ -103,11 +102,16 @@ def _part(study: Study, number: int, asked: Asked, real: live.RealDisk | None) -
         else found("disks", part.disks, lambda name: specs.disk(beside(folder, name, ".toml")))
     )
     loads = found("workloads", part.workloads, lambda n: specs.workload(beside(folder, n, ".fio")))
-    reasons = found("schedulers", part.schedulers, lambda s: _missing(study, s, rig, there))
+    asked_for = found("schedulers", part.schedulers, specs.scheduler)
+    reasons = found(
+        "schedulers",
+        part.schedulers,
+        lambda text: _missing(study, specs.scheduler(text), rig, there),
+    )
     skipped = [
-        Skipped(spec, why) for spec, why in zip(part.schedulers, reasons, strict=True) if why
+        Skipped(spec.label, why) for spec, why in zip(asked_for, reasons, strict=True) if why
     ]
-    schedulers = [spec for spec, why in zip(part.schedulers, reasons, strict=True) if not why]
+    schedulers = [spec for spec, why in zip(asked_for, reasons, strict=True) if not why]
     if not schedulers:
         return PlannedPart(part, rig, None, tuple(skipped))
     try:
@@ -127,17 +131,17 @@ def _part(study: Study, number: int, asked: Asked, real: live.RealDisk | None) -
     return PlannedPart(part, rig, setup, (*skipped, *not_there), options)
 
 
-def _missing(study: Study, spec: str, rig: str, real: live.RealDisk | None) -> str:
+def _missing(study: Study, spec: SchedulerSpec, rig: str, real: live.RealDisk | None) -> str:
     """Why the scheduler cannot run there, empty if it can. InputError if there is none such.
 
     What a kernel's patches, files or own source bring is that kernel's to know.
     """
     simulated = [info["name"] for info in core.schedulers()]
-    told, kernel = on_kernel(spec)
+    kernel = spec.kernel
     changed = any(
         one.name == kernel and (one.patches or one.added or one.source) for one in study.kernels
     )
-    name = scheduler.parse(told).name
+    name = scheduler.parse(spec.told).name
     if not changed and name not in {*simulated, *LINUX}:
         raise InputError(f"no scheduler '{name}'{nearest(name, {*simulated, *LINUX})}")
     if rig != "kernel" and kernel is not None:
@@ -147,7 +151,7 @@ def _missing(study: Study, spec: str, rig: str, real: live.RealDisk | None) -> s
     if not changed and name not in (simulated if rig == "sim" else LINUX):
         return f"the rig '{rig}' has no '{name}'"
     if rig == "sim":
-        scheduler.simulated(told)
+        scheduler.simulated(spec.told)
     return ""
 
 

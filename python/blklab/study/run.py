@@ -8,6 +8,7 @@ from typing import Any
 
 from blklab.domain import results_file
 from blklab.domain.events import Keeper, Nowhere
+from blklab.domain.experiment import RigSpec
 from blklab.execute import Local, carry_out
 from blklab.experiment.describe import describe
 from blklab.experiment.plan import plan
@@ -58,7 +59,7 @@ def run(
             runs = plan(part.planned.setup)
             with part.rig.prepared([planned.experiment for planned in runs], tell):
                 keeper = keepers().get(name) or Nowhere("")
-                measured = carry_out(runs, part.rig, Local(jobs), done, keeper)
+                measured = carry_out(runs, part.rig, Local(jobs, part.rig), done, keeper)
             results = results_file.Results(part.described, tuple(measured))
         outcomes.append(Outcome(name, part.planned.rig, results, part.planned.skipped))
     return outcomes
@@ -66,6 +67,6 @@ def run(
 
 def _place(part: PlannedPart, built: Sequence[kernels.BuiltKernel]) -> Rig:
     if part.rig != "kernel":
-        return rig_of(part.rig, part.options)
+        return rig_of(RigSpec.told(part.rig, part.options))
     used = kernels.needed([part])
     return kernels.rig([kernel for kernel in built if kernel.order.name in used])

@@ -14,13 +14,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from blklab.base.steps import Steps
 from blklab.errors import InputError
-from blklab.rigs.kernel import added, cache, config, patches, source, tools
+from blklab.rigs.kernel import cache, changes, config, source, tools
 from blklab.rigs.kernel.cache import Kernel
 from blklab.rigs.kernel.errors import KernelError
 from blklab.rigs.kernel.make import Make
 from blklab.rigs.kernel.source import Source
-from blklab.rigs.kernel.steps import Steps
 from blklab.rigs.kernel.tree import Tree
 
 _PATCHES = Path(__file__).parent
@@ -91,8 +91,8 @@ def build(
     steps = steps or Steps()
     wanted = None if name is None else cache.checked_name(name)
     fragment = config.fragment(options)
-    texts = patches.read(patch_files)
-    files_added = added.read(added_files)
+    texts = changes.read(patch_files)
+    files_added = changes.read_added(added_files)
     tools.require()
     if os.uname().machine != "x86_64":
         raise InputError(f"user-mode Linux is built here on x86_64 only, not {os.uname().machine}")
@@ -127,7 +127,7 @@ def _own_patches(place: Source, steps: Steps) -> list[tuple[str, bytes]]:
 
 def _fits(patch: bytes, place: Source) -> bool:
     try:
-        patches.apply([("", patch)], lambda name: place.top / name)
+        changes.apply([("", patch)], lambda name: place.top / name)
     except KernelError:
         return False
     return True
@@ -147,7 +147,7 @@ def _build_alone(order: _Order, place: Path, lock: int, jobs: int, steps: Steps)
     start_s = time.monotonic()
     steps.begin("preparing the source")
     original = order.source.top.joinpath
-    patched = added.put(order.files_added, patches.apply(order.patches, original), original)
+    patched = changes.put_added(order.files_added, changes.apply(order.patches, original), original)
     objects, log = place / "objects", place / "make.log"
     log.unlink(missing_ok=True)
     objects.mkdir(exist_ok=True)

@@ -88,6 +88,10 @@ class Kernel:
         """Of the executable."""
         return self.image.stat().st_size
 
+    def to_json(self) -> dict[str, Any]:
+        """Plain data, as of ``blklab kernel list --json``."""
+        return asdict(self) | {"image": str(self.image), "size_bytes": self.size_bytes}
+
     @property
     def label(self) -> str:
         """Its name, or its key where it has none."""

@@ -20,21 +20,17 @@ from typing import Any
 
 from blklab.base import binaries
 from blklab.domain import core, scheduler
-from blklab.domain.experiment import Experiment
+from blklab.domain.experiment import Experiment, RigSpec, SchedulerSpec
 from blklab.domain.result import DIRECTIONS, Result
 from blklab.domain.scheduler import Scheduler
-from blklab.domain.specs import on_kernel
 from blklab.errors import InputError, RunError, nearest
 from blklab.rigs import check_workload
-from blklab.rigs.kernel import cache, outcome, wall
+from blklab.rigs.kernel import DRIVERS, cache, outcome, wall
 from blklab.rigs.kernel.boot import Guest, TimeTravel, boot
 from blklab.rigs.kernel.run_data import GuestRun
 from blklab.rigs.kernel.rundir import RunDirectory
 from blklab.rigs.kernel.view import HERE, View
 from blklab.rigs.modelled import ModelledDisks
-
-DRIVERS = ("fio", "native")
-"""The programs that can issue the I/O."""
 
 _MIB_DIRECT = 256
 _MIB_BESIDE_CACHE = 112
@@ -44,6 +40,7 @@ _FIO_BYTES_MAX = 64 << 20
 _QUEUE = {"wbt_lat_usec": 0}
 # Of `nr_requests`, in per cent. bfq goes by what mq-deadline has, which is set before it.
 _ASYNC_SHARE = {"bfq": 100}
+_TIME_TRAVEL: TimeTravel = "inf-cpu"
 _CLOCKS: Mapping[TimeTravel, str] = {
     "inf-cpu": "virtual, CPU work takes no time",
     "on": "virtual, CPU work takes this machine's time",
@@ -55,8 +52,9 @@ class KernelRig(ModelledDisks):
     """See :class:`blklab.rigs.Rig`.
 
     `kernel` is the name or key of a kernel that was built, by default the last one without
-    changes; `driver` is one of :data:`DRIVERS`. With `late_disk` a disk that is late leaves a
-    run valid: if what is tried keeps the guest's CPU busy, on which the disk's server runs too.
+    changes; `driver` is one of :data:`blklab.rigs.kernel.DRIVERS`. With `late_disk` a disk that is
+    late leaves a run valid: if what is tried keeps the guest's CPU busy, on which the disk's server
+    runs too.
     """
 
     name = "kernel"
@@ -65,15 +63,16 @@ class KernelRig(ModelledDisks):
         self,
         kernel: str | None = None,
         driver: str = "fio",
-        time_travel: TimeTravel = "inf-cpu",
-        *,
-        late_disk: bool = False,
+        late_disk: str | None = None,
     ) -> None:
         if driver not in DRIVERS:
             raise InputError(f"--driver: no '{driver}'{nearest(driver, DRIVERS)}")
-        self._driver, self._time_travel = driver, time_travel
-        self._late_disk = late_disk
+        self._driver = driver
+        self._late_disk = late_disk is not None
         self._kernel = cache.chosen(kernel)
+        self.spec = RigSpec(
+            self.name, kernel=self._kernel.key, driver=driver, late_disk=self._late_disk
+        )
         self._init = binaries.find("blklab-guest")
         self._guests: set[Guest] = set()
         self._lock = threading.Lock()
@@ -82,12 +81,12 @@ class KernelRig(ModelledDisks):
     def describe(self) -> dict[str, Any]:
         """See :class:`blklab.rigs.Rig`."""
         kernel = _told(self._kernel)
-        text = f"{kernel['text']}, driver {self._driver}, clock {self._time_travel}"
+        text = f"{kernel['text']}, driver {self._driver}, clock {_TIME_TRAVEL}"
         return {
-            "text": f"{text}: {_CLOCKS[self._time_travel]}",
+            "text": f"{text}: {_CLOCKS[_TIME_TRAVEL]}",
             "kernel": kernel,
             "driver": self._driver,
-            "time_travel": self._time_travel,
+            "time_travel": _TIME_TRAVEL,
         }
 
     def check_host(self, changed: Mapping[str, int]) -> dict[str, int]:
@@ -102,13 +101,12 @@ class KernelRig(ModelledDisks):
                 )
         return {name: value for name, value in values.items() if name in counts}
 
-    def check_scheduler(self, spec: str) -> Scheduler:
+    def check_scheduler(self, spec: SchedulerSpec) -> Scheduler:
         """See :class:`blklab.rigs.Rig` and :mod:`blklab.domain.scheduler`.
 
         ``kernel`` is that of an ``@``, as `describe` has it.
         """
-        told, own = on_kernel(spec)
-        checked = scheduler.parse(told)
+        checked, own = scheduler.parse(spec.told), spec.kernel
         return checked if own is None else replace(checked, kernel=_told(cache.find(own)))
 
     def position(self) -> tuple[float, float | None]:
@@ -123,11 +121,19 @@ class KernelRig(ModelledDisks):
         wall.told()
         yield
 
+    def alone(self, experiment: Experiment) -> tuple[RigSpec, Experiment]:
+        """See :class:`blklab.rigs.Rig`."""
+        own = experiment.scheduler.kernel
+        if own is None:
+            return self.spec, experiment
+        keyed = replace(experiment.scheduler, kernel=cache.find(own).key)
+        return self.spec, replace(experiment, scheduler=keyed)
+
     def run(self, experiment: Experiment) -> Result:
         """Boot a guest, let it run the job; see :class:`blklab.rigs.Rig`."""
-        told, own = on_kernel(experiment.scheduler)
+        own = experiment.scheduler.kernel
         kernel = self._kernel if own is None else cache.find(own)
-        order, memory_mib = self._order(replace(experiment, scheduler=told), kernel)
+        order, memory_mib = self._order(experiment, kernel)
         files: dict[str, bytes | None] = {
             "disk.toml": experiment.disk.file.text.encode(),
             "guest.json": order,
@@ -158,7 +164,7 @@ class KernelRig(ModelledDisks):
             files,
             View(programs={self._init.name: self._init}),
             memory_mib=memory_mib,
-            time_travel=self._time_travel,
+            time_travel=_TIME_TRAVEL,
             seed=seed,
             timeout_s=_TIMEOUT_S,
         )
@@ -180,7 +186,7 @@ class KernelRig(ModelledDisks):
 
     def _order(self, experiment: Experiment, kernel: cache.Kernel) -> tuple[bytes, int]:
         """``guest.json``, and the guest's memory in MiB."""
-        chosen = scheduler.parse(experiment.scheduler)
+        chosen = scheduler.parse(experiment.scheduler.told)
         host = self.check_host(experiment.host)
         check_workload(self.name, experiment.job)
         job = core.describe_job(experiment.job, experiment.ignore_unsupported)

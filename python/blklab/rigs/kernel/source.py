@@ -17,10 +17,10 @@ from typing import IO
 from debian.debian_support import NativeVersion
 
 from blklab.base import homes
+from blklab.base.steps import Steps
 from blklab.errors import InputError, nearest
 from blklab.rigs.kernel import DEFAULT_VERSION, cache, mirror
 from blklab.rigs.kernel.errors import KernelError
-from blklab.rigs.kernel.steps import Steps
 
 # A third of the source's size, and nothing that user-mode Linux is built of. What a
 # directory's Kconfig and Makefiles say stays, since others include it.

@@ -24,7 +24,7 @@ from blklab.base.journal import Journal, default_directory
 from blklab.base.signals import Signals
 from blklab.base.text import shown
 from blklab.domain import scheduler
-from blklab.domain.experiment import Disk, Experiment
+from blklab.domain.experiment import Disk, Experiment, RigSpec, SchedulerSpec
 from blklab.domain.result import DIRECTIONS, Result
 from blklab.errors import InputError
 from blklab.host.devices import queue
@@ -89,6 +89,14 @@ class LiveRig:
     ) -> None:
         page_cache.check(cache)
         check_there()
+        self.spec = RigSpec(
+            self.name,
+            cache=cache,
+            write_device=write_device is not None,
+            overwrite=overwrite,
+            trace_latency=trace_latency is not None,
+            precondition=no_precondition is None,
+        )
         self._cache = cache
         self._write_device, self._overwrite = write_device is not None, overwrite
         self._trace_latency = trace_latency is not None
@@ -129,9 +137,14 @@ class LiveRig:
             raise InputError(f"--host: {name}: with --rig live the host is this machine")
         return {}
 
-    def check_scheduler(self, spec: str) -> scheduler.Scheduler:
+    def check_scheduler(self, spec: SchedulerSpec) -> scheduler.Scheduler:
         """See :class:`blklab.rigs.Rig`; whether the disk takes it, `prepared` tries."""
         return _parsed(spec)
+
+    def alone(self, experiment: Experiment) -> tuple[RigSpec, Experiment]:
+        """See :class:`blklab.rigs.Rig`: borrowed disks, test files and the rates of earlier runs
+        stay with this rig, and disks with their machine."""
+        return self.spec, experiment
 
     def position(self) -> tuple[float, float | None]:
         """See :class:`blklab.rigs.Rig`."""
@@ -270,7 +283,7 @@ class LiveRig:
 
     def _unsteady(self, experiment: Experiment, result: Result) -> str | None:
         """Whether the runs of this workload under this scheduler are not in a steady state yet."""
-        which = (str(experiment.disk.file.path), experiment.job.name, experiment.scheduler)
+        which = (str(experiment.disk.file.path), experiment.job.name, experiment.scheduler.label)
         rates = self._rates.setdefault(which, [])
         rates.append(_rate(result))
         return steady.unsteady(rates)
@@ -340,10 +353,10 @@ def _load(experiment: Experiment, found: target.Target, room: int) -> Load | Pro
     return Load.of(experiment, found, room)
 
 
-def _parsed(spec: str) -> scheduler.Scheduler:
-    if "@" in spec:
-        raise InputError(f"scheduler '{spec}': a kernel of its own needs --rig kernel")
-    return scheduler.parse(spec)
+def _parsed(spec: SchedulerSpec) -> scheduler.Scheduler:
+    if spec.kernel is not None:
+        raise InputError(f"scheduler '{spec.label}': a kernel of its own needs --rig kernel")
+    return scheduler.parse(spec.told)
 
 
 def _rate(result: Result) -> float:
@@ -374,7 +387,7 @@ def _borrow(
     set nothing wants only what is set anyway."""
     queues = {name: queue.named(name) for found, _ in wanted for name in found.disks}
     chosen = [
-        (found.disks, {one.scheduler: _parsed(one.scheduler) for one in several})
+        (found.disks, {one.scheduler.label: _parsed(one.scheduler) for one in several})
         for found, several in wanted
     ]
     if not all(os.access(one.disk / "queue/scheduler", os.W_OK) for one in queues.values()):

@@ -1,4 +1,4 @@
-"""Times, as a person says them and as the store has them."""
+"""Numbers and times of stored comparisons, as a person writes them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,24 @@ from datetime import UTC, datetime, timedelta
 
 from blklab.errors import InputError
 
+_MOST = 2**31 - 1
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 _AGO = re.compile(r"(\d{1,5})([mhdw])", re.ASCII)
+
+
+def number(text: str) -> int:
+    """``12``. InputError if it is no such number."""
+    if not (text.isascii() and text.isdigit() and len(text) <= len(str(_MOST))):
+        raise InputError(f"'{text}': not the number of a comparison; see: blklab results")
+    found = int(text)
+    if not 0 < found <= _MOST:
+        raise InputError(f"'{text}': no comparison has that number; see: blklab results")
+    return found
+
+
+def numbers(text: str) -> list[int]:
+    """``12`` or ``12,15``. InputError."""
+    return list(dict.fromkeys(number(part) for part in text.split(",")))
 
 
 def since(text: str) -> str:

@@ -1,56 +1,29 @@
-"""``blklab results diff``: two sets of comparisons side by side."""
+"""Two sets of stored comparisons on the terminal, side by side."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-import typer
+from rich.text import Text
 
 from blklab.base.text import shown
 from blklab.base.units import duration_text, number_text
-from blklab.cli import complete, console
-from blklab.cli.listening import Terminal
-from blklab.cli.resuming import StoreName
+from blklab.cli import console
+from blklab.domain.latencies import OPERATION_TEXT
+from blklab.experiment.words import FEW, few_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from blklab import Difference, Gap
 
-    from blklab.report.difference import Difference, Gap
-
-
-def diff(
-    first: Annotated[
-        str,
-        typer.Argument(
-            metavar="A", help="ID, or several: 3,5.", autocompletion=complete.kept
-        ),
-    ],
-    second: Annotated[
-        str, typer.Argument(metavar="B", help="ID, or several.", autocompletion=complete.kept)
-    ],
-    as_json: Annotated[bool, typer.Option("--json", help="Machine-readable.")] = False,
-    store: StoreName = None,
-) -> None:  # fmt: skip
-    """Compare two sets of comparisons: B's figures divided by A's."""
-    from blklab.api import results
-    from blklab.base.plain import plain
-    from blklab.store import ids
-
-    found = results.difference(
-        ids.numbers(first), ids.numbers(second), store=store, listener=Terminal()
-    )
-    if as_json:
-        console.print_json(plain(found))
-    else:
-        _print(found)
+_NAME = 16
+"""Longer names are folded."""
+_MOST = 1e4
+"""Beyond, an interval says nothing."""
 
 
-def _print(found: Difference) -> None:
-    from rich.text import Text
-
-    from blklab.experiment.analyse import OPERATION_TEXT
-    from blklab.experiment.words import few_text
-
+def show(found: Difference) -> None:
+    """Print B's figures beside A's, disk by disk and workload by workload."""
     out = console.console()
     groups = dict.fromkeys((pair.disk, pair.workload) for pair in found.pairs)
     for disk, workload in groups:
@@ -89,8 +62,6 @@ def _print(found: Difference) -> None:
 
 
 def _cells(gap: Gap | None, text: Callable[[float], str]) -> list[str]:
-    from blklab.experiment.words import FEW
-
     if gap is None:
         return ["-", "-", "-"]
     if gap.ratio is None:
@@ -109,9 +80,3 @@ def _times(ratio: float) -> str:
     if ratio > _MOST:
         return "?"
     return f"{ratio:.2f}" if ratio < 10 else f"{ratio:.0f}"  # noqa: PLR2004
-
-
-_NAME = 16
-"""Longer names are folded."""
-_MOST = 1e4
-"""Beyond, an interval says nothing."""

@@ -1,14 +1,15 @@
-"""Patches: which files they touch, and what these are afterwards.
+"""The user's changes to a kernel's source: patches, and C files for ``block/``.
 
 A patch is tried on copies of the files it names, with patch(1); the tree that is built is
-written only when all have gone in.
+written only when all have gone in. A C file that the source does not have, as a new scheduler, is
+compiled and linked in, without an option of the configuration; one that it has is replaced.
 """
 
 from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
 from blklab.base import scratch
@@ -82,3 +83,53 @@ def _apply_one(tree: Path, label: str, text: bytes) -> None:
     if done.returncode:
         lines = done.stdout.decode(errors="replace").splitlines()
         raise KernelError(f"{label} does not apply to this kernel", lines[-_LINES_SHOWN:])
+
+
+_FOLDER = "block"
+_MAKEFILE = f"{_FOLDER}/Makefile"
+_ADDED_NAME = re.compile(r"\w[\w-]*\.[ch]", re.ASCII)
+_ADDED_BYTES_MAX = 16 << 20
+
+
+def read_added(paths: Iterable[Path]) -> list[tuple[str, bytes]]:
+    """Each file's name and bytes. InputError if one cannot be read_added or is no C file."""
+    found: dict[str, bytes] = {}
+    for path in paths:
+        if not _ADDED_NAME.fullmatch(path.name):
+            raise InputError(
+                f"--add: '{path}': expected a C file: letters, digits, _ and -, then .c or .h"
+            )
+        if path.name in found:
+            raise InputError(f"--add: '{path}': there is another {path.name}")
+        found[path.name] = content(path, _ADDED_BYTES_MAX, "a source file")
+    return list(found.items())
+
+
+def put_added(
+    files: Sequence[tuple[str, bytes]],
+    patched: Mapping[str, bytes | None],
+    original: Callable[[str], Path],
+) -> dict[str, bytes | None]:
+    """`patched` with `files` in it, as :func:`blklab.rigs.kernel.changes.apply` has it.
+
+    KernelError if the source has no ``block/Makefile`` to name them in.
+    """
+    if not files:
+        return dict(patched)
+
+    def text_of(name: str) -> bytes | None:
+        if name in patched:
+            return patched[name]
+        return original(name).read_bytes() if original(name).is_file() else None
+
+    new = [name for name, _ in files
+           if name.endswith(".c") and text_of(f"{_FOLDER}/{name}") is None]  # fmt: skip
+    found = dict(patched)
+    found |= {f"{_FOLDER}/{name}": text for name, text in files}
+    if new:
+        makefile = text_of(_MAKEFILE)
+        if makefile is None:
+            raise KernelError(f"{', '.join(new)}: this source has no {_MAKEFILE} to add them to")
+        objects = " ".join(f"{name.removesuffix('.c')}.o" for name in new)
+        found[_MAKEFILE] = makefile + f"\nobj-y += {objects}\n".encode()
+    return found

@@ -1,4 +1,6 @@
-"""Which process runs a comparison, so that no other process resumes it meanwhile."""
+"""Where results come from: the machine and its versions, and the process that runs a comparison, so
+that no other process resumes it meanwhile.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +8,10 @@ import json
 import os
 import platform
 from pathlib import Path
+from typing import Any
+
+from blklab.domain import core
+from blklab.host.machine import cpu_model, fio_version, memory_bytes
 
 _START = 19
 """Of what stands behind the name in ``/proc/PID/stat``: when the process began."""
@@ -54,3 +60,32 @@ def _began(pid: int) -> str | None:
         return None
     # The name before it, in brackets, may hold anything.
     return stat.rpartition(")")[2].split()[_START]
+
+
+def facts(rig: str) -> dict[str, Any]:
+    """Plain data; what is not known is None."""
+    return {
+        "versions": {
+            "blklab": core.version(),
+            "python": platform.python_version(),
+            "kernel": f"{platform.system()} {platform.release()}",
+            # The simulator has no fio.
+            "fio": None if rig == "sim" else fio_version(),
+        },
+        "machine": {
+            "name": machine(),
+            "system": _system(),
+            "kernel": platform.version(),
+            "architecture": platform.machine(),
+            "cpu": cpu_model(),
+            "cpus": os.cpu_count(),
+            "memory_bytes": memory_bytes(),
+        },
+    }
+
+
+def _system() -> str | None:
+    try:
+        return platform.freedesktop_os_release().get("PRETTY_NAME")
+    except OSError:
+        return None

@@ -1,0 +1,292 @@
+"""What there is to choose from: disks, schedulers, workloads, and the modelled host."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from blklab import programs
+from blklab.base.catalogue import Entry
+from blklab.disks import DISKS
+from blklab.domain import core, scheduler, specs
+from blklab.domain.experiment import Disk, SchedulerSpec
+from blklab.workloads import WORKLOADS, summary
+
+
+@dataclass(frozen=True)
+class DiskParameter:
+    """A key of a disk's file."""
+
+    key: str
+    value: str
+    """As it is written, in `unit`."""
+    unit: str
+    help: str
+    source: str
+    """Where the number comes from; empty where it needs none."""
+    range: tuple[float, float] | None = None
+    """Of an estimate, from where to where it may lie; of a list its first number."""
+
+
+@dataclass(frozen=True)
+class PublishedFigure:
+    """What was published of a disk."""
+
+    figure: str
+    """Its name, with the unit last."""
+    role: Literal["calibrated", "checked"]
+    """Whether parameters were chosen from it."""
+    value: float
+    tolerance_percent: float
+    not_met: str | None
+    """Why the model does not reach it."""
+    source: str
+
+
+@dataclass(frozen=True)
+class DiskModel:
+    """A modelled disk."""
+
+    disk: Disk
+    """Its file and what was changed; what other functions take."""
+    kind: str
+    """``hdd`` or ``ssd``."""
+    name: str
+    """The maker's."""
+    summary: str
+    parameters: tuple[DiskParameter, ...]
+    limits: Mapping[str, int | bool]
+    """As Linux sees it: ``capacity_bytes``, ``queue_depth``, ``hw_queues`` and others."""
+    validated: bool
+    """Whether it meets enough independent figures."""
+    validation: str
+    """The same in words."""
+    published: tuple[PublishedFigure, ...]
+    described: Mapping[str, Any]
+    """All of it as plain data, as of ``blklab disks NAME --json``."""
+
+
+@dataclass(frozen=True)
+class Tunable:
+    """A whole number that can be set."""
+
+    name: str
+    value: int
+    """In `unit`, as all numbers here."""
+    unit: str
+    """Empty of a count."""
+    default: int
+    least: int
+    most: int
+    help: str
+
+
+@dataclass(frozen=True)
+class SchedulerModel:
+    """A scheduler of the simulator."""
+
+    spec: SchedulerSpec
+    """What other functions take."""
+    name: str
+    summary: str
+    follows: str
+    """The original, and its version."""
+    tunables: tuple[Tunable, ...]
+    """Its own."""
+    of_queue: tuple[Tunable, ...]
+    """The queue's, the same for all schedulers."""
+    described: Mapping[str, Any]
+    """All of it as plain data, as of ``blklab schedulers --json``."""
+
+
+@dataclass(frozen=True)
+class Host:
+    """The modelled computer around the disk."""
+
+    host: tuple[Tunable, ...]
+    """CPUs, and the CPU cost of I/O."""
+    page_cache: tuple[Tunable, ...]
+    """Memory and writeback."""
+    described: Mapping[str, Any]
+    """The same as plain data, as of ``blklab host --json``."""
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A job file or a real program."""
+
+    entry: Entry
+    """Its name, path and text; what other functions take."""
+    kind: Literal["fio", "program"]
+    summary: str
+    ignored: tuple[str, ...]
+    """Options of a job file that are not simulated, each with its line and the reason."""
+    parameters: tuple[Tunable, ...]
+    """Of a program."""
+    missing: str
+    """What a program lacks on this machine, and how to install it; else empty."""
+    described: Mapping[str, Any]
+    """All of it as plain data, as of ``blklab workloads NAME --json``."""
+
+    @property
+    def about(self) -> str:
+        """What a program is, in paragraphs; empty of a job file, whose text says so."""
+        if self.kind == "fio":
+            return ""
+        begin = programs.chosen(self.entry).program.begin
+        return (sys.modules[begin.__module__].__doc__ or "").strip()
+
+
+def list_disks() -> dict[str, DiskModel]:
+    """All disk models, by name: those of the package, and the user's own. InputError if a file is
+    wrong."""
+    return {name: _disk(Disk(DISKS.find(name))) for name in DISKS.names()}
+
+
+def find_disk(disk: str | os.PathLike[str] | Disk) -> DiskModel:
+    """A disk by name or TOML file, with ``:key=value,...`` to change it. InputError if there is
+    none, or if its file or a value is wrong."""
+    return _disk(specs.disk(disk))
+
+
+def list_schedulers() -> list[SchedulerModel]:
+    """All schedulers of the simulator, with their defaults."""
+    return [find_scheduler(SchedulerSpec(info["name"])) for info in core.schedulers()]
+
+
+def find_scheduler(spec: str | SchedulerSpec) -> SchedulerModel:
+    """A scheduler of the simulator: ``name``, with ``:tunable=value,...`` to change it. InputError
+    if there is no such scheduler or tunable."""
+    asked = specs.scheduler(spec)
+    checked = scheduler.simulated(asked.label)
+    info = {info["name"]: info for info in core.schedulers()}[checked.name]
+    of_queue = core.environment()["queue"]
+    return SchedulerModel(
+        asked,
+        checked.name,
+        info["summary"],
+        info["follows"],
+        _tunables(info["tunables"], checked.settings),
+        _tunables(of_queue, checked.settings),
+        info | {"settings": checked.settings},
+    )
+
+
+def scheduler_spec(text: str) -> SchedulerSpec:
+    """A scheduler of any kernel, as it is written: ``mq-deadline:fifo_batch=1``. InputError if the
+    form is wrong; names and values are checked where it runs."""
+    return specs.scheduler(text)
+
+
+def modelled_host(changed: Mapping[str, int] | None = None) -> Host:
+    """The simulated host, with these values `changed`. InputError if a name or value is wrong."""
+    tables = {name: rows for name, rows in core.environment().items() if name != "queue"}
+    values = core.check_host(changed or {})
+    return Host(_tunables(tables["host"], values), _tunables(tables["page cache"], values), tables)
+
+
+def list_workloads() -> list[Workload]:
+    """All workloads by name: job files of the package and the user's own, then real programs.
+    InputError if a file cannot be read."""
+    jobs = [WORKLOADS.read(path) for path in WORKLOADS.paths().values()]
+    real = [programs.entry(name) for name in programs.NAMES]
+    return [_listed(entry) for entry in (*jobs, *real)]
+
+
+def find_workload(name: str | os.PathLike[str] | Entry) -> Workload:
+    """A workload by name or ``.fio`` file, with ``:option=value,...`` to change it. InputError if
+    there is none, or if it is wrong."""
+    entry = specs.workload(name)
+    if programs.is_program(entry):
+        return _program(entry)
+    return Workload(
+        entry,
+        "fio",
+        summary(entry.text),
+        tuple(core.ignored_options(entry, ignore_unsupported=True)),
+        (),
+        "",
+        core.describe_job(entry, ignore_unsupported=True),
+    )
+
+
+def _disk(disk: Disk) -> DiskModel:
+    told = core.describe_disk(disk)
+    return DiskModel(
+        disk,
+        told["kind"],
+        told["name"],
+        told["summary"],
+        tuple(
+            DiskParameter(**row | {"range": row["range"] and tuple(row["range"])})
+            for row in told["parameters"]
+        ),
+        told["limits"],
+        told["validation"]["validated"],
+        told["validation"]["text"],
+        tuple(PublishedFigure(**row) for row in told["published"]),
+        told,
+    )
+
+
+def _tunables(rows: list[dict[str, Any]], values: Mapping[str, int]) -> tuple[Tunable, ...]:
+    return tuple(
+        Tunable(
+            row["name"],
+            values[row["name"]],
+            row["unit"],
+            row["default"],
+            row["min"],
+            row["max"],
+            row["help"],
+        )
+        for row in rows
+    )
+
+
+def _listed(entry: Entry) -> Workload:
+    """Without what a job file says, which may be wrong."""
+    if programs.is_program(entry):
+        return _program(entry)
+    about = summary(entry.text)
+    told = {"name": entry.name, "summary": about, "kind": "fio"}
+    return Workload(entry, "fio", about, (), (), "", told)
+
+
+def _program(entry: Entry) -> Workload:
+    chosen = programs.chosen(entry)
+    program = chosen.program
+    parameters = tuple(
+        Tunable(
+            one.name, chosen.values[one.name], one.unit, one.default, one.low, one.high, one.help
+        )
+        for one in program.parameters
+    )
+    told: dict[str, Any] = {
+        "name": program.name,
+        "summary": program.summary,
+        "kind": "program",
+        "unit": program.unit,
+        "higher_is_better": program.higher_is_better,
+        "operation": program.operation,
+        "target": "a device, read-only" if program.on_device else "a directory",
+        "needs": dict(program.needs),
+        "missing": program.missing(),
+        "parameters": [
+            {
+                "name": parameter.name,
+                "value": parameter.value,
+                "default": parameter.default,
+                "min": parameter.least,
+                "max": parameter.most,
+                "unit": parameter.unit,
+                "help": parameter.help,
+            }
+            for parameter in parameters
+        ],
+    }
+    missing: str = told["missing"]
+    return Workload(entry, "program", program.summary, (), parameters, missing, told)

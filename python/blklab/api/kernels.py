@@ -1,0 +1,370 @@
+"""``blklab.build_kernel`` and the other functions about kernels of the kernel rig."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import termios
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal
+
+from blklab.api.listener import SILENT, Listener
+from blklab.base.files import check_directory
+from blklab.domain import specs
+from blklab.domain.experiment import Disk, SchedulerSpec
+from blklab.errors import InputError, RunError
+from blklab.host import reading
+from blklab.rigs.kernel import cache, outcome, program, shell_disk, shell_init, view, wall
+from blklab.rigs.kernel.boot import TimeTravel, boot, checked_time_travel
+from blklab.rigs.kernel.cache import Kernel
+
+if TYPE_CHECKING:
+    from blklab.rigs.kernel.build import Built
+
+_SECTOR_BYTES = 512
+_CLOCK_OF_FIO = (
+    "fio reads the CPU's own clock, which is this machine's and not the guest's; its times are "
+    "right with fio --clocksource=clock_gettime"
+)
+
+
+@dataclass(frozen=True)
+class Kernels:
+    """The cache of built kernels."""
+
+    kernels: tuple[Kernel, ...]
+    """The latest first."""
+    damaged: tuple[str, ...]
+    """A line for each that cannot be read."""
+    cache: Path
+    """Its directory."""
+    used_bytes: Mapping[str, int]
+    """By part: built kernels, downloads, sources, trees."""
+    confined_by: str | None
+    """What confines a guest on this machine; None if nothing can."""
+    refused: str
+    """Why nothing can confine a guest, so that none starts; else empty."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data, as of ``blklab kernel list --json``."""
+        return {
+            "cache": str(self.cache),
+            "used_bytes": dict(self.used_bytes),
+            "kernels": [kernel.to_json() for kernel in self.kernels],
+            "confined_by": self.confined_by,
+        }
+
+
+@dataclass(frozen=True)
+class RemovedKernels:
+    """What `remove_kernels` has removed."""
+
+    names: Mapping[str, bool]
+    """By name; False if only the name was removed, since the kernel has others."""
+    source_bytes: int
+    """Of downloads, sources and objects."""
+
+
+@dataclass(frozen=True)
+class ProgramRun:
+    """A program that has run in a guest."""
+
+    exit_code: int
+    """The program's; 128 and the signal's number if one ended it."""
+    kernel: str
+    """For a person."""
+    scheduler: str
+    """That the kernel had set."""
+    duration_ns: int
+    """By the guest's clock."""
+    wall_s: float
+    """By this machine's clock, with the start of the guest."""
+    reads: int
+    """Commands that the disk has completed."""
+    read_bytes: int
+    writes: int
+    write_bytes: int
+    flushes: int
+    lateness_ns: Mapping[str, int]
+    """By how much the disk's completions were late: ``p50``, ``p99``, ``max``."""
+    notes: tuple[str, ...]
+    """What was not as it was asked for, and why the run is invalid if it is."""
+    trace: Path | None
+    """The file of the block layer's events."""
+    trace_events: int
+    trace_lost: int
+    """Events that the kernel had no room for."""
+
+
+def build_kernel(
+    source: str | None = None,
+    patches: Sequence[str | os.PathLike[str]] = (),
+    *,
+    name: str | None = None,
+    added: Sequence[str | os.PathLike[str]] = (),
+    config: Sequence[str] = (),
+    max_parallel: int | None = None,
+    refresh: bool = False,
+    listener: Listener = SILENT,
+) -> Built:
+    """Build Linux as a program and store it, or find it there. Needs no root.
+
+    Args:
+        source: a version (``7.3``, ``6.12.107``), a tarball or a directory; None is the default
+            version.
+        patches: files, applied as by ``patch -p1``, in this order.
+        name: what the kernel is called; None: after source and patches.
+        added: C files for the kernel's ``block/``; one replaces a file of the same name.
+        config: options of the kernel's configuration: ``NAME=y``.
+        max_parallel: maximum of parallel compilers; None is one per CPU.
+        refresh: ask the mirror for a newer source even if one is cached.
+        listener: `Listener.building` shows the progress.
+
+    Raises:
+        blklab.errors.InputError: a name, a file or an option is wrong.
+        blklab.errors.RunError: a tool is missing, the source cannot be had, or the build failed;
+            ``detail`` is what it said last. The cache is as before.
+    """
+    from blklab.rigs.kernel.build import build
+
+    with listener.building() as steps:
+        return build(
+            source,
+            [Path(file) for file in patches],
+            name,
+            added_files=[Path(file) for file in added],
+            options=config,
+            jobs=max_parallel,
+            refresh=refresh,
+            steps=steps,
+        )
+
+
+def list_kernels() -> Kernels:
+    """The built kernels, the latest first, the size of the cache, and what confines guests."""
+    try:
+        confined, refused = wall.told(), ""
+    except RunError as error:
+        confined, refused = None, str(error)
+    return Kernels(
+        tuple(cache.kernels()),
+        tuple(cache.damaged()),
+        cache.root(),
+        cache.used_bytes(),
+        confined,
+        refused,
+    )
+
+
+def remove_kernels(names: Sequence[str] = (), *, sources: bool = False) -> RemovedKernels:
+    """Remove kernels by name or key; with `sources` also downloads, sources and objects.
+
+    Raises:
+        blklab.errors.InputError: there is no such kernel, and nothing is removed.
+        blklab.errors.RunError: a build is at work on them.
+    """
+    if not names and not sources:
+        raise InputError("nothing to remove: name kernels, or use --sources")
+    # All are looked up before the first goes.
+    found = {name: cache.find(name) for name in names}
+    gone = {name: cache.remove(kernel, name) for name, kernel in found.items()}
+    return RemovedKernels(gone, cache.remove_sources() if sources else 0)
+
+
+def kernel_source(file: str, source: str | None = None, *, listener: Listener = SILENT) -> bytes:
+    """A file of a kernel's source: ``block/kyber-iosched.c``. Downloads the source if needed.
+
+    Args:
+        source: as of `build_kernel`.
+
+    Raises:
+        blklab.errors.InputError: there is no such file or source.
+        blklab.errors.RunError: the source cannot be had.
+    """
+    from blklab.rigs.kernel import source as sources
+
+    with listener.building() as steps:
+        found = sources.find(source, steps)
+    return sources.file(found, file)
+
+
+def run_in_kernel(
+    command: Sequence[str],
+    *,
+    disk: str | os.PathLike[str] | Disk,
+    scheduler: str | SchedulerSpec = "none",
+    kernel: str | None = None,
+    file_system: str | None = None,
+    mount: Path = Path("/mnt"),
+    data: str = "memory",
+    overwrite_data: bool = False,
+    share: Sequence[Path] = (),
+    memory_mib: int = 512,
+    scratch_mib: int = wall.SCRATCH_MIB,
+    trace: Path | None = None,
+    trace_format: Literal["events", "blktrace"] | str | None = None,
+    time_travel: TimeTravel | str = "inf-cpu",
+    seed: int = 1,
+    timeout_s: float = 3600.0,
+    stdout: BinaryIO | None = None,
+    stderr: BinaryIO | None = None,
+    listener: Listener = SILENT,
+) -> ProgramRun:
+    """Run a program of this machine in a guest, on a disk model.
+
+    The guest sees this machine's programs, the current directory and what the command names,
+    read-only. The program starts in the disk's file system, or without one in an empty directory
+    that goes with it.
+
+    Args:
+        command: program and arguments; ``{disk}`` in them is the disk.
+        disk, scheduler, seed: see `simulate`; any scheduler that the kernel has.
+        kernel: of `list_kernels`; None is the last one built without changes.
+        file_system: make one on the disk: ``ext4``; ``xfs`` or ``btrfs`` if the kernel has it.
+        mount: its mount point.
+        data: ``memory``, ``none`` (reads give zeros) or a file, see ``blklab kernel run --help``.
+        overwrite_data: make a file system even if that file holds data.
+        share: directories and files that the guest can read besides.
+        memory_mib: the guest's memory.
+        scratch_mib: room for the program's output, the trace and its first directory.
+        trace: a directory for the block layer's events; `trace_format` is ``events`` (None) or
+            ``blktrace``.
+        time_travel: the guest's clock: ``inf-cpu``, ``on`` or ``off``.
+        timeout_s: end it after so much wall time.
+        stdout, stderr: receive what the program has printed when it has ended.
+
+    Raises:
+        blklab.errors.InputError: a name, file or value is wrong; nothing has run.
+        blklab.errors.RunError: the guest failed. The program's own failure is its `exit_code`.
+    """
+    if trace is not None:
+        check_directory(trace)
+    elif trace_format is not None:
+        raise InputError("--trace-format: needs --trace with a directory for the events")
+    seen = view.shared(command, share)
+    task = program.Program(
+        command=command,
+        disk=specs.disk(disk),
+        scheduler=specs.scheduler(scheduler).label,
+        seed=seed,
+        data=data,
+        overwrite_data=overwrite_data,
+        shared=seen.paths,
+        file_system=file_system,
+        mount=mount,
+        memory_mib=memory_mib,
+        scratch_mib=scratch_mib,
+        time_travel=checked_time_travel(time_travel),
+        timeout_s=timeout_s,
+        trace=trace,
+        trace_format=trace_format or program.TRACE_FORMATS[0],
+    )
+    chosen = cache.chosen(kernel)
+    if task.time_travel != "off" and _fio_reads_the_cpus_clock(command):
+        listener.note(_CLOCK_OF_FIO)
+    if seen.note is not None:
+        listener.note(seen.note)
+    with contextlib.ExitStack() as stack:
+        out, err = (one or stack.enter_context(_nowhere()) for one in (stdout, stderr))
+        return _told(program.run(chosen, task, out, err), chosen, task)
+
+
+def kernel_shell(
+    kernel: str | None = None,
+    *,
+    disk: str | os.PathLike[str] | Disk | None = None,
+    scheduler: str | SchedulerSpec = "none",
+    memory_mib: int = 512,
+    time_travel: TimeTravel | str = "off",
+    share: Sequence[Path] = (),
+    timeout_s: float = 86400.0,
+    listener: Listener = SILENT,
+) -> None:
+    """Start a kernel with a shell on this process's terminal; returns when the shell has ended.
+
+    Args: as `run_in_kernel`; without a `disk` the guest has none.
+
+    Raises:
+        blklab.errors.InputError: a name or value is wrong, or standard input is no terminal.
+        blklab.errors.RunError: the guest failed, or could not have its disk.
+    """
+    chosen = cache.chosen(kernel)
+    travel = checked_time_travel(time_travel)
+    order: dict[str, bytes | None] = {}
+    if disk is not None:
+        wanted = specs.scheduler(scheduler).label
+        order = shell_disk.order(specs.disk(disk), wanted, chosen.version)
+    if not sys.stdin.isatty():
+        raise InputError("a shell needs a terminal as its standard input")
+    terminal = termios.tcgetattr(sys.stdin)
+    listener.note(f"{chosen.text}; leave with: exit")
+    init = view.HERE / "shell_init.py"
+    python = Path(sys.executable).resolve()
+    shared = view.shared([], share)
+    # Python may lie anywhere; with it goes its library.
+    unseen = [path for path in (python, Path(sys.base_prefix)) if not view.is_seen(path)]
+    try:
+        with boot(
+            chosen.image,
+            [str(python), "-I", "-S", str(init), "/bin/sh", "-i"],
+            order,
+            view.View({init.name: Path(shell_init.__file__)}, (*shared.paths, *unseen)),
+            memory_mib=memory_mib,
+            time_travel=travel,
+            timeout_s=timeout_s,
+            interactive=True,
+        ) as guest:
+            guest.wait()
+            shell_disk.check(guest.run)
+    finally:
+        # A guest that is killed leaves the terminal as it had set it.
+        with contextlib.suppress(termios.error):
+            termios.tcsetattr(sys.stdin, termios.TCSADRAIN, terminal)
+
+
+def _told(ran: program.Ran, kernel: Kernel, task: program.Program) -> ProgramRun:
+    found = ran.outcome
+    disk, counters, traced = found["disk"], found["counters"], found["trace"]
+    late = disk["lateness"]
+    ticks_ms = counters["read_ticks_ms"] + counters["write_ticks_ms"]
+    ios = counters["read_ios"] + counters["write_ios"]
+    invalid = outcome.too_late(late, ticks_ms * 1e6 / max(ios, 1))
+    return ProgramRun(
+        exit_code=ran.exit_code,
+        kernel=kernel.text,
+        scheduler=found["scheduler"],
+        duration_ns=found["program"]["duration_ns"],
+        wall_s=ran.wall_s,
+        reads=disk["reads"],
+        read_bytes=disk["read_sectors"] * _SECTOR_BYTES,
+        writes=disk["writes"],
+        write_bytes=disk["write_sectors"] * _SECTOR_BYTES,
+        flushes=disk["flushes"],
+        lateness_ns={name: late[f"{name}_ns"] for name in ("p50", "p99", "max")},
+        notes=(*outcome.notes(found, task.disk), *([invalid] if invalid else [])),
+        trace=None if task.trace is None else task.trace / traced["file"],
+        trace_events=traced["events"] if traced else 0,
+        trace_lost=traced["lost"] if traced else 0,
+    )
+
+
+def _fio_reads_the_cpus_clock(command: Sequence[str]) -> bool:
+    """Whether fio is run, and neither the command nor a job file that it names says otherwise."""
+    words = " ".join(command).split()
+    if not any(Path(word).name == "fio" for word in words):
+        return False
+    texts = list(words)
+    for word in words:
+        # One that is not there, or not for us, is fio's to refuse.
+        with contextlib.suppress(OSError):
+            texts += [reading.content(Path(word))] if word.endswith(".fio") else []
+    return not any("clocksource" in text for text in texts)
+
+
+@contextlib.contextmanager
+def _nowhere() -> Iterator[BinaryIO]:
+    with Path(os.devnull).open("wb") as file:
+        yield file

@@ -1,0 +1,171 @@
+"""The options that several commands have: the disk, where to run, and the store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from blklab.api.rigs import rig_summaries
+from blklab.cli import complete
+from blklab.domain.experiment import RigSpec
+from blklab.errors import InputError
+
+DISK_HELP = "Disk model: name or file.toml[:key=value,...]."
+TARGET_HELP = f"{DISK_HELP} With --rig live: a directory (test files are made there) or a device."
+
+DiskName = Annotated[str, typer.Option("--disk", help=DISK_HELP, autocompletion=complete.disk)]
+TargetName = Annotated[str, typer.Option("--disk", help=TARGET_HELP, autocompletion=complete.disk)]
+ShareOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--share",
+        metavar="DIR",
+        help="A directory or file that the guest can read; repeatable.",
+    ),
+]
+DataPlace = Annotated[
+    str,
+    typer.Option(
+        "--data",
+        metavar="memory|none|FILE",
+        help="Where the disk's data are: in memory, in a sparse file that stays (a new one, "
+        "or one that blklab made), or nowhere (reads give zeros).",
+    ),
+]
+PlatterSeed = Annotated[
+    int,
+    typer.Option("--seed", min=0, max=2**63 - 1, help="Seed of the platter's position."),
+]
+_RIGS = ", ".join(f"{name} ({summary})" for name, summary in rig_summaries().items())
+RigName = Annotated[
+    str,
+    typer.Option("--rig", help=f"Where to run: {_RIGS}.", autocompletion=complete.rig),
+]
+KernelName = Annotated[
+    str | None,
+    typer.Option(
+        "--kernel",
+        help="With --rig kernel: the kernel's name; see: blklab kernel list. "
+        "[default: the last without changes]",
+        autocompletion=complete.kernel,
+    ),
+]
+DriverName = Annotated[
+    str | None,
+    typer.Option(
+        "--driver",
+        help="With --rig kernel: fio itself, or native, which is faster and issues exactly "
+        "the I/O of the simulator. [default: fio]",
+        autocompletion=complete.driver,
+    ),
+]
+CacheState = Annotated[
+    str | None,
+    typer.Option(
+        "--cache",
+        help="With --rig live: page cache when a run begins: cold (empty) "
+        "or warm (all files). [default: cold]",
+        autocompletion=complete.cache,
+    ),
+]
+WriteDevice = Annotated[
+    bool,
+    typer.Option(
+        "--write-device",
+        help="With --rig live: the job may write to the device itself, if it is not in use and "
+        "holds no known data.",
+    ),
+]
+Overwrite = Annotated[
+    str | None,
+    typer.Option(
+        "--overwrite",
+        metavar="ID",
+        help="With --rig live: the job may write to the device with this full id if it is not in "
+        "use. All its data is lost.",
+    ),
+]
+TraceLatency = Annotated[
+    bool,
+    typer.Option(
+        "--trace-latency",
+        help="With --rig live: measure queue time and service time of each request "
+        "from the kernel's block events.",
+    ),
+]
+NoPrecondition = Annotated[
+    bool,
+    typer.Option(
+        "--no-precondition",
+        help="With --rig live: do not overwrite the part of a flash device that the jobs use "
+        "before the first run.",
+    ),
+]
+HostValues = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--host",
+        help="name=value[,...] of the modelled host, see: blklab host.",
+        autocompletion=complete.host,
+    ),
+]
+IgnoreUnsupported = Annotated[
+    bool, typer.Option(help="Leave out job options that are not simulated.")
+]
+StoreName = Annotated[
+    str | None,
+    typer.Option(
+        "--store",
+        metavar="FILE|URL",
+        help="Store of results: a file, or postgresql+psycopg://... [default: "
+        "$BLKLAB_STORE, else blklab/results.db in your data directory]",
+    ),
+]
+NoKeep = Annotated[bool, typer.Option("--no-keep", help="Do not store the results.")]
+Resume = Annotated[
+    bool,
+    typer.Option("--resume", help="Continue an interrupted comparison: ID; default: the latest."),
+]
+_GO_WITH_RESUME = ("resume", "store", "jobs", "out", "objective", "as_json")
+
+
+def spec(
+    rig: str,
+    *,
+    kernel: str | None = None,
+    driver: str | None = None,
+    cache: str | None = None,
+    write_device: bool = False,
+    overwrite: str | None = None,
+    trace_latency: bool = False,
+    no_precondition: bool = False,
+) -> RigSpec:
+    """The rig that the options name."""
+    return RigSpec(
+        rig, kernel, driver, cache, write_device, overwrite, trace_latency, not no_precondition
+    )
+
+
+def check_resume(context: typer.Context, resume: bool, argument: str) -> None:
+    """InputError if something is said that a comparison that goes on cannot be told."""
+    told = [name for name in context.params if is_told(context, name)]
+    if resume:
+        if "no_keep" in told:
+            raise InputError(
+                "--no-keep: --resume continues a stored comparison, and stores the rest"
+            )
+        for name in told:
+            if name not in (*_GO_WITH_RESUME, argument):
+                raise InputError(f"--{name.replace('_', '-')}: --resume uses the original options")
+    elif argument in told:
+        raise InputError(
+            f"'{context.params[argument]}': not expected; to resume a number, add --resume"
+        )
+
+
+def is_told(context: typer.Context, name: str) -> bool:
+    """Whether the user has said it."""
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
