@@ -65,7 +65,7 @@ _SPREAD = """
 import sys, time
 from blklab.domain.events import Nowhere
 from blklab.execute import Local, carry_out
-from blklab.experiment.plan import plan
+from blklab.domain.comparison import plan
 from blklab.domain import specs
 from blklab.domain.comparison import Setup
 from blklab.rigs import rig

@@ -105,7 +105,7 @@ def test_one_repeat_there_always_is() -> None:
 
 def test_the_order_is_that_of_a_comparison_without_a_budget() -> None:
     blocks = budget.blocks(setup())
-    from blklab.experiment.plan import plan
+    from blklab.domain.comparison import plan
 
     assert [run.place for block in blocks[:4] for run in block] == [
         run.place for run in plan(setup())

@@ -17,7 +17,7 @@ import pytest
 from blklab.base.catalogue import Entry
 from blklab.base.files import check_directory, write_together, write_whole
 from blklab.domain import defaults, results_file, specs
-from blklab.domain.comparison import Planned, Setup
+from blklab.domain.comparison import Planned, Setup, plan
 from blklab.domain.events import Finished, Nowhere
 from blklab.domain.experiment import Disk, Experiment, RigSpec, SchedulerSpec
 from blklab.domain.latencies import latencies
@@ -28,7 +28,6 @@ from blklab.domain.task import Task
 from blklab.errors import InputError, RunError
 from blklab.execute import Ended, Local, carried_out, carry_out
 from blklab.experiment.analyse import analyse, waited_for
-from blklab.experiment.plan import plan
 from blklab.experiment.statistics import Unranked, decide
 from blklab.experiment.words import sentence, short
 from blklab.rigs.modelled import ModelledDisks

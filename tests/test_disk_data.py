@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from blklab.cli import disk as cli_disk
+from blklab.api import ublk
 from blklab.errors import InputError, RunError
 from blklab.rigs.disk_data import DiskData
 from blklab.rigs.kernel import cache, program
@@ -172,14 +172,15 @@ def test_a_disk_of_this_machine_takes_the_same_files_and_keeps_the_lock(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(cli_disk, "_UBLK", tmp_path)
+    monkeypatch.setattr(ublk, "_UBLK", tmp_path)
     Path("letter").write_text("precious")
     words = ("disk", "create", "su800-128gb", "--data")
     code, text = failing(capfd, monkeypatch, *words, "letter")
     assert (code, "was not made by blklab" in text) == (2, True)
     assert Path("letter").read_text() == "precious"
 
-    def become(_: list[str]) -> None:
+    def become(program: Path, words: list[str]) -> None:
+        assert program.name == words[0] == "blklab-disk" and "--data=v" in words
         # As blklab-disk has it: whatever this process's descriptors give on.
         script = "import fcntl, sys; fcntl.flock(open(sys.argv[1]), fcntl.LOCK_EX | fcntl.LOCK_NB)"
         done = subprocess.run(
@@ -187,6 +188,6 @@ def test_a_disk_of_this_machine_takes_the_same_files_and_keeps_the_lock(
         )
         assert "BlockingIOError" in done.stderr
 
-    monkeypatch.setattr(cli_disk, "_become", become)
+    monkeypatch.setattr("os.execv", become)
     assert run(*words, "v").exit_code == 0
     assert Path("v").stat().st_size == SU800_BYTES

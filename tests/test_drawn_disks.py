@@ -13,12 +13,11 @@ import blklab
 from blklab.base.catalogue import Entry
 from blklab.cli import comparison, console
 from blklab.domain import core, results_file, specs
-from blklab.domain.comparison import Setup
+from blklab.domain.comparison import Setup, plan
 from blklab.domain.experiment import SchedulerSpec
 from blklab.errors import InputError
 from blklab.experiment.analyse import analyse
 from blklab.experiment.hinges import Hinge, hinges
-from blklab.experiment.plan import plan
 from blklab.experiment.statistics import decide
 from blklab.experiment.summary import summarise
 from blklab.experiment.words import hinge_text, sentence

@@ -34,8 +34,7 @@ from blklab.experiment.fairness import fairness
 from blklab.experiment.statistics import Interval
 from blklab.experiment.summary import summarise
 from blklab.report import payload
-from blklab.report.numbers import digits
-from blklab.report.parts import script_json
+from blklab.report.parts import digits, script_json
 from blklab.study.kept_files import summary
 from blklab.study.words import figure
 from tests import fake_core, plausible

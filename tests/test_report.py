@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from blklab import report
+from blklab.domain.comparison import plan
 from blklab.domain.events import Nowhere
 from blklab.domain.job_figures import Service
 from blklab.domain.measurement import from_json
@@ -19,7 +20,6 @@ from blklab.domain.result import Figure
 from blklab.domain.results_file import Results
 from blklab.execute import Local, carry_out
 from blklab.experiment.analyse import analyse
-from blklab.experiment.plan import plan
 from blklab.report import payload
 from tests.browser import PHONE, Browser, drawn, needs_browser
 from tests.test_comparison import Plausible, setup

@@ -76,7 +76,12 @@ def test_the_next_that_needs_scratch_removes_it(own: Path, journal: Journal) -> 
 
 @pytest.mark.parametrize(
     ("where", "name"),
-    [(owned.Place, "make"), (owned.Place, "remove"), (owned, "empty"), (Journal, "remove")],
+    [
+        (owned.OwnedPlace, "make"),
+        (owned.OwnedPlace, "remove"),
+        (owned, "empty"),
+        (Journal, "remove"),
+    ],
 )
 def test_interrupted_in_the_middle_of_it_nothing_stays(
     own: Path, journal: Journal, monkeypatch: pytest.MonkeyPatch, where: object, name: str

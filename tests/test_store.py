@@ -19,7 +19,7 @@ from sqlalchemy import text
 
 from blklab.domain import core, events, specs
 from blklab.domain import results_file as documents
-from blklab.domain.comparison import Setup
+from blklab.domain.comparison import Setup, plan
 from blklab.domain.events import Finished
 from blklab.domain.experiment import Experiment
 from blklab.domain.result import Result
@@ -27,7 +27,6 @@ from blklab.domain.stored import number, numbers
 from blklab.errors import BlklabError, InputError, StoreError
 from blklab.execute import Local, carry_out
 from blklab.experiment.describe import describe
-from blklab.experiment.plan import plan
 from blklab.rigs import sim
 from blklab.store import database, exchange, importing, keep, origin, packing, place, read, schema
 from blklab.store.database import Store

@@ -21,7 +21,7 @@ from blklab.domain.result import Result
 from blklab.errors import InputError
 from blklab.rigs.kernel import tools
 from blklab.rigs.modelled import ModelledDisks
-from blklab.study.kernels import KernelsRig, Place, needed
+from blklab.study.kernels import KernelsRig, OwnKernel, needed
 from blklab.study.model import Kernel
 from blklab.study.plan import Asked, plan
 from tests import real_kernel
@@ -96,7 +96,7 @@ def test_what_stands_behind_the_at_is_the_kernel() -> None:
 
 def test_each_experiment_goes_to_its_schedulers_kernel() -> None:
     rigs = {"default": Recorded(), "slow": Recorded()}
-    rig = KernelsRig({name: Place(order(name), made) for name, made in rigs.items()})
+    rig = KernelsRig({name: OwnKernel(order(name), made) for name, made in rigs.items()})
     job = Entry("j", Path("j.fio"), "")
     for spec in ("none", "kyber:read_lat_nsec=1@slow"):
         with pytest.raises(InputError):
@@ -131,7 +131,7 @@ def test_a_kernel_part_is_left_out_where_nothing_can_be_built(
 def test_the_report_says_of_each_kernel_what_it_is() -> None:
     slow = order("slow", "waits", "it holds the CPU")
     rig = KernelsRig(
-        {"default": Place(order("default"), Recorded()), "slow": Place(slow, Recorded())}
+        {"default": OwnKernel(order("default"), Recorded()), "slow": OwnKernel(slow, Recorded())}
     )
     told = rig.describe()
     assert told["text"] == (

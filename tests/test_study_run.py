@@ -18,8 +18,7 @@ from blklab.domain.measurement import Latency, Measurement
 from blklab.domain.results_file import Results
 from blklab.errors import InputError
 from blklab.study.judge import Judgement, judge
-from blklab.study.model import Study
-from blklab.study.outcome import Outcome, Skipped
+from blklab.study.model import Outcome, Skipped, Study
 from blklab.study.plan import Asked, plan
 from blklab.study.run import ready
 from blklab.study.run import run as execute

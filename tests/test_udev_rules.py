@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from blklab.host.udev import files, judge, patterns
-from blklab.host.udev.parse import parse
+from blklab.host.udev import judge, patterns
+from blklab.host.udev.parse import ordered, parse
 from tests.fake_sysfs import Machine
 
 _BFQ = 'ATTR{queue/scheduler}="bfq"'
@@ -32,7 +32,7 @@ def test_the_first_directory_wins_and_the_names_give_the_order(machine: Machine)
     machine.write("usr/lib/udev/rules.d/70-late.rules", "")
     machine.write("etc/udev/rules.d/99-note.txt", "")
     machine.write("etc/udev/rules.d/.61-hidden.rules", "")
-    assert [str(path.relative_to(machine.top)) for path in files.ordered(machine.roots)] == [
+    assert [str(path.relative_to(machine.top)) for path in ordered(machine.roots)] == [
         "run/udev/rules.d/50-early.rules",
         "etc/udev/rules.d/60-io.rules",
         "usr/lib/udev/rules.d/70-late.rules",

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from blklab.api.machine import forget as forget
     from blklab.api.machine import restore as restore
     from blklab.api.names import names as names
+    from blklab.api.names import rig_summaries as rig_summaries
     from blklab.api.names import tunables as tunables
     from blklab.api.results import Imported as Imported
     from blklab.api.results import Stored as Stored
@@ -64,7 +65,6 @@ if TYPE_CHECKING:
     from blklab.api.results import stored as stored
     from blklab.api.results import write_report as write_report
     from blklab.api.rights import give_up_rights as give_up_rights
-    from blklab.api.rigs import rig_summaries as rig_summaries
     from blklab.api.simulate import JobRun as JobRun
     from blklab.api.simulate import run_job as run_job
     from blklab.api.simulate import simulate as simulate
@@ -293,7 +293,7 @@ _WHERE = {
     "results": "blklab.api.results",
     "resume": "blklab.api.compare",
     "resume_study": "blklab.api.study",
-    "rig_summaries": "blklab.api.rigs",
+    "rig_summaries": "blklab.api.names",
     "run_in_kernel": "blklab.api.kernels",
     "run_job": "blklab.api.simulate",
     "run_study": "blklab.api.study",

@@ -25,7 +25,7 @@ from blklab.rigs import rig as rig_of
 
 
 @dataclass(frozen=True)
-class Kept:
+class KeptRun:
     """What a comparison keeps of a result: the figures, and the documents beside them."""
 
     measurement: Measurement
@@ -35,7 +35,7 @@ class Kept:
     device_after: Mapping[str, Any] | None
 
 
-Found: TypeAlias = Kept | Result
+Found: TypeAlias = KeptRun | Result
 """What a task gives: see `Task.wanted`."""
 
 
@@ -139,7 +139,7 @@ def carry_out(
     def ended(event: Ended) -> None:
         number = left[event.number]
         planned, found = runs[number], event.found
-        assert isinstance(found, Kept), "figures were asked for"
+        assert isinstance(found, KeptRun), "figures were asked for"
         # A task names a kernel by its key, the plan as the user does.
         figures = replace(found.measurement, scheduler=planned.scheduler.label)
         measured[planned.place] = figures
@@ -164,9 +164,9 @@ def _task(planned: Planned, rig: Rig) -> Task:
     return Task(spec, experiment, repeat=planned.repeat)
 
 
-def _kept_of(task: Task, result: Result) -> Kept:
+def _kept_of(task: Task, result: Result) -> KeptRun:
     figures = measure(task.experiment, result, repeat=task.repeat)
-    return Kept(figures, result.raw, result.device_before, result.device_after)
+    return KeptRun(figures, result.raw, result.device_before, result.device_after)
 
 
 def _what(experiment: Experiment) -> str:

@@ -40,7 +40,7 @@ class Load:
 
 
 @dataclass(frozen=True)
-class Place:
+class DiskCase:
     """A disk, and how long a run on it lasts: long enough for some thousand I/Os."""
 
     name: str
@@ -49,9 +49,9 @@ class Place:
 
 
 PLACES = (
-    Place("HDD, NCQ off", "wd10ezrx:ncq=off", 20.0),
-    Place("HDD, NCQ 32", "wd10ezrx", 20.0),
-    Place("SATA SSD", "su800-128gb", 0.4),
+    DiskCase("HDD, NCQ off", "wd10ezrx:ncq=off", 20.0),
+    DiskCase("HDD, NCQ 32", "wd10ezrx", 20.0),
+    DiskCase("SATA SSD", "su800-128gb", 0.4),
 )
 
 _DIRECT = "direct=1\nsize=4g\n"
@@ -156,6 +156,6 @@ def chosen(names: Iterable[str]) -> tuple[Load, ...]:
     return tuple(by_name[name] for name in wanted) or LOADS
 
 
-def places(disks: Iterable[str]) -> tuple[Place, ...]:
+def places(disks: Iterable[str]) -> tuple[DiskCase, ...]:
     """The matrix's disks, or these, each for a second."""
-    return tuple(Place(disk, disk, 1.0) for disk in disks) or PLACES
+    return tuple(DiskCase(disk, disk, 1.0) for disk in disks) or PLACES

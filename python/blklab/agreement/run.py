@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from blklab.agreement.matrix import Load, Place
+from blklab.agreement.matrix import DiskCase, Load
 from blklab.agreement.measure import RIGS, Cell, figures, figures_at_disk, order
 from blklab.domain import specs
 from blklab.domain.experiment import Experiment, RigSpec
@@ -26,7 +26,7 @@ HOST = (
 class Planned:
     """One cell to be."""
 
-    place: Place
+    place: DiskCase
     scheduler: str
     load: Load
 
@@ -37,7 +37,7 @@ class Planned:
 
 
 def plan(
-    places: Sequence[Place], schedulers: Sequence[str], loads: Sequence[Load]
+    places: Sequence[DiskCase], schedulers: Sequence[str], loads: Sequence[Load]
 ) -> list[Planned]:
     """All combinations, in the order of the table; without `schedulers` those of each load."""
     return [

@@ -1,11 +1,14 @@
-"""The bar that the simulator has to meet."""
+"""The bar that the simulator has to meet, whether it does, and all of it as plain data."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from blklab.agreement.measure import Cell
+from blklab.domain import core
 
 BAR = {"bytes_per_s": 0.02, "p50_ns": 0.05, "p99_ns": 0.10}
 """How far off a figure may be."""
@@ -56,3 +59,27 @@ def judge(cells: Sequence[Cell]) -> Verdict:
     missed = tuple(cell for cell in cells if not meets(cell))
     worst = max((cell.off(what) for cell in cells for what in BAR), default=0.0)
     return Verdict(len(cells), len(cells) - len(missed), missed, worst)
+
+
+def exported(cells: Sequence[Cell], verdict: Verdict, kernel: str, seed: int) -> dict[str, Any]:
+    """Everything that the table shows, and what it was held against; `kernel` is for a person."""
+    rows = [
+        asdict(cell)
+        | {"off": {what: round(cell.off(what), 6) for what in BAR}, "meets_bar": meets(cell)}
+        for cell in cells
+    ]
+    return {
+        "version": core.version(),
+        "kernel": kernel,
+        "seed": seed,
+        "bar": {"off": BAR, "share": SHARE, "worst": WORST},
+        "good": verdict.good,
+        "met": verdict.met,
+        "worst": round(verdict.worst, 6),
+        "cells": rows,
+    }
+
+
+def text(data: Mapping[str, Any]) -> str:
+    """As a file."""
+    return json.dumps(data, indent=1) + "\n"

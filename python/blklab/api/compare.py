@@ -15,7 +15,7 @@ from blklab.base.files import check_files, write_together
 from blklab.base.limits import JOBS_DEFAULT
 from blklab.base.units import duration_text
 from blklab.domain import defaults, results_file, specs
-from blklab.domain.comparison import OBJECTIVES, Setup
+from blklab.domain.comparison import OBJECTIVES, Setup, plan
 from blklab.domain.events import Keeper, Nowhere
 from blklab.domain.experiment import Disk, RigSpec, SchedulerSpec
 from blklab.domain.results_file import Results
@@ -26,7 +26,6 @@ from blklab.execute import Local, carry_out
 from blklab.experiment import budget as budgets
 from blklab.experiment.analyse import Analysis, analyse
 from blklab.experiment.describe import describe
-from blklab.experiment.plan import plan
 from blklab.experiment.summary import summarise
 from blklab.experiment.words import sentence
 from blklab.report import render

@@ -14,7 +14,7 @@ from blklab.api.listener import Listener
 from blklab.base.homes import NoHomeError
 from blklab.errors import BlklabError, Kept, RunError, StoppedError, StoreError
 from blklab.store import place
-from blklab.store.place import Place
+from blklab.store.place import StorePlace
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -45,7 +45,7 @@ def opened(store: str | None, rig: str, listener: Listener) -> Store | None:
         return None
 
 
-def found(store: str | None, listener: Listener) -> Place | None:
+def found(store: str | None, listener: Listener) -> StorePlace | None:
     """Where the store is; None if there is no home directory for the default one."""
     try:
         return place.find(store)
@@ -158,7 +158,7 @@ def _kept(keepers: Sequence[Keeper], *, study: bool, complete: bool = False) -> 
     return Kept(numbers, study, complete) if numbers else None
 
 
-def _not_kept(error: BlklabError, where: Place | None, listener: Listener) -> None:
+def _not_kept(error: BlklabError, where: StorePlace | None, listener: Listener) -> None:
     if where is not None and where.chosen:
         raise error
     listener.note(f"results will not be stored: {error}; choose a store with --store")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import sys
-import termios
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,8 +15,8 @@ from blklab.domain import specs
 from blklab.domain.experiment import Disk, SchedulerSpec
 from blklab.errors import InputError, RunError
 from blklab.host import reading
-from blklab.rigs.kernel import cache, outcome, program, shell_disk, shell_init, view, wall
-from blklab.rigs.kernel.boot import TimeTravel, boot, checked_time_travel
+from blklab.rigs.kernel import cache, outcome, program, shell, view, wall
+from blklab.rigs.kernel.boot import TimeTravel, checked_time_travel
 from blklab.rigs.kernel.cache import Kernel
 
 if TYPE_CHECKING:
@@ -291,38 +289,17 @@ def kernel_shell(
         blklab.errors.InputError: a name or value is wrong, or standard input is no terminal.
         blklab.errors.RunError: the guest failed, or could not have its disk.
     """
-    chosen = cache.chosen(kernel)
-    travel = checked_time_travel(time_travel)
-    order: dict[str, bytes | None] = {}
-    if disk is not None:
-        wanted = specs.scheduler(scheduler).label
-        order = shell_disk.order(specs.disk(disk), wanted, chosen.version)
-    if not sys.stdin.isatty():
-        raise InputError("a shell needs a terminal as its standard input")
-    terminal = termios.tcgetattr(sys.stdin)
-    listener.note(f"{chosen.text}; leave with: exit")
-    init = view.HERE / "shell_init.py"
-    python = Path(sys.executable).resolve()
-    shared = view.shared([], share)
-    # Python may lie anywhere; with it goes its library.
-    unseen = [path for path in (python, Path(sys.base_prefix)) if not view.is_seen(path)]
-    try:
-        with boot(
-            chosen.image,
-            [str(python), "-I", "-S", str(init), "/bin/sh", "-i"],
-            order,
-            view.View({init.name: Path(shell_init.__file__)}, (*shared.paths, *unseen)),
-            memory_mib=memory_mib,
-            time_travel=travel,
-            timeout_s=timeout_s,
-            interactive=True,
-        ) as guest:
-            guest.wait()
-            shell_disk.check(guest.run)
-    finally:
-        # A guest that is killed leaves the terminal as it had set it.
-        with contextlib.suppress(termios.error):
-            termios.tcsetattr(sys.stdin, termios.TCSADRAIN, terminal)
+    model = None if disk is None else specs.disk(disk)
+    shell.run(
+        cache.chosen(kernel),
+        model,
+        specs.scheduler(scheduler).told,
+        memory_mib=memory_mib,
+        time_travel=checked_time_travel(time_travel),
+        shared=view.shared([], share).paths,
+        timeout_s=timeout_s,
+        tell=listener.note,
+    )
 
 
 def _told(ran: program.Ran, kernel: Kernel, task: program.Program) -> ProgramRun:

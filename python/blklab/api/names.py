@@ -72,6 +72,11 @@ _KINDS: Mapping[str, Callable[[], Iterable[str]]] = {
 }
 
 
+def rig_summaries() -> dict[str, str]:
+    """What each rig runs, by its name."""
+    return {name: known.summary for name, known in RIGS.items()}
+
+
 def names(kind: str) -> list[str]:
     """What there is of that kind: ``disk``, ``workload``, ``study``, ``scheduler``, ``host`` (its
     values), ``device`` (of this machine), ``kernel`` (built), ``rig``, ``driver`` (of the kernel

@@ -21,7 +21,6 @@ from blklab.domain.stored import since as times
 from blklab.errors import InputError, nearest
 from blklab.experiment.analyse import Analysis, analyse
 from blklab.experiment.summary import summarise
-from blklab.report import study as study_pages
 from blklab.report.difference import Difference
 from blklab.report.difference import difference as side_by_side
 from blklab.rigs import check
@@ -269,7 +268,7 @@ def _report_of_number(
 
 def _report_of_study(directory: Path, out: Path) -> Path:
     study, outcomes = studies.load(directory)
-    write_together(study_pages.texts(study, outcomes, judge(study, outcomes), out))
+    write_together(pages.study_files(study, outcomes, judge(study, outcomes), out))
     return out / "report.html"
 
 

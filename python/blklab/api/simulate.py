@@ -14,12 +14,11 @@ from blklab.api import keeping
 from blklab.api.listener import SILENT, Listener
 from blklab.base.catalogue import Entry
 from blklab.domain import core, specs
-from blklab.domain.comparison import Setup
+from blklab.domain.comparison import Setup, plan
 from blklab.domain.experiment import Disk, RigSpec, SchedulerSpec
 from blklab.domain.result import Result
 from blklab.domain.validation import not_validated
 from blklab.errors import BlklabError, InputError
-from blklab.experiment.plan import plan
 from blklab.fio.status import report
 from blklab.rigs import find_disk
 from blklab.rigs import rig as rig_of

@@ -17,15 +17,14 @@ from blklab.domain.events import Keeper
 from blklab.domain.experiment import RigSpec
 from blklab.errors import StoreError
 from blklab.experiment.analyse import Analysis, analyse
-from blklab.report.study import texts
+from blklab.report import study_files
 from blklab.store import place
 from blklab.store.database import Store
 from blklab.store.keep import left
 from blklab.store.opening import open_store
 from blklab.study import in_store, kept_files, kernels
 from blklab.study.judge import Judgement, judge
-from blklab.study.model import Study
-from blklab.study.outcome import Outcome
+from blklab.study.model import Outcome, Study
 from blklab.study.plan import Asked, PlannedPart, count, plan
 from blklab.study.run import Ready, ready
 from blklab.study.run import run as run_parts
@@ -152,7 +151,7 @@ def _run(
     judgements = judge(chosen, outcomes)
     with keeping.finishing(several, listener, study=True):
         if directory is not None:
-            write_together(texts(chosen, outcomes, judgements, directory))
+            write_together(study_files(chosen, outcomes, judgements, directory))
     kept = keeping.named(keepers())
     return StudyRun(chosen, tuple(outcomes), tuple(judgements), kept, directory)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from blklab.agreement import export, matrix, run
+from blklab.agreement import matrix, run, verdict
 from blklab.agreement.measure import Cell
 from blklab.agreement.verdict import Verdict, judge
 from blklab.api.listener import SILENT, Listener
@@ -36,7 +36,7 @@ class Agreement:
 
     def exported(self) -> dict[str, Any]:
         """Plain data: every cell, how far it is off, the bar and whether it meets it."""
-        return export.exported(self.cells, self.verdict, self.kernel, self.seed)
+        return verdict.exported(self.cells, self.verdict, self.kernel, self.seed)
 
 
 def verify(
@@ -74,5 +74,5 @@ def verify(
         cells = run.run(wanted, tested.key, Local(max_parallel), seed, ended)
     found = Agreement(tuple(cells), judge(cells), tested.text, seed)
     if file is not None:
-        write_whole(file, export.text(found.exported()))
+        write_whole(file, verdict.text(found.exported()))
     return found

@@ -32,7 +32,7 @@ class NotOursError(OSError):
 
 
 @dataclass(frozen=True)
-class Place:
+class OwnedPlace:
     """The place of a directory of blklab, existing or not."""
 
     parent: int
@@ -74,11 +74,11 @@ class Place:
 
 
 @contextlib.contextmanager
-def at(parent: Path, name: str) -> Iterator[Place]:
+def at(parent: Path, name: str) -> Iterator[OwnedPlace]:
     """The place `name` in the directory `parent`. OSError if there is no such directory."""
     handle = os.open(parent, _PASS)
     try:
-        yield Place(handle, name)
+        yield OwnedPlace(handle, name)
     finally:
         os.close(handle)
 

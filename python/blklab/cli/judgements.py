@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from blklab.base.units import number_text
 from blklab.cli import comparison
 from blklab.cli.console import console, print_terms, table
-from blklab.study.words import Place, statements, tally
+from blklab.study.words import StatementPlace, statements, tally
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -50,7 +50,7 @@ def show(found: StudyRun) -> None:
         out.print(f"Report: {found.page}", soft_wrap=True)
 
 
-def _show_place(place: Place, out: Console) -> None:
+def _show_place(place: StatementPlace, out: Console) -> None:
     from rich.text import Text
 
     def mean(value: Interval | None) -> str:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from blklab.api.rigs import rig_summaries
+from blklab.api.names import rig_summaries
 from blklab.cli import complete
 from blklab.domain.experiment import RigSpec
 from blklab.errors import InputError

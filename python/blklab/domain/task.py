@@ -40,7 +40,7 @@ class Task:
     """Kernels are named by their keys."""
     experiment: Experiment
     wanted: Wanted = "figures"
-    """``figures``: what a comparison keeps (`blklab.execute.Kept`); ``result``: a whole
+    """``figures``: what a comparison keeps (`blklab.execute.KeptRun`); ``result``: a whole
     `blklab.domain.result.Result`."""
     repeat: int = 0
     """In the comparison: of its first repeat more is kept."""
@@ -51,6 +51,8 @@ class Task:
         document = _document(self)
         for entry in (document["experiment"]["job"], document["experiment"]["disk"]["file"]):
             del entry["path"]
+        # A drawn disk's file has the values.
+        del document["experiment"]["disk"]["drawn"]
         return sha256(_encoded(document)).hexdigest()
 
     def to_bytes(self) -> bytes:

@@ -17,12 +17,11 @@ from typing import TYPE_CHECKING, Any
 from blklab.base.limits import RUNS_MAX
 from blklab.base.units import duration_text
 from blklab.domain import results_file
-from blklab.domain.comparison import Planned, Setup
+from blklab.domain.comparison import Planned, Setup, plan
 from blklab.domain.measurement import Measurement
 from blklab.errors import InputError
 from blklab.execute import Executor, carry_out
 from blklab.experiment.analyse import analyse
-from blklab.experiment.plan import plan
 from blklab.experiment.statistics import Verdict, visible
 from blklab.experiment.words import factor
 from blklab.rigs import Rig

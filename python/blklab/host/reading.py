@@ -1,8 +1,11 @@
-"""Small files and directories of sysfs, procfs and the like, or nothing where there are none."""
+"""Small files and directories of sysfs, procfs and the like, or nothing where there are none; and
+what commands in them write to a disk's queue.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import BinaryIO
 
@@ -81,3 +84,12 @@ def link_name(link: Path) -> str:
         return link.readlink().name
     except (OSError, ValueError):
         return ""
+
+
+# Of a pattern or a variable only the end.
+TARGET = re.compile(
+    r"/sys/(?:block|class/block)/(?P<disk>[^/\s\"']+)/queue/(?P<attribute>[a-z_]+(?:/[a-z_]+)?)"
+)
+"""A file of a queue, by its whole path."""
+ECHOED = re.compile(r"\becho\s+(?:-n\s+)?[\"']?(?P<value>[A-Za-z0-9_-]+)[\"']?\s*>")
+"""What is written."""

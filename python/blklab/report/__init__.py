@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
+from blklab.domain import results_file
 from blklab.domain.comparison import OBJECTIVE_TEXT, OBJECTIVES
 from blklab.domain.latencies import OPERATION_TEXT
 from blklab.domain.results_file import Results
 from blklab.domain.validation import warning
-from blklab.experiment.analyse import Analysis
+from blklab.experiment.analyse import Analysis, analyse
 from blklab.experiment.statistics import BOOTSTRAP_FROM, CONFIDENCE, MATTERS
 from blklab.experiment.words import (
     DRAWN,
@@ -22,8 +24,8 @@ from blklab.experiment.words import (
 from blklab.report import payload
 from blklab.report.parts import css, environment, plotly, script, script_json
 from blklab.study.judge import Judgement
-from blklab.study.model import Study
-from blklab.study.outcome import Outcome
+from blklab.study.kept_files import FILE, PAGE, RESULTS, to_text
+from blklab.study.model import Outcome, Study
 from blklab.study.words import figure, statements, tally
 
 
@@ -104,3 +106,21 @@ def study_page(study: Study, outcomes: Sequence[Outcome], judgements: Sequence[J
 def _title(results: Results) -> str:
     disks = [disk["label"] for disk in results.setup["disks"]]
     return f"Which I/O scheduler suits {' and '.join(disks)}?"
+
+
+def study_files(
+    study: Study, outcomes: Sequence[Outcome], judgements: Sequence[Judgement], out: Path
+) -> dict[Path, str]:
+    """Everything that is to be written below `out`."""
+    written = {out / FILE: to_text(study, outcomes, judgements)}
+    for part, outcome in zip(study.parts, outcomes, strict=True):
+        if outcome.results is not None:
+            folder = out / outcome.part
+            mine = [row for row in judgements if row.part == outcome.part]
+            answers = analyse(outcome.results.runs, part.objective)
+            written[folder / RESULTS] = results_file.to_text(outcome.results)
+            written[folder / PAGE] = render(
+                outcome.results, answers, title=f"{study.title}: {outcome.part}", judgements=mine
+            )
+    written[out / PAGE] = study_page(study, outcomes, judgements)
+    return written

@@ -1,4 +1,4 @@
-"""What every page is made of: template environment, style, scripts, data."""
+"""What every page is made of: template environment, style, scripts, data, figures."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 from importlib.resources import files
 from typing import Any
 
+import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
@@ -50,3 +51,26 @@ def script_json(value: Any) -> Markup:
 
 def _text(name: str) -> str:
     return (files("blklab.report") / name).read_text(encoding="utf-8")
+
+
+_POWER_MAX = 300
+_UNITS = (("s", 1e9), ("ms", 1e6), ("µs", 1e3), ("ns", 1.0))
+
+
+def unit_of(typical_ns: float) -> tuple[str, float]:
+    """A unit of time, and what it has of ns."""
+    for name, unit_ns in _UNITS:
+        if typical_ns >= unit_ns:
+            return name, unit_ns
+    return _UNITS[-1]
+
+
+def digits(values: Any, count: int = 4) -> list[float | None]:
+    """Rounded to significant digits; what is no number becomes a gap."""
+    array = np.asarray(values, dtype=np.float64)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        power = count - 1 - np.floor(np.log10(np.abs(array)))
+    # What is smaller than any picture shows is rounded to nothing.
+    scale = 10.0 ** np.where(np.isfinite(power), np.minimum(power, _POWER_MAX), 0.0)
+    rounded = np.where(np.isfinite(array), np.round(array * scale) / scale, np.nan)
+    return [None if value != value else value for value in rounded.tolist()]  # noqa: PLR0124

@@ -22,7 +22,7 @@ from blklab.experiment.analyse import Analysis, Cell, Row
 from blklab.experiment.samples import too_few
 from blklab.experiment.statistics import Verdict
 from blklab.experiment.words import sentence
-from blklab.report.numbers import digits, unit_of
+from blklab.report.parts import digits, unit_of
 from blklab.report.sweeps import curves
 
 Floats: TypeAlias = npt.NDArray[np.float64]

@@ -11,7 +11,7 @@ from blklab.domain.latencies import OPERATION_TEXT
 from blklab.domain.sweep import Sweep, sweeps
 from blklab.experiment.analyse import Analysis, Cell, Row
 from blklab.experiment.statistics import Interval, Unranked
-from blklab.report.numbers import digits, unit_of
+from blklab.report.parts import digits, unit_of
 
 
 def curves(analysis: Analysis) -> list[dict[str, Any]]:

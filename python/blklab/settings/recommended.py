@@ -20,7 +20,7 @@ from blklab.host.roots import Roots
 from blklab.rigs.live.danger import full_id
 from blklab.store import place, read
 from blklab.store.opening import open_store
-from blklab.store.place import Place
+from blklab.store.place import StorePlace
 from blklab.study import kept_files as studies
 
 
@@ -33,7 +33,7 @@ class Source:
     results: Results
     objective: str
     """The objective of its run, as far as it is known."""
-    store: Place | None = None
+    store: StorePlace | None = None
     """The store that the number is of."""
 
     @property
@@ -66,7 +66,7 @@ def find(
     return Source(text, files.load(Path(text)), "both")
 
 
-def _of_number(text: str, where: Place, tell: Callable[[str], None]) -> Source:
+def _of_number(text: str, where: StorePlace, tell: Callable[[str], None]) -> Source:
     number = stored.number(text)
     found = read.comparison(open_store(where, make=False, tell=tell), number)
     results = found.results()

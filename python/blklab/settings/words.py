@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from blklab.base.text import shown
+from blklab.host import roots
 from blklab.host.devices.deciders.influence import Influence
 from blklab.host.devices.queue import IOSCHED, same
-from blklab.host.roots import HERE
 from blklab.settings import choice, profile, rule
 from blklab.settings.change import Plan
 from blklab.settings.record import AppliedEntry
@@ -35,9 +35,9 @@ def plan_lines(made: Plan, *, dry_run: bool) -> Iterator[str]:
 def _files(made: Plan) -> Iterator[str]:
     if made.module:
         yield f"\nwould load the module {made.module}"
-    yield f"\nwould write {rule.place(HERE)}:\n\n{made.rules}"
+    yield f"\nwould write {rule.place(roots.HERE)}:\n\n{made.rules}"
     if made.profile:
-        place = profile.place(HERE)
+        place = profile.place(roots.HERE)
         yield f"would write {place}, and make it tuned's profile:\n\n{made.profile}"
 
 

@@ -15,7 +15,7 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from blklab.errors import StoreError
 from blklab.store import schema
 from blklab.store.packing import DamagedError
-from blklab.store.place import Place
+from blklab.store.place import StorePlace
 
 _WAIT_S = 5.0
 """For another process that writes: a transaction of ours takes milliseconds."""
@@ -39,7 +39,7 @@ _ERRORS = (SQLAlchemyError, DamagedError, UnicodeError, OSError)
 class Store:
     """An open store. Used from one thread; its connections end with it, closed or not."""
 
-    def __init__(self, place: Place, engine: Engine) -> None:
+    def __init__(self, place: StorePlace, engine: Engine) -> None:
         self.place = place
         self._engine = engine
         # Left to the collector, a connection to a server is found open and warned of.
@@ -72,7 +72,7 @@ class Store:
             raise wrong(self.place, error) from error
 
 
-def wrong(place: Place, error: Exception) -> StoreError:
+def wrong(place: StorePlace, error: Exception) -> StoreError:
     """One line about what went wrong there."""
     if isinstance(error, (DamagedError, UnicodeError)):
         return StoreError(f"{place.text}: damaged: {error}")
@@ -83,7 +83,7 @@ def wrong(place: Place, error: Exception) -> StoreError:
     return StoreError(f"{place.text}: {reason}")
 
 
-def open_database(place: Place, *, durable: bool = False, make: bool = True) -> Store:
+def open_database(place: StorePlace, *, durable: bool = False, make: bool = True) -> Store:
     """Open it, make it if need be unless `make` is false, and bring it up to date.
 
     With `durable`, what is written is on the disk when the call returns; without, a power cut
@@ -111,7 +111,7 @@ def open_database(place: Place, *, durable: bool = False, make: bool = True) -> 
     return store
 
 
-def _engine(place: Place, durable: bool) -> Engine:
+def _engine(place: StorePlace, durable: bool) -> Engine:
     if place.file is None:
         return create_engine(place.url, connect_args={"connect_timeout": int(_WAIT_S)})
     file = place.file.absolute()

@@ -6,16 +6,16 @@ from collections.abc import Callable
 
 from blklab.store import single
 from blklab.store.database import Store, open_database
-from blklab.store.place import Place
+from blklab.store.place import StorePlace
 
 
-def exists(place: Place) -> bool:
+def exists(place: StorePlace) -> bool:
     """Whether there is anything; of a server that is not asked."""
     return place.file is None or place.file.exists() or bool(single.files(place))
 
 
 def open_store(
-    place: Place,
+    place: StorePlace,
     *,
     durable: bool = False,
     make: bool = True,

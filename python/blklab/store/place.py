@@ -18,7 +18,7 @@ _KINDS = ("sqlite", "postgresql+psycopg")
 
 
 @dataclass(frozen=True)
-class Place:
+class StorePlace:
     """A store that need not exist yet."""
 
     text: str
@@ -38,7 +38,7 @@ class Place:
         return self.server or URL.create("sqlite", database=str(self.file))
 
 
-def find(given: str | None = None) -> Place:
+def find(given: str | None = None) -> StorePlace:
     """`given`, else ``$BLKLAB_STORE``, else ``blklab/results.db`` below ``$XDG_DATA_HOME`` or
     ``~/.local/share``. NoHomeError if there is no such place; InputError if it is neither a path
     nor the URL of a database we know."""
@@ -50,16 +50,16 @@ def find(given: str | None = None) -> Place:
     return _url(named, "--store" if given else VARIABLE)
 
 
-def _file(path: Path, *, chosen: bool) -> Place:
+def _file(path: Path, *, chosen: bool) -> StorePlace:
     if path.is_dir():
         raise InputError(f"{path}: is a directory; a store is a file in it: {path / 'results.db'}")
     if path.exists() and not path.is_file():
         # SQLite would wait for ever for what is in a pipe.
         raise InputError(f"{path}: not a regular file; a store is a file of SQLite, or a URL")
-    return Place(str(path), path, chosen)
+    return StorePlace(str(path), path, chosen)
 
 
-def _url(text: str, option: str) -> Place:
+def _url(text: str, option: str) -> StorePlace:
     from sqlalchemy.engine import make_url
     from sqlalchemy.exc import ArgumentError
 
@@ -81,4 +81,4 @@ def _url(text: str, option: str) -> Place:
         if url.query or not url.database or url.database.startswith(("file:", ":memory:")):
             raise InputError(f"{option}: of sqlite a file is expected: sqlite:////path/results.db")
         return _file(Path(url.database), chosen=True)
-    return Place(url.render_as_string(hide_password=True), None, chosen=True, server=url)
+    return StorePlace(url.render_as_string(hide_password=True), None, chosen=True, server=url)

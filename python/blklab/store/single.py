@@ -30,14 +30,14 @@ from blklab.store.packing import DamagedError
 if TYPE_CHECKING:
     from blklab.store.database import Store
     from blklab.store.document import ComparisonDocument
-    from blklab.store.place import Place
+    from blklab.store.place import StorePlace
 
 
 @dataclass(frozen=True)
 class Single:
     """Where one run is going to be kept."""
 
-    place: Place
+    place: StorePlace
     described: dict[str, Any]
     """What `blklab.experiment.describe` tells."""
     server: Store | None = None
@@ -104,7 +104,7 @@ _ASIDE = ".refused"
 _SQLITE = b"SQLite format 3\0"
 
 
-def check(place: Place) -> None:
+def check(place: StorePlace) -> None:
     """BlklabError, one line, if nothing can wait there, or if there is something else in the place
     of the store."""
     assert place.file is not None, "what a server keeps does not wait"
@@ -120,18 +120,18 @@ def check(place: Place) -> None:
         raise StoreError(f"{place.text}: not a store of blklab, or damaged")
 
 
-def directory(place: Place) -> Path:
+def directory(place: StorePlace) -> Path:
     """Where single runs of that store wait."""
     assert place.file is not None, "what a server keeps does not wait"
     return place.file.with_name(f"{place.file.name}-waiting")
 
 
-def files(place: Place) -> list[Path]:
+def files(place: StorePlace) -> list[Path]:
     """What waits there."""
     return [] if place.file is None else sorted(directory(place).glob(f"*{_ENDING}"))
 
 
-def put(place: Place, document: Mapping[str, Any], *, durable: bool) -> None:
+def put(place: StorePlace, document: Mapping[str, Any], *, durable: bool) -> None:
     """One run; see `blklab.store.database.open_database` for `durable`. RunError."""
     file = directory(place) / f"{document['uid']}{_ENDING}"
     write_together({file: packing.pack_json(document)}, durable=durable)

@@ -10,16 +10,14 @@ from typing import Any
 from sqlalchemy import select
 
 from blklab.base.catalogue import Entry
-from blklab.domain.comparison import Setup
-from blklab.experiment.plan import plan
+from blklab.domain.comparison import Setup, plan
 from blklab.store import keep, packing, request
 from blklab.store.database import Store
 from blklab.store.keep import InStore
 from blklab.store.packing import DamagedError
 from blklab.store.request import Request, fingerprints
 from blklab.store.schema import COMPARISON, STUDY
-from blklab.study.model import Part, Study
-from blklab.study.outcome import Skipped
+from blklab.study.model import Part, Skipped, Study
 from blklab.study.parse import parse
 from blklab.study.plan import PlannedPart
 from blklab.study.run import Ready

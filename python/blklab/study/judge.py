@@ -35,8 +35,7 @@ from blklab.experiment.statistics import CONFIDENCE, MATTERS, Interval, is_shown
 from blklab.experiment.words import NO_DIFFERENCE, factor
 from blklab.study.live import RIG as LIVE
 from blklab.study.metrics import METRICS, Metric, Scope, figures, resolution, too_few
-from blklab.study.model import Claim, Part, Study
-from blklab.study.outcome import Outcome
+from blklab.study.model import Claim, Outcome, Part, Study
 
 REPRODUCED, NOT_REPRODUCED, NOT_KNOWN = "reproduced", "not reproduced", "not known"
 _NO_REASON = "No reason is known."

@@ -17,8 +17,7 @@ from blklab.domain import results_file
 from blklab.errors import InputError
 from blklab.study.judge import Judgement
 from blklab.study.live import RIG as LIVE
-from blklab.study.model import Part, Study
-from blklab.study.outcome import Outcome, Skipped
+from blklab.study.model import Outcome, Part, Skipped, Study
 from blklab.study.parse import parse
 
 FILE = "study.json"

@@ -19,8 +19,7 @@ from blklab.rigs import rig as rig_of
 from blklab.rigs.kernel import cache
 from blklab.rigs.kernel.build import build
 from blklab.rigs.modelled import ModelledDisks
-from blklab.study.model import Kernel, Study
-from blklab.study.paths import beside
+from blklab.study.model import Kernel, Study, beside
 from blklab.study.plan import PlannedPart
 
 DEFAULT = "default"
@@ -37,7 +36,7 @@ class BuiltKernel:
 
 
 @dataclass(frozen=True)
-class Place:
+class OwnKernel:
     """One kernel of a `KernelsRig`."""
 
     order: Kernel
@@ -54,7 +53,7 @@ class KernelsRig(ModelledDisks):
     spec = RigSpec("kernel")
     """Each experiment has its own: see `alone`."""
 
-    def __init__(self, places: Mapping[str, Place]) -> None:
+    def __init__(self, places: Mapping[str, OwnKernel]) -> None:
         self._places = places
 
     def describe(self) -> dict[str, Any]:
@@ -99,7 +98,7 @@ class KernelsRig(ModelledDisks):
         for place in self._places.values():
             place.rig.cancel()
 
-    def _found(self, spec: SchedulerSpec) -> tuple[SchedulerSpec, Place]:
+    def _found(self, spec: SchedulerSpec) -> tuple[SchedulerSpec, OwnKernel]:
         return replace(spec, kernel=None), self._places[spec.kernel or DEFAULT]
 
 
@@ -126,7 +125,7 @@ def rig(kernels: Sequence[BuiltKernel]) -> KernelsRig:
     """A fresh rig that has these kernels."""
     return KernelsRig(
         {
-            kernel.order.name: Place(
+            kernel.order.name: OwnKernel(
                 kernel.order,
                 rig_of(
                     RigSpec(

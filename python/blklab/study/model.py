@@ -1,13 +1,17 @@
-"""A study as plain data, as its file says it; nothing is looked up yet."""
+"""A study as plain data: what its file says, and what came of it."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
+from blklab.base import homes
 from blklab.base.catalogue import Entry
+from blklab.domain.results_file import Results
 from blklab.errors import InputError
-from blklab.study.places import Path, line_of
+from blklab.study.places import KeyPath, line_of
 
 
 @dataclass(frozen=True)
@@ -102,13 +106,39 @@ class Study:
         """By which it is called."""
         return self.file.name
 
-    def wrong(self, path: Path, message: str) -> InputError:
+    def wrong(self, path: KeyPath, message: str) -> InputError:
         """The error to raise about what stands at `path` in the file."""
         return wrong(self.file, path, message)
 
 
-def wrong(file: Entry, path: Path, message: str) -> InputError:
+def wrong(file: Entry, path: KeyPath, message: str) -> InputError:
     """One line: file, line, key, and what is wrong with it."""
     keys = [str(step) for step in path if isinstance(step, str)]
     where = f"{file.path}:{line_of(file.text, path)}: "
     return InputError(" ".join(f"{where}{': '.join([*keys[-1:], message])}".split()))
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """Something of a part that does not run."""
+
+    what: str
+    """A scheduler, or the part's name for all of it."""
+    why: str
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of one part."""
+
+    part: str
+    rig: str
+    results: Results | None
+    """None if all of it was left out."""
+    skipped: tuple[Skipped, ...]
+
+
+def beside(folder: Path, spec: str, suffix: str) -> str:
+    """`spec` as it is if it is a name, otherwise the path from `folder`."""
+    names_a_file = os.sep in spec or spec.endswith(suffix) or f"{suffix}:" in spec
+    return str(folder / homes.expanded(spec)) if names_a_file else spec

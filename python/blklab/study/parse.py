@@ -15,7 +15,7 @@ from blklab.study import keys
 from blklab.study.keys import Key
 from blklab.study.metrics import METRICS
 from blklab.study.model import Claim, Kernel, Part, Study, wrong
-from blklab.study.places import Path
+from blklab.study.places import KeyPath
 
 _CHARACTERS_MAX = 1 << 20
 _SHOWN_MAX = 60
@@ -78,7 +78,7 @@ class _Reader:
     def _several(self, tables: Sequence[dict[str, Any]], name: str, read: Any) -> list[Any]:
         return [read(table, (name, place)) for place, table in enumerate(tables)]
 
-    def _kernel(self, table: dict[str, Any], path: Path) -> Kernel:
+    def _kernel(self, table: dict[str, Any], path: KeyPath) -> Kernel:
         row = self._checked(table, path, keys.KERNEL)
         return Kernel(
             row["name"],
@@ -90,7 +90,7 @@ class _Reader:
             row.get("late_disk", ""),
         )
 
-    def _part(self, table: dict[str, Any], path: Path) -> Part:
+    def _part(self, table: dict[str, Any], path: KeyPath) -> Part:
         row = self._checked(table, path, keys.PART)
         for place, scheduler in enumerate(row["schedulers"]):
             try:
@@ -123,7 +123,7 @@ class _Reader:
             row.get("vary_disk", False),
         )
 
-    def _claim(self, table: dict[str, Any], path: Path, part: Mapping[str, Any]) -> Claim:
+    def _claim(self, table: dict[str, Any], path: KeyPath, part: Mapping[str, Any]) -> Claim:
         kind = table.get("kind")
         if not isinstance(kind, str) or kind not in keys.CLAIMS:
             expected = f"expected one of {', '.join(keys.CLAIMS)}"
@@ -163,7 +163,7 @@ class _Reader:
             row.get("not_reproduced", ""),
         )
 
-    def _among(self, names: Iterable[str], there: Sequence[str], path: Path) -> None:
+    def _among(self, names: Iterable[str], there: Sequence[str], path: KeyPath) -> None:
         for place, name in enumerate(names):
             if name not in there:
                 step = name if path[-1] == "values" else place
@@ -171,7 +171,7 @@ class _Reader:
                     (*path, step), f"the part has no '{name}'{nearest(name, there)}"
                 )  # fmt: skip
 
-    def _checked(self, table: dict[str, Any], path: Path, rows: Sequence[Key]) -> dict[str, Any]:
+    def _checked(self, table: dict[str, Any], path: KeyPath, rows: Sequence[Key]) -> dict[str, Any]:
         known = {key.name: key for key in rows}
         for name in table:
             if name not in known:
@@ -187,14 +187,14 @@ class _Reader:
                 )  # fmt: skip
         return table
 
-    def _fits(self, value: Any, path: Path, shape: keys.Shape) -> None:
+    def _fits(self, value: Any, path: KeyPath, shape: keys.Shape) -> None:
         if not shape.fits(value):
             raise self._wrong(path, f"found {_shown(value)}, expected {shape.expected}")
         if shape.of_each is not None:
             for name, item in value.items():
                 self._fits(item, (*path, name), shape.of_each)
 
-    def _wrong(self, path: Path, message: str) -> InputError:
+    def _wrong(self, path: KeyPath, message: str) -> InputError:
         return wrong(self._file, path, message)
 
 

@@ -11,14 +11,14 @@ import tomllib
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
-Path: TypeAlias = tuple[str | int, ...]
+KeyPath: TypeAlias = tuple[str | int, ...]
 """Keys and places in lists, from the outside in."""
 
 _STATEMENT_LINES_MAX = 200
 """Of a longer list, the line may be that of something before it."""
 
 
-def line_of(text: str, path: Path) -> int:
+def line_of(text: str, path: KeyPath) -> int:
     """The line, from 1, of the statement that brings what is at `path`.
 
     That of the nearest thing around it, if it is not there; 1 if there is nothing.
@@ -52,7 +52,7 @@ def _parsed(lines: Sequence[str], end: int) -> dict[str, Any] | None:
         return None
 
 
-def _has(document: Any, path: Path) -> bool:
+def _has(document: Any, path: KeyPath) -> bool:
     for step in path:
         try:
             document = document[step]

@@ -14,9 +14,7 @@ from blklab.domain.experiment import SchedulerSpec
 from blklab.errors import InputError, nearest
 from blklab.rigs.kernel import tools
 from blklab.study import live
-from blklab.study.model import Part, Study
-from blklab.study.outcome import Skipped
-from blklab.study.paths import beside
+from blklab.study.model import Part, Skipped, Study, beside
 
 _Found = TypeVar("_Found")
 

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from blklab.domain import results_file
+from blklab.domain.comparison import plan
 from blklab.domain.events import Keeper, Nowhere
 from blklab.domain.experiment import RigSpec
 from blklab.execute import Local, carry_out
 from blklab.experiment.describe import describe
-from blklab.experiment.plan import plan
 from blklab.rigs import Rig
 from blklab.rigs import rig as rig_of
 from blklab.study import kernels
-from blklab.study.outcome import Outcome
+from blklab.study.model import Outcome
 from blklab.study.plan import PlannedPart
 
 

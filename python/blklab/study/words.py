@@ -17,7 +17,7 @@ _TABLES = ("figures", "ratio", "difference")
 
 
 @dataclass(frozen=True)
-class Place:
+class StatementPlace:
     """What a statement came to on one disk under one load."""
 
     where: str
@@ -38,7 +38,7 @@ class Statement:
     source: str
     why: str
     """Reasons for what is not reproduced, if anything is not."""
-    places: tuple[Place, ...]
+    places: tuple[StatementPlace, ...]
 
 
 def statements(judgements: Iterable[Judgement]) -> list[Statement]:
@@ -53,7 +53,7 @@ def statements(judgements: Iterable[Judgement]) -> list[Statement]:
     return made
 
 
-def _places(judgements: Iterable[Judgement]) -> Iterator[Place]:
+def _places(judgements: Iterable[Judgement]) -> Iterator[StatementPlace]:
     def place(row: Judgement) -> tuple[str, ...]:
         return (row.disk, row.workload, row.kind, row.unit)
 
@@ -61,7 +61,7 @@ def _places(judgements: Iterable[Judgement]) -> Iterator[Place]:
         rows = tuple(several)
         first = rows[0]
         near = "" if first.tolerance is None else f", within {first.tolerance * 100:g} %"
-        yield Place(f"{first.disk}, {first.workload}, {_what(first)}{near}", rows)
+        yield StatementPlace(f"{first.disk}, {first.workload}, {_what(first)}{near}", rows)
 
 
 def _what(row: Judgement) -> str:

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from blklab.host import reading
+from blklab.host.reading import ECHOED
 from blklab.host.roots import Roots
-from blklab.host.shell import ECHOED
 from blklab.host.udev import node
 from blklab.host.udev.event import Event
-from blklab.host.udev.files import ordered
-from blklab.host.udev.parse import Line, Token, parse
+from blklab.host.udev.parse import Line, Token, ordered, parse
 
 ACTIONS = ("add", "change")
 """The events that set a disk: when it appears, and when its content changes or somebody says

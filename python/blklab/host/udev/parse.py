@@ -1,7 +1,9 @@
-"""A rules file, taken apart into lines of matches and assignments, as udev does it.
+"""udev's rules files in the order in which it reads them, taken apart into lines of matches and
+assignments, as udev does it.
 
-A line that udev refuses does nothing; it is kept with the reason, because somebody meant it to
-do something.
+All directories together are sorted by file name. Of files of one name only that of the first
+directory counts; an empty one, or a link to /dev/null, takes the name away. A line that udev
+refuses does nothing; it is kept with the reason, because it was meant to do something.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from blklab.host import reading
+from blklab.host.roots import Roots
 
 MATCHES = ("==", "!=")
 
@@ -145,3 +148,22 @@ def _unescaped(found: re.Match[str]) -> str:
     except OverflowError:
         pass
     raise ValueError(f"'{found[0]}' is no escape")
+
+
+SUFFIX = ".rules"
+
+
+def directories(roots: Roots) -> list[Path]:
+    """Where udev looks, the first of which wins."""
+    tops = (roots.etc, roots.run, roots.usr / "local/lib", roots.usr / "lib", roots.lib)
+    return [top / "udev/rules.d" for top in tops]
+
+
+def ordered(roots: Roots) -> list[Path]:
+    """The files that count, in order."""
+    found: dict[str, Path] = {}
+    for directory in directories(roots):
+        for name in reading.names(directory):
+            if name.endswith(SUFFIX) and not name.startswith("."):
+                found.setdefault(name, directory / name)
+    return [found[name] for name in sorted(found, key=lambda name: name.encode(errors="replace"))]

@@ -39,7 +39,7 @@ _BLOCK_BYTES = 1 << 20
 class LaidFiles:
     """Their directory, closed to other users; files are named ``0``, ``1`` and so on."""
 
-    place: owned.Place
+    place: owned.OwnedPlace
     handle: int
 
     @property
@@ -202,7 +202,7 @@ def recover(journal: Journal, key: str) -> list[str]:
 
 
 def _give_back(
-    place: owned.Place, path: Path, made: Sequence[int], journal: Journal, key: str
+    place: owned.OwnedPlace, path: Path, made: Sequence[int], journal: Journal, key: str
 ) -> list[str]:
     """At the end of the run that has made the directory, if it has."""
     try:
@@ -214,7 +214,7 @@ def _give_back(
     return lines
 
 
-def _remove(place: owned.Place, path: Path, inode: int | None) -> list[str]:
+def _remove(place: owned.OwnedPlace, path: Path, inode: int | None) -> list[str]:
     """What was made there. FileNotFoundError if there is nothing of its name."""
     try:
         handle = place.find(inode)
@@ -229,7 +229,9 @@ def _remove(place: owned.Place, path: Path, inode: int | None) -> list[str]:
         os.close(handle)
 
 
-def _emptied(place: owned.Place, path: Path, handle: int, *, only_empty: bool = False) -> list[str]:
+def _emptied(
+    place: owned.OwnedPlace, path: Path, handle: int, *, only_empty: bool = False
+) -> list[str]:
     """Remove all that `LaidFiles` makes, and the directory."""
     try:
         if not only_empty:

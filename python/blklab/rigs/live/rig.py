@@ -52,7 +52,7 @@ from blklab.rigs.live.program_load import ProgramLoad
 
 
 @dataclass(frozen=True)
-class Place:
+class Ready:
     """A target that is ready."""
 
     target: target.Target
@@ -102,7 +102,7 @@ class LiveRig:
         self._trace_latency = trace_latency is not None
         self._precondition = no_precondition is None
         self._following = requests.Following()
-        self._places: dict[str, Place] = {}
+        self._places: dict[str, Ready] = {}
         # Lines about restored leftovers, not yet told.
         self._put_right: list[str] = []
         # Of loads that write, run by run: the disk may tire.
@@ -207,7 +207,7 @@ class LiveRig:
                         inside = stack.enter_context(
                             cgroups.made(list(groups.values()), journal, signals, told)
                         )
-                    self._places[path] = Place(found, ours, laid, rooms[path], inside)
+                    self._places[path] = Ready(found, ours, laid, rooms[path], inside)
                 told += wall.told()
                 for line in told:
                     tell(line)
@@ -228,7 +228,7 @@ class LiveRig:
         with self._lock:
             return self._run(experiment, place)
 
-    def _run(self, experiment: Experiment, place: Place) -> Result:
+    def _run(self, experiment: Experiment, place: Ready) -> Result:
         load = _load(experiment, place.target, place.room_bytes)
         notes = []
         if place.borrowed is not None:

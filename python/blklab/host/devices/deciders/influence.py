@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from blklab.host import reading
-from blklab.host.shell import ECHOED, TARGET
+from blklab.host.reading import ECHOED, TARGET
 
 _QUEUE = re.compile(r"queue/(?P<attribute>scheduler|nr_requests|read_ahead_kb|iosched/[a-z_]+)")
 

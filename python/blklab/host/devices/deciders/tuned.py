@@ -18,8 +18,8 @@ from pathlib import Path
 from blklab.host import reading
 from blklab.host.devices.deciders.influence import Influence
 from blklab.host.devices.queue import Queue
+from blklab.host.reading import TARGET
 from blklab.host.roots import Roots
-from blklab.host.shell import TARGET
 from blklab.host.udev import node
 
 _BY = "tuned profile"
