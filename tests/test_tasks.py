@@ -115,7 +115,7 @@ def of_sim(**changed: Any) -> Task:
     return replace(Task(RigSpec("sim"), experiment), **changed)
 
 
-GOLDEN = "a5e98685440bcd98f0e8eeacbfecb65e491daf982b467e178a66f7e2582822a2"
+GOLDEN = "83548e02dfac49b5cb7ea698c934b37e3ea339975785e492ed191f899dc78da7"
 """Of `of_sim`. If a change of blklab's alters it, stored hashes name other runs from then on: say
 so in the commit."""
 

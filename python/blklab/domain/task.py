@@ -51,8 +51,6 @@ class Task:
         document = _document(self)
         for entry in (document["experiment"]["job"], document["experiment"]["disk"]["file"]):
             del entry["path"]
-        # A drawn disk's file has the values.
-        del document["experiment"]["disk"]["drawn"]
         return sha256(_encoded(document)).hexdigest()
 
     def to_bytes(self) -> bytes:
