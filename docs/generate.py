@@ -58,54 +58,46 @@ def _whole(value: int, unit: str) -> str:
 # Schedulers and surroundings
 
 
-def _tunables(rows: Sequence[Mapping[str, Any]]) -> str:
+def _tunables(rows: Sequence[_core.Tunable]) -> str:
     if not rows:
         return "It has no tunables.\n"
     return _table(
         ("tunable", "default", "allowed", "meaning"),
         (
             (
-                _code(row["name"]),
-                _whole(row["default"], row["unit"]),
-                f"{_whole(row['min'], '')} to {_whole(row['max'], row['unit'])}",
-                row["help"],
+                _code(row.name),
+                _whole(row.default, row.unit),
+                f"{_whole(row.min, '')} to {_whole(row.max, row.unit)}",
+                row.help,
             )
             for row in rows
         ),
     )
 
 
-def _schedulers() -> list[dict[str, Any]]:
-    table: list[dict[str, Any]] = json.loads(_core.schedulers())
-    return table
-
-
 def scheduler_list() -> str:
     """One line for each scheduler."""
     return _table(
         ("scheduler", "in a line", "follows"),
-        (
-            (f"[`{row['name']}`](#{row['name']})", row["summary"], row["follows"])
-            for row in _schedulers()
-        ),
+        ((f"[`{row.name}`](#{row.name})", row.summary, row.follows) for row in _core.schedulers()),
     )
 
 
 def schedulers() -> str:
     """A section for each: its file's header, which is half a page, and its tunables."""
     parts = []
-    for row in _schedulers():
-        name = row["name"].replace("-", "_")
+    for row in _core.schedulers():
+        name = row.name.replace("-", "_")
         path = _CORE / "scheduler" / f"{name}.rs"
         header = _header(path if path.exists() else path.with_suffix("") / "mod.rs")
-        parts += [f"## {row['name']}\n", header, f"### Tunables of {row['name']}\n"]
-        parts.append(_tunables(row["tunables"]))
+        parts += [f"## {row.name}\n", header, f"### Tunables of {row.name}\n"]
+        parts.append(_tunables(row.tunables))
     return "\n".join(parts)
 
 
 def surroundings(*name: str) -> str:
     """The tunables of ``queue``, ``page cache`` or ``host``."""
-    return _tunables(json.loads(_core.environment())[" ".join(name)])
+    return _tunables(_core.environment()[" ".join(name)])
 
 
 # Job files
@@ -114,24 +106,24 @@ def surroundings(*name: str) -> str:
 def job_options(*status: str) -> str:
     """The options of job files that are ``simulated``, of ``no effect``, ``not simulated``."""
     wanted = " ".join(status)
-    rows = [row for row in json.loads(_core.workload_options()) if row["status"] == wanted]
+    rows = [row for row in _core.workload_options() if row.status == wanted]
     if wanted == "simulated":
         return _table(
             ("option", "also", "value", "default", "meaning"),
             (
                 (
-                    _code(row["name"]),
-                    ", ".join(map(_code, row["aliases"])),
-                    row["type"],
-                    _code(row["default"]) if row["default"] else "",
-                    row["help"],
+                    _code(row.name),
+                    ", ".join(map(_code, row.aliases)),
+                    row.takes,
+                    _code(row.default) if row.default else "",
+                    row.help,
                 )
                 for row in rows
             ),
         )
     return _table(
         ("option", "what it does in fio", "why not here"),
-        ((_code(row["name"]), row["help"], row["why"]) for row in rows),
+        ((_code(row.name), row.help, row.why) for row in rows),
     )
 
 
@@ -139,16 +131,16 @@ def job_options_real(*kind: str) -> str:
     """What is ``handed to fio``, ``rewritten``, ``left out`` or ``refused`` on a real disk, by
     reason."""
     wanted, by_reason = " ".join(kind), dict[str, list[str]]()
-    for row in json.loads(_core.workload_options()):
-        if row["real"] == wanted and row["status"] != "not simulated":
-            by_reason.setdefault(row["real_why"], []).append(_code(row["name"]))
+    for row in _core.workload_options():
+        if row.real == wanted and row.status != "not simulated":
+            by_reason.setdefault(row.real_why, []).append(_code(row.name))
     rows = ((why, ", ".join(names)) for why, names in by_reason.items())
     return _table(("why", "options"), rows)
 
 
 def job_option_count(*status: str) -> str:
     """A sentence about how many options there are of each kind."""
-    kinds = [row["status"] for row in json.loads(_core.workload_options())]
+    kinds = [row.status for row in _core.workload_options()]
     count = {kind: kinds.count(kind) for kind in dict.fromkeys(kinds)}
     return (
         f"Of {len(kinds)} options that blklab knows from fio 3.33, {count['simulated']} are "
@@ -169,8 +161,7 @@ def disk_list() -> str:
     """One line for each disk."""
     rows = []
     for name, model in _disks():
-        disk = json.loads(model.describe())
-        rows.append((f"[`{name}`](#{name})", disk["name"], disk["summary"]))
+        rows.append((f"[`{name}`](#{name})", model.name, model.summary))
     return _table(("name", "disk", "what it is"), rows)
 
 
@@ -178,22 +169,21 @@ def disk_figures() -> str:
     """For each disk, its model beside what was published, with sources."""
     parts = []
     for name, model in _disks():
-        disk, figures = json.loads(model.describe()), json.loads(model.validate())
-        verdict = disk["validation"]["text"]
-        parts += [f"### {name}\n", f"{disk['name']}: {disk['summary']}.\n"]
+        verdict = model.validation.text
+        parts += [f"### {name}\n", f"{model.name}: {model.summary}.\n"]
         parts.append(f"**{verdict[0].upper()}{verdict[1:]}.**\n")
         parts.append(
             _table(
                 ("figure", "model", "calibrated", "checked", "deviation", "source"),
                 (
                     (
-                        _code(row["figure"]),
-                        f"{number_text(row['model'])} {row['unit']}",
+                        _code(row.figure),
+                        f"{number_text(row.model)} {row.unit}",
                         *(_published(row, role) for role in ("calibrated", "checked")),
                         _deviation(row),
-                        row["source"],
+                        row.source,
                     )
-                    for row in figures
+                    for row in model.validate()
                 ),
                 right=(1, 2, 3),
             )
@@ -201,49 +191,46 @@ def disk_figures() -> str:
     return "\n".join(parts)
 
 
-def _published(row: Mapping[str, Any], role: str) -> str:
-    return (
-        f"{number_text(row['published'])} ± {row['tolerance_percent']:g} %"
-        if row["role"] == role
-        else ""
-    )
+def _published(row: _core.Check, role: str) -> str:
+    if row.role != role:
+        return ""
+    return f"{number_text(row.published)} ± {row.tolerance_percent:g} %"
 
 
-def _deviation(row: Mapping[str, Any]) -> str:
+def _deviation(row: _core.Check) -> str:
     """By how much the model is off, and why if by more than it may be."""
-    text = f"{(row['model'] / row['published'] - 1) * 100:+.1f} %"
-    return text if row["met"] else f"**{text}**: {row['not_met']}"
+    text = f"{(row.model / row.published - 1) * 100:+.1f} %"
+    return text if row.met else f"**{text}**: {row.not_met}"
 
 
 def disk_validation() -> str:
     """A line for each disk: how many independent figures it has and meets."""
     rows = []
     for name, model in _disks():
-        found = json.loads(model.describe())["validation"]
-        counts = (str(found["independent"]), str(found["met"]))
-        rows.append((f"[`{name}`](#{name})", *counts, "yes" if found["validated"] else "no"))
+        found = model.validation
+        counts = (str(found.independent), str(found.met))
+        rows.append((f"[`{name}`](#{name})", *counts, "yes" if found.validated else "no"))
     return _table(("disk", "independent figures", "met", "validated"), rows, right=(1, 2))
 
 
 def disk_ranges() -> str:
     """How far off an estimate may be, by key or unit."""
 
-    def what(row: Mapping[str, Any]) -> str:
-        if row["keys"]:
-            return ", ".join(map(_code, row["keys"]))
-        return f"other keys in {row['unit']}" if row["unit"] else "other keys without a unit"
+    def what(row: _core.DiskRange) -> str:
+        if row.keys:
+            return ", ".join(map(_code, row.keys))
+        return f"other keys in {row.unit}" if row.unit else "other keys without a unit"
 
-    rows = json.loads(_core.disk_ranges())
-    return _table(("keys", "range", "why"), ((what(row), row["range"], row["why"]) for row in rows))
+    rows = ((what(row), row.range, row.why) for row in _core.disk_ranges())
+    return _table(("keys", "range", "why"), rows)
 
 
 def disk_waits() -> str:
     """For each hard disk, how long a command of 4 KiB can be in it."""
     rows = []
     for name, model in _disks():
-        wait = json.loads(model.describe())["longest_wait_ms"]
-        if wait:
-            seconds = (f"{wait[load] / 1000:.1f} s" for load in ("reads", "any"))
+        if wait := model.longest_wait_ms:
+            seconds = (f"{load_ms / 1000:.1f} s" for load_ms in (wait.reads, wait.any))
             rows.append((f"[`{name}`](#{name})", *seconds))
     head = ("disk", "reads only", "with flushes and cached writes")
     return _table(head, rows, right=(1, 2))
@@ -252,16 +239,16 @@ def disk_waits() -> str:
 def disk_keys(kind: str) -> str:
     """The table of keys of ``hdd`` or ``ssd``."""
 
-    def absent(row: Mapping[str, Any]) -> str:
-        if row["required"]:
+    def absent(row: _core.DiskKey) -> str:
+        if row.required:
             return "**required**"
-        return _code(row["default"]) if row["default"] is not None else "without"
+        return _code(row.default) if row.default is not None else "without"
 
     return _table(
         ("key", "unit", "value", "default", "meaning"),
         (
-            (_code(row["key"]), row["unit"], row["allowed"], absent(row), row["help"])
-            for row in json.loads(_core.disk_keys())[kind]
+            (_code(row.key), row.unit, row.allowed, absent(row), row.help)
+            for row in _core.disk_keys()[kind]
         ),
     )
 

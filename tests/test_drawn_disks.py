@@ -45,11 +45,11 @@ def test_a_repeat_has_one_drawn_disk_for_all_schedulers_and_the_next_another() -
         assert {run.experiment.disk.label for run in mine} == {mine[0].disk.label}
         drawn = [dict(run.experiment.disk.drawn) for run in mine]
         assert all("rpm" not in values and len(values) > 10 for values in drawn)
-        described = {row["key"]: row for row in core.describe_disk(mine[0].disk)["parameters"]}
+        described = {row.key: row.range for row in core.disk_model(mine[0].disk).parameters}
         for values in drawn:
             for name, value in values.items():
-                low, high = described[name]["range"]
-                assert low <= value <= high, name
+                ends = described[name]
+                assert ends and ends[0] <= value <= ends[1], name
 
 
 def test_without_it_every_run_has_the_disk_of_the_file() -> None:

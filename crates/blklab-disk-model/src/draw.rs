@@ -6,18 +6,18 @@
 
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
-use serde::Serialize;
 use toml::de::DeTable;
 
 use super::keys::{Allowed, Key, Value, Values};
-use super::model::{DiskFileError, DiskModel, is_consistent};
+use super::model::{DiskModel, is_consistent};
 use super::ranges::first_number;
+use blklab_base::input_error::InputError;
 
 /// So often an impossible disk is drawn again; then the file's own values stand in.
 const TRIES: u64 = 200;
 
 /// A drawn disk.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Drawn {
     /// Its file: the one it was drawn from, with other values.
     pub text: String,
@@ -30,7 +30,7 @@ pub struct Drawn {
 ///
 /// # Errors
 /// As [`DiskModel::parse`].
-pub fn draw(text: &str, path: &str, model: &DiskModel, seed: u64) -> Result<Drawn, DiskFileError> {
+pub fn draw(text: &str, path: &str, model: &DiskModel, seed: u64) -> Result<Drawn, InputError> {
     let nominal = model.values();
     let ranges = model.ranges();
     for attempt in 0..TRIES {
@@ -115,13 +115,8 @@ fn written(
     table: &'static [Key],
     drawn: &Values,
     ranges: &[Option<[f64; 2]>],
-) -> Result<String, DiskFileError> {
-    let failed = |message: &str| DiskFileError {
-        path: path.to_owned(),
-        line: None,
-        key: None,
-        message: message.to_owned(),
-    };
+) -> Result<String, InputError> {
+    let failed = |message: &str| InputError { file: Some(path.to_owned()), ..InputError::new(message) };
     let root = DeTable::parse(text).map_err(|_| failed("not TOML"))?;
     let entries = root.get_ref();
     let kind = entries.get("kind").map(|value| value.span().end).ok_or_else(|| failed("no kind"))?;

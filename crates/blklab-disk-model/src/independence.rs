@@ -4,8 +4,6 @@
 //! stands in the comment behind it, so a checked figure counts as independent unless a parameter
 //! that it would determine names its value or its source.
 
-use serde::Serialize;
-
 use super::model::Parameter;
 use super::published::{Published, Role, is_estimate};
 
@@ -13,7 +11,7 @@ use super::published::{Published, Role, is_estimate};
 pub const NEEDED: usize = 5;
 
 /// What the checked figures say of a model.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Validation {
     /// Whether the model may be called validated.
     pub validated: bool,

@@ -21,12 +21,14 @@ mod validate;
 
 use blklab_base::units::{Nanos, Sector};
 
+pub use blklab_base::input_error::InputError;
+
 pub use self::any::AnyDisk;
 pub use self::draw::{Drawn, draw};
 pub use self::hdd::{Hdd, LongestWait};
 pub use self::independence::Validation;
 pub use self::keys::{Absent, Allowed, HDD_KEYS, Key, SSD_KEYS, Value};
-pub use self::model::{DiskFileError, DiskModel, Parameter};
+pub use self::model::{DiskModel, Parameter};
 pub use self::published::{Published, Role};
 pub use self::ranges::{RULES, Rule, Spread};
 pub use self::replay::{TraceRequest, replay};

@@ -2,20 +2,18 @@
 //! `[calibrated]`, figures that parameters of the file were chosen from, and `[checked]`, figures
 //! that none was chosen from.
 
-use serde::Serialize;
 use toml::Spanned;
 use toml::de::DeValue;
 
-use super::model::{DiskFileError, File, fields, number};
+use super::model::{File, fields, number, other, unknown};
 use super::validate::{FIGURES, Figure};
-use blklab_base::text;
+use blklab_base::input_error::InputError;
 
 /// Names of the two tables.
 pub(super) const TABLES: [&str; 2] = ["calibrated", "checked"];
 
 /// What a published figure tells of the model.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// Parameters were chosen from it, or from its source: that the model meets it proves nothing.
     Calibrated,
@@ -24,10 +22,9 @@ pub enum Role {
 }
 
 /// One published figure.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Published {
     /// Which figure it is.
-    #[serde(serialize_with = "figure_name")]
     pub figure: &'static Figure,
     /// Which of the two tables it stands in.
     pub role: Role,
@@ -41,31 +38,29 @@ pub struct Published {
     pub source: String,
 }
 
-fn figure_name<S: serde::Serializer>(figure: &&'static Figure, to: S) -> Result<S::Ok, S::Error> {
-    to.serialize_str(figure.name)
-}
-
 /// Read the two tables; an entry is
 /// `figure = { value = 110, tolerance_percent = 10, not_met = "reason" }  # source`.
 pub(super) fn parse(
     file: &File<'_>,
     calibrated: Option<&Spanned<DeValue<'_>>>,
     checked: Option<&Spanned<DeValue<'_>>>,
-) -> Result<Vec<Published>, DiskFileError> {
+) -> Result<Vec<Published>, InputError> {
     let calibrated = calibrated.map_or(Ok(Vec::new()), |value| table(file, value, Role::Calibrated))?;
     let checked = checked.map_or(Ok(Vec::new()), |value| table(file, value, Role::Checked))?;
     for (at, row) in &checked {
-        let fail = |message: &str| Err(file.error(*at, Some(row.figure.name), message.to_owned()));
+        let fail = |wrong| Err(file.error(*at, Some(row.figure.name), wrong));
         if calibrated.iter().any(|(_, other)| other.figure == row.figure && other.value == row.value) {
-            return fail(
+            return fail(InputError::new(
                 "stands in [calibrated] too; a figure that a parameter was chosen from checks nothing",
-            );
+            ));
         }
         if is_estimate(&row.source) {
-            return fail("found an estimate; a check needs a figure that was published or measured");
+            let message = "found an estimate; a check needs a figure that was published or measured";
+            return fail(InputError::new(message).found(&row.source));
         }
         if row.source.is_empty() {
-            return fail("no source; expected it behind the value, after '#'");
+            let message = "no source; expected it behind the value, after '#'";
+            return fail(InputError::new(message).expected("a source behind the value, after '#'"));
         }
     }
     Ok(calibrated.into_iter().chain(checked).map(|(_, row)| row).collect())
@@ -81,26 +76,26 @@ fn table(
     file: &File<'_>,
     value: &Spanned<DeValue<'_>>,
     role: Role,
-) -> Result<Vec<(usize, Published)>, DiskFileError> {
+) -> Result<Vec<(usize, Published)>, InputError> {
     let Some(entries) = value.get_ref().as_table() else {
-        let message = format!("found {}; expected a table of figures", file.slice(&value.span()));
-        return Err(file.error(value.span().start, Some(TABLES[role as usize]), message));
+        let wrong = other(file.slice(&value.span()), "a table of figures");
+        return Err(file.error(value.span().start, Some(TABLES[role as usize]), wrong));
     };
     let mut rows = Vec::new();
     for (name, (entry, at)) in fields(entries) {
-        let fail = |message| file.error(at, Some(name), message);
+        let fail = |wrong| file.error(at, Some(name), wrong);
         let Some(figure) = FIGURES.iter().find(|f| f.name == name) else {
             let names: Vec<_> = FIGURES.iter().map(|f| f.name).collect();
-            return Err(fail(format!("unknown figure{}", text::hint(name, &names))));
+            return Err(fail(unknown("figure", name, &names)));
         };
         let Some(inner) = entry.get_ref().as_table() else {
             let found = file.slice(&entry.span());
-            return Err(fail(format!("found {found}; expected {{ value = ..., tolerance_percent = ... }}")));
+            return Err(fail(other(found, "{ value = ..., tolerance_percent = ... }")));
         };
         let parts = fields(inner);
         let known = ["value", "tolerance_percent", "not_met"];
         if let Some(word) = parts.keys().find(|word| !known.contains(word)) {
-            return Err(fail(format!("unknown key '{word}'{}", text::hint(word, &known))));
+            return Err(fail(unknown(&format!("key '{word}'"), word, &known)));
         }
         let part = |word: &str, min: f64, max: f64| {
             let found = parts.get(word).map(|(v, _)| *v);
@@ -108,7 +103,8 @@ fn table(
                 Some(n) => Ok(n),
                 None => {
                     let found = found.map_or("nothing".to_owned(), |v| file.slice(&v.span()));
-                    Err(fail(format!("{word}: found {found}; expected a number from {min} to {max}")))
+                    let wrong = other(found, format!("a number from {min} to {max}"));
+                    Err(fail(InputError { reason: format!("{word}: {}", wrong.reason), ..wrong }))
                 }
             }
         };
@@ -116,7 +112,10 @@ fn table(
             None => None,
             Some((reason, _)) => match reason.get_ref().as_str() {
                 Some(reason) => Some(reason.to_owned()),
-                None => return Err(fail("not_met: expected the reason as text".into())),
+                None => {
+                    let wrong = InputError::new("not_met: expected the reason as text");
+                    return Err(fail(wrong.expected("the reason as text")));
+                }
             },
         };
         let row = Published {

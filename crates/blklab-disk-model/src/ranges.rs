@@ -6,14 +6,14 @@
 
 use std::fmt;
 
-use blklab_base::text;
 use toml::Spanned;
 use toml::de::DeValue;
 
 use super::independence::names_value;
 use super::keys::{Allowed, Key, Value, Values};
-use super::model::{DiskFileError, File, fields, number};
+use super::model::{File, fields, number, other, unknown};
 use super::published::{Published, is_estimate};
+use blklab_base::input_error::InputError;
 
 /// How far off, as a rule of [`RULES`].
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -175,23 +175,23 @@ pub(super) fn parse(
     file: &File<'_>,
     value: &Spanned<DeValue<'_>>,
     values: &Values,
-) -> Result<Vec<Option<[f64; 2]>>, DiskFileError> {
+) -> Result<Vec<Option<[f64; 2]>>, InputError> {
     let Some(entries) = value.get_ref().as_table() else {
-        let message = format!("found {}; expected a table of ranges", file.slice(&value.span()));
-        return Err(file.error(value.span().start, Some("ranges"), message));
+        let wrong = other(file.slice(&value.span()), "a table of ranges");
+        return Err(file.error(value.span().start, Some("ranges"), wrong));
     };
     let mut own = vec![None; values.table.len()];
     for (name, (entry, at)) in fields(entries) {
-        let fail = |message| file.error(at, Some(name), message);
+        let fail = |wrong| file.error(at, Some(name), wrong);
         let names: Vec<_> = values.table.iter().map(|key| key.name).collect();
         let Some(index) = names.iter().position(|known| *known == name) else {
-            return Err(fail(format!("unknown key in [ranges]{}", text::hint(name, &names))));
+            return Err(fail(unknown("key in [ranges]", name, &names)));
         };
         let key = &values.table[index];
         let (Some((least, most)), Some(value)) =
             (bounds(key), values.values[index].as_ref().and_then(first_number))
         else {
-            return Err(fail("has no range: its value is no number".into()));
+            return Err(fail(InputError::new("has no range: its value is no number")));
         };
         let ends = entry.get_ref().as_array().and_then(|items| {
             let [low, high] = items.iter().as_slice() else { return None };
@@ -199,11 +199,8 @@ pub(super) fn parse(
         });
         let good = |[low, high]: &[f64; 2]| *low >= least && *low <= value && value <= *high && *high <= most;
         let Some(ends) = ends.filter(good) else {
-            return Err(fail(format!(
-                "found {}; expected [low, high] around its value, {value}, within {}",
-                file.slice(&entry.span()),
-                key.allowed
-            )));
+            let expected = format!("[low, high] around its value, {value}, within {}", key.allowed);
+            return Err(fail(other(file.slice(&entry.span()), expected)));
         };
         own[index] = Some(ends);
     }

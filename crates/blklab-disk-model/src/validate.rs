@@ -5,7 +5,6 @@
 
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
-use serde::Serialize;
 
 use super::published::Role;
 use super::{AnyDisk, Command, Completion, Disk, DiskModel, Op, Tag};
@@ -222,7 +221,7 @@ pub static FIGURES: &[Figure] = &[
 ];
 
 /// One figure of the model beside the published one.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Check {
     /// The figure's name.
     pub figure: &'static str,

@@ -13,7 +13,6 @@ from blklab.base.catalogue import Entry
 from blklab.base.files import check_files, write_together
 from blklab.domain import core, specs
 from blklab.domain.experiment import Disk, Experiment, RigSpec, SchedulerSpec
-from blklab.domain.validation import not_validated
 from blklab.report.timeline import page
 from blklab.rigs import check_workload
 from blklab.timelines import summary, trace, window
@@ -70,8 +69,8 @@ def explain(
     place = rigs.rig(spec)
     with listener.run(place):
         result = place.run(experiment)
-    unchecked = not_validated(core.describe_disk(model))
-    for note in (*([f"{model.label}: {unchecked}"] if unchecked else ()), *result.notes):
+    found = core.disk_model(model).validation
+    for note in (*(() if found.validated else [f"{model.label}: {found.text}"]), *result.notes):
         listener.note(note)
     timeline = build(
         result,

@@ -115,8 +115,8 @@ def decoded(text: bytes, kind: type[_Found], name: str) -> _Found:
 def notes(outcome: Mapping[str, Any], disk: Disk) -> tuple[str, ...]:
     """What was not as it was asked for, a line each: queues of the disk, and tunables of which the
     kernel has made others."""
-    limits = core.describe_disk(disk)["limits"]
-    queues, depth = limits["hw_queues"], limits["queue_depth"]
+    limits = core.disk_model(disk).limits
+    queues, depth = limits.hw_queues, limits.queue_depth
     tags = min(depth, scheduler.GUEST_TAGS)
     fewer = (
         f"{disk.label}: a guest has 1 hardware queue of {tags} commands, not {queues} of {depth}"

@@ -28,7 +28,7 @@ def _order(disk: Disk, spec: str, version: str) -> dict[str, bytes | None]:
     """What is in the run directory of a guest with a disk of the model `disk` under the scheduler
     `spec`, for a kernel of that `version`. InputError if one is wrong.
     """
-    depth: int = core.describe_disk(disk)["limits"]["queue_depth"]
+    depth = core.disk_model(disk).limits.queue_depth
     changes = [*disk.overrides]
     if depth > scheduler.GUEST_TAGS:
         changes.append(("queue_depth", str(scheduler.GUEST_TAGS)))
