@@ -10,8 +10,8 @@ RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml -o -path '*
 PROGRAMS := blklab-confine blklab-disk blklab-guest
 PROGRAM_DIR := python/blklab/bin
 # Real fio as the reference for job files and output; Chromium, driven by its driver, to look at the report; PostgreSQL
-# as a store; programs that are workloads; a virtual machine; the wall around guests; a tracer of what opens files; the fuzzer is C++; the rest builds a kernel. The command, and the package where that is called otherwise.
-TEST_PACKAGES := fio bwrap:bubblewrap blkparse:blktrace chromium chromedriver:chromium-driver pg_ctlcluster:postgresql hdparm dbench sysbench mariadbd:mariadb-server-core mariadb:mariadb-client-core qemu-system-x86_64:qemu-system-x86 busybox:busybox-static cpio depmod:kmod udevadm:udev strace g++ gcc make flex bison bc patch xz:xz-utils
+# as a store; programs that are workloads; a virtual machine; the wall around guests; a tracer of what opens files; a counter of instructions; the fuzzer is C++; the rest builds a kernel. The command, and the package where that is called otherwise.
+TEST_PACKAGES := fio bwrap:bubblewrap blkparse:blktrace chromium chromedriver:chromium-driver pg_ctlcluster:postgresql hdparm dbench sysbench mariadbd:mariadb-server-core mariadb:mariadb-client-core qemu-system-x86_64:qemu-system-x86 busybox:busybox-static cpio depmod:kmod udevadm:udev strace valgrind g++ gcc make flex bison bc patch xz:xz-utils
 
 # A client of TPC-C, which Debian does not have; its version and sums are in its module here.
 GO_TPC := tests/tools/go-tpc
@@ -146,8 +146,9 @@ $(VENV)/.pgo: $(VENV)/.built benches/train.py
 	  PIP_QUIET=1 VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --quiet --pgo && touch $@; \
 	else echo "$(NO_PROFDATA)"; fi
 
-validate: $(VENV)/.dev  ## The hard disk model against measured drives in BLKLAB_DRIVES, beside DiskSim
+validate: $(VENV)/.dev  ## Hard disks against measured drives in BLKLAB_DRIVES, SSDs against those in BLKLAB_MEASURED
 	$(BIN)/python -m validation $(BLKLAB_DRIVES)
+	$(BIN)/python -m validation.flash $(BLKLAB_MEASURED)
 
 golden: $(VENV)/.dev  ## Whether every result of the simulator is still the same, by hashes that are kept
 	$(BIN)/python -m tests.golden
@@ -163,6 +164,7 @@ pgo: $(VENV)/.pgo  ## The core once more, laid out after what it does most often
 bench: $(VENV)/.pgo  ## How fast and how big: core, whole processes, kernel and live rig
 	cargo bench --quiet
 	$(BIN)/python benches/against.py --base $(BENCH_BASE)
+	$(BIN)/python benches/instructions.py --base $(BENCH_BASE)
 	$(BIN)/python benches/whole_process.py
 	$(BIN)/blklab kernel build
 	$(BIN)/python benches/kernel_rig.py

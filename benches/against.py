@@ -109,6 +109,20 @@ def verdict(ratios: Sequence[Ratio]) -> int:
     return any(one.lost for one in ratios)
 
 
+def commit_of(base: str) -> str:
+    """The whole name of a commit; ends the program if there is none."""
+    named = subprocess.run(
+        ["git", "rev-parse", "--verify", f"{base}^{{commit}}"],
+        cwd=ROOT,
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    if named.returncode:
+        sys.exit(f"{sys.argv[0]}: no commit '{base}' here: is this a whole clone?")
+    return named.stdout.strip()
+
+
 def built(commit: str | None) -> Path:
     """A directory with blklab of that commit (of this tree for None) and its core, to be put into
     PYTHONPATH."""
@@ -206,17 +220,8 @@ def main() -> int:
     if options.rounds < _ROUNDS_MIN:
         sys.exit(f"benches/against.py: --rounds {options.rounds}: at least {_ROUNDS_MIN}; of fewer "
                  "values a median has no 95 % interval")  # fmt: skip
-    named = subprocess.run(
-        ["git", "rev-parse", "--verify", f"{options.base}^{{commit}}"],
-        cwd=ROOT,
-        check=False,
-        capture_output=True,
-        text=True,
-    )
-    if named.returncode:
-        sys.exit(f"benches/against.py: no commit '{options.base}' here: is this a whole clone?")
     cases = [case for case in CASES if options.only in (None, case[0])]
-    found = measured(named.stdout.strip(), options.rounds, cases)
+    found = measured(commit_of(options.base), options.rounds, cases)
     if options.out:
         rows = [{"what": one.what, "least": one.least, "values": one.values} for one in found]
         options.out.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")

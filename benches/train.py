@@ -7,7 +7,6 @@ most often lies close together in the code. Nothing is measured here.
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from pathlib import Path
@@ -45,7 +44,7 @@ def main() -> None:
     """Run them all."""
     jobs = {"many at once": _MANY_AT_ONCE}
     jobs |= {path.stem: path.read_text("utf-8") for path in sorted(_WORKLOADS.glob("*.fio"))}
-    schedulers = [scheduler["name"] for scheduler in json.loads(_core.schedulers())]
+    schedulers = [scheduler.name for scheduler in _core.schedulers()]
     for name, job in jobs.items():
         print(f"training: {name}", file=sys.stderr)
         for disk, seconds in _SECONDS.items():

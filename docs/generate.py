@@ -58,54 +58,46 @@ def _whole(value: int, unit: str) -> str:
 # Schedulers and surroundings
 
 
-def _tunables(rows: Sequence[Mapping[str, Any]]) -> str:
+def _tunables(rows: Sequence[_core.Tunable]) -> str:
     if not rows:
         return "It has no tunables.\n"
     return _table(
         ("tunable", "default", "allowed", "meaning"),
         (
             (
-                _code(row["name"]),
-                _whole(row["default"], row["unit"]),
-                f"{_whole(row['min'], '')} to {_whole(row['max'], row['unit'])}",
-                row["help"],
+                _code(row.name),
+                _whole(row.default, row.unit),
+                f"{_whole(row.min, '')} to {_whole(row.max, row.unit)}",
+                row.help,
             )
             for row in rows
         ),
     )
 
 
-def _schedulers() -> list[dict[str, Any]]:
-    table: list[dict[str, Any]] = json.loads(_core.schedulers())
-    return table
-
-
 def scheduler_list() -> str:
     """One line for each scheduler."""
     return _table(
         ("scheduler", "in a line", "follows"),
-        (
-            (f"[`{row['name']}`](#{row['name']})", row["summary"], row["follows"])
-            for row in _schedulers()
-        ),
+        ((f"[`{row.name}`](#{row.name})", row.summary, row.follows) for row in _core.schedulers()),
     )
 
 
 def schedulers() -> str:
     """A section for each: its file's header, which is half a page, and its tunables."""
     parts = []
-    for row in _schedulers():
-        name = row["name"].replace("-", "_")
+    for row in _core.schedulers():
+        name = row.name.replace("-", "_")
         path = _CORE / "scheduler" / f"{name}.rs"
         header = _header(path if path.exists() else path.with_suffix("") / "mod.rs")
-        parts += [f"## {row['name']}\n", header, f"### Tunables of {row['name']}\n"]
-        parts.append(_tunables(row["tunables"]))
+        parts += [f"## {row.name}\n", header, f"### Tunables of {row.name}\n"]
+        parts.append(_tunables(row.tunables))
     return "\n".join(parts)
 
 
 def surroundings(*name: str) -> str:
     """The tunables of ``queue``, ``page cache`` or ``host``."""
-    return _tunables(json.loads(_core.environment())[" ".join(name)])
+    return _tunables(_core.environment()[" ".join(name)])
 
 
 # Job files
@@ -114,24 +106,24 @@ def surroundings(*name: str) -> str:
 def job_options(*status: str) -> str:
     """The options of job files that are ``simulated``, of ``no effect``, ``not simulated``."""
     wanted = " ".join(status)
-    rows = [row for row in json.loads(_core.workload_options()) if row["status"] == wanted]
+    rows = [row for row in _core.workload_options() if row.status == wanted]
     if wanted == "simulated":
         return _table(
             ("option", "also", "value", "default", "meaning"),
             (
                 (
-                    _code(row["name"]),
-                    ", ".join(map(_code, row["aliases"])),
-                    row["type"],
-                    _code(row["default"]) if row["default"] else "",
-                    row["help"],
+                    _code(row.name),
+                    ", ".join(map(_code, row.aliases)),
+                    row.takes,
+                    _code(row.default) if row.default else "",
+                    row.help,
                 )
                 for row in rows
             ),
         )
     return _table(
         ("option", "what it does in fio", "why not here"),
-        ((_code(row["name"]), row["help"], row["why"]) for row in rows),
+        ((_code(row.name), row.help, row.why) for row in rows),
     )
 
 
@@ -139,16 +131,16 @@ def job_options_real(*kind: str) -> str:
     """What is ``handed to fio``, ``rewritten``, ``left out`` or ``refused`` on a real disk, by
     reason."""
     wanted, by_reason = " ".join(kind), dict[str, list[str]]()
-    for row in json.loads(_core.workload_options()):
-        if row["real"] == wanted and row["status"] != "not simulated":
-            by_reason.setdefault(row["real_why"], []).append(_code(row["name"]))
+    for row in _core.workload_options():
+        if row.real == wanted and row.status != "not simulated":
+            by_reason.setdefault(row.real_why, []).append(_code(row.name))
     rows = ((why, ", ".join(names)) for why, names in by_reason.items())
     return _table(("why", "options"), rows)
 
 
 def job_option_count(*status: str) -> str:
     """A sentence about how many options there are of each kind."""
-    kinds = [row["status"] for row in json.loads(_core.workload_options())]
+    kinds = [row.status for row in _core.workload_options()]
     count = {kind: kinds.count(kind) for kind in dict.fromkeys(kinds)}
     return (
         f"Of {len(kinds)} options that blklab knows from fio 3.33, {count['simulated']} are "
@@ -169,8 +161,7 @@ def disk_list() -> str:
     """One line for each disk."""
     rows = []
     for name, model in _disks():
-        disk = json.loads(model.describe())
-        rows.append((f"[`{name}`](#{name})", disk["name"], disk["summary"]))
+        rows.append((f"[`{name}`](#{name})", model.name, model.summary))
     return _table(("name", "disk", "what it is"), rows)
 
 
@@ -178,22 +169,19 @@ def disk_figures() -> str:
     """For each disk, its model beside what was published, with sources."""
     parts = []
     for name, model in _disks():
-        disk = json.loads(model.describe())
-        figures = json.loads(model.validate())
-        parts += [f"### {name}\n", f"{disk['name']}: {disk['summary']}.\n"]
+        parts += [f"### {name}\n", f"{model.name}: {model.summary}.\n"]
         parts.append(
             _table(
                 ("figure", "model", "published", "met", "source"),
                 (
                     (
-                        _code(row["figure"]),
-                        f"{number_text(row['model'])} {row['unit']}",
-                        f"{number_text(row['published'])} {row['unit']} "
-                        f"± {row['tolerance_percent']:g} %",
-                        "yes" if row["met"] else f"**no**{_reason(row)}",
-                        row["source"],
+                        _code(row.figure),
+                        f"{number_text(row.model)} {row.unit}",
+                        f"{number_text(row.published)} {row.unit} ± {row.tolerance_percent:g} %",
+                        "yes" if row.met else f"**no**{_reason(row)}",
+                        row.source,
                     )
-                    for row in figures
+                    for row in model.validate()
                 ),
                 right=(1, 2),
             )
@@ -201,17 +189,16 @@ def disk_figures() -> str:
     return "\n".join(parts)
 
 
-def _reason(row: Mapping[str, Any]) -> str:
-    return f": {row['not_met']}" if row["not_met"] else ""
+def _reason(row: _core.Check) -> str:
+    return f": {row.not_met}" if row.not_met else ""
 
 
 def disk_waits() -> str:
     """For each hard disk, how long a command of 4 KiB can be in it."""
     rows = []
     for name, model in _disks():
-        wait = json.loads(model.describe())["longest_wait_ms"]
-        if wait:
-            seconds = (f"{wait[load] / 1000:.1f} s" for load in ("reads", "any"))
+        if wait := model.longest_wait_ms:
+            seconds = (f"{load_ms / 1000:.1f} s" for load_ms in (wait.reads, wait.any))
             rows.append((f"[`{name}`](#{name})", *seconds))
     head = ("disk", "reads only", "with flushes and cached writes")
     return _table(head, rows, right=(1, 2))
@@ -220,16 +207,16 @@ def disk_waits() -> str:
 def disk_keys(kind: str) -> str:
     """The table of keys of ``hdd`` or ``ssd``."""
 
-    def absent(row: Mapping[str, Any]) -> str:
-        if row["required"]:
+    def absent(row: _core.DiskKey) -> str:
+        if row.required:
             return "**required**"
-        return _code(row["default"]) if row["default"] is not None else "without"
+        return _code(row.default) if row.default is not None else "without"
 
     return _table(
         ("key", "unit", "value", "default", "meaning"),
         (
-            (_code(row["key"]), row["unit"], row["allowed"], absent(row), row["help"])
-            for row in json.loads(_core.disk_keys())[kind]
+            (_code(row.key), row.unit, row.allowed, absent(row), row.help)
+            for row in _core.disk_keys()[kind]
         ),
     )
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import zlib
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
 
+from blklab.errors import InputError
 from tests import plausible
 
 _SCHEDULERS = {"none": 1.0, "mq-deadline": 1.3, "kyber": 0.98, "bfq": 0.96, "cfq": 0.94}
@@ -28,25 +30,38 @@ def version() -> str:
     return "0.0-fake"
 
 
-def schedulers() -> str:
-    tunable = {"name": "fifo_batch", "unit": "", "default": 16, "min": 0, "max": 2**31 - 1}
-    return json.dumps(
-        [
-            {
-                "name": name,
-                "summary": f"summary of {name}",
-                "follows": "Linux 7.3",
-                "tunables": [tunable | {"help": "requests per batch"}]
-                if name == "mq-deadline"
-                else [],
-            }
-            for name in _SCHEDULERS
-        ]
-    )
+@dataclass(frozen=True)
+class Tunable:
+    name: str = "fifo_batch"
+    unit: str = ""
+    default: int = 16
+    min: int = 0
+    max: int = 2**31 - 1
+    help: str = "requests per batch"
 
 
-def environment() -> str:
-    return json.dumps({"queue": [], "page cache": [], "host": []})
+@dataclass(frozen=True)
+class SchedulerInfo:
+    name: str
+    summary: str
+    follows: str
+    tunables: list[Tunable]
+
+
+def schedulers() -> list[SchedulerInfo]:
+    return [
+        SchedulerInfo(
+            name,
+            f"summary of {name}",
+            "Linux 7.3",
+            [Tunable()] if name == "mq-deadline" else [],
+        )
+        for name in _SCHEDULERS
+    ]
+
+
+def environment() -> dict[str, list[Tunable]]:
+    return {"queue": [], "page cache": [], "host": []}
 
 
 def disk_files() -> dict[str, str]:
@@ -63,7 +78,7 @@ class Scheduler:
         self.text = text
         self.name, _, settings = text.partition(":")
         if self.name not in _SCHEDULERS:
-            raise ValueError(f"no scheduler '{self.name}'")
+            raise InputError(f"no scheduler '{self.name}'")
         self.changed = dict(pair.split("=") for pair in settings.split(",") if pair)
         self.settings = ({"fifo_batch": "16"} if self.name == "mq-deadline" else {}) | self.changed
         self.own: list[tuple[str, str]] = []
@@ -74,35 +89,44 @@ def split_scheduler(text: str) -> tuple[str, list[tuple[str, str]]]:
     return found.name, list(found.changed.items())
 
 
+@dataclass(frozen=True)
+class DiskLimits:
+    rotational: bool
+    hw_queues: int
+
+
+@dataclass(frozen=True)
+class Parameter:
+    key: str = "rpm"
+    value: str = "5900"
+    unit: str = "1/min"
+    help: str = "speed"
+    source: str = "sheet"
+
+
 class Disk:
+    FIELDS = ("name", "summary", "kind", "transport", "limits", "parameters")
+    transport = "sata"
+    parameters = (Parameter(),)
+
     def __init__(self, text: str, path: str, overrides: Sequence[tuple[str, str]] = ()) -> None:
         if "rpm = -" in text:
-            raise ValueError(f"{path}:3: rpm: -7200 is out of range (1 to 30000)")
+            raise InputError("rpm: -7200 is out of range (1 to 30000)", path, 3)
         self.rotational = "rpm" in text
+        self.kind = "hdd" if self.rotational else "ssd"
         self.name = path.rpartition("/")[2].removesuffix(".toml")
+        self.summary = f"summary of {self.name} <b>bold</b>"
+        self.limits = DiskLimits(self.rotational, 1 if self.rotational else 8)
 
-    def describe(self) -> str:
-        return json.dumps(
-            {
-                "name": self.name,
-                "summary": f"summary of {self.name} <b>bold</b>",
-                "kind": "hdd" if self.rotational else "ssd",
-                "transport": "sata",
-                "limits": {
-                    "rotational": self.rotational,
-                    "hw_queues": 1 if self.rotational else 8,
-                },
-                "parameters": [
-                    {
-                        "key": "rpm",
-                        "value": 5900,
-                        "unit": "1/min",
-                        "help": "speed",
-                        "source": "sheet",
-                    }
-                ],
-            }
-        )
+
+@dataclass(frozen=True)
+class IdleOption:
+    FIELDS: ClassVar = ("path", "line", "name", "value", "why")
+    path: str
+    line: int
+    name: str
+    value: str
+    why: str
 
 
 class Job:
@@ -116,13 +140,13 @@ class Job:
         real: bool = False,
     ) -> None:
         if "typo" in text and not ignore_unsupported:
-            raise ValueError(f"{path}:3: no option 'typo'")
+            raise InputError("no option 'typo'", path, 3)
         self.text, self.path = text, path
-
-    def describe(self) -> str:
-        row = {"path": self.path, "line": 2, "name": "typo", "value": "1", "why": "no such option"}
-        ignored = [row] if "typo" in self.text else []
-        return json.dumps({"global": [["rw", "randrw"]], "jobs": [], "ignored": ignored})
+        self.defaults = [("rw", "randrw")]
+        self.jobs: list[object] = []
+        self.without_effect: list[object] = []
+        row = IdleOption(path, 2, "typo", "1", "no such option")
+        self.ignored = [row] if "typo" in text else []
 
 
 def simulate(

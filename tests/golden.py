@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 
+from blklab import _core
 from blklab.base.catalogue import Entry
 from blklab.disks import DISKS
 from blklab.domain import specs
@@ -81,7 +82,7 @@ class Case:
 
 def cases() -> list[Case]:
     """All of them, always the same."""
-    names = [row["name"] for row in schedulers()]
+    names = [row.name for row in schedulers()]
     disks, loads = DISKS.names(), sorted(WORKLOADS.paths())
     shipped = [Case(disk, load, name) for disk in disks for load in loads for name in names]
     return [*shipped, *_tuned(), *_drawn(disks, names)]
@@ -90,23 +91,23 @@ def cases() -> list[Case]:
 def _tuned() -> Iterator[Case]:
     chance = random.Random("tunables")
     for row in schedulers():
-        for tunable in row["tunables"]:
+        for tunable in row.tunables:
             for disk, load in _TUNED_ON:
                 values = {_value(chance, tunable) for _ in range(2)}
                 for value in sorted(values):
-                    yield Case(disk, load, f"{row['name']}:{tunable['name']}={value}")
+                    yield Case(disk, load, f"{row.name}:{tunable.name}={value}")
 
 
 def _drawn(disks: list[str], names: list[str]) -> Iterator[Case]:
     chance = random.Random("mixtures")
-    tables = {row["name"]: row["tunables"] for row in schedulers()}
-    host = [row for rows in environment().values() for row in rows if row["name"] in _HOST_NAMES]
+    tables = {row.name: row.tunables for row in schedulers()}
+    host = [row for rows in environment().values() for row in rows if row.name in _HOST_NAMES]
     queue = environment()["queue"]
     for number in range(_RANDOM):
         name = chance.choice(names)
         several = [row for row in [*tables[name], *queue] if chance.random() < 0.1]
-        settings = ",".join(f"{row['name']}={_value(chance, row)}" for row in several)
-        changed = [(row["name"], _value(chance, row)) for row in host if chance.random() < 0.2]
+        settings = ",".join(f"{row.name}={_value(chance, row)}" for row in several)
+        changed = [(row.name, _value(chance, row)) for row in host if chance.random() < 0.2]
         yield Case(
             chance.choice(disks),
             f"random:{number}",
@@ -116,10 +117,10 @@ def _drawn(disks: list[str], names: list[str]) -> Iterator[Case]:
         )
 
 
-def _value(chance: random.Random, tunable: dict[str, Any]) -> int:
+def _value(chance: random.Random, tunable: _core.Tunable) -> int:
     """Between its bounds; of large ranges small values as often as large ones."""
-    low, high = tunable["min"], min(tunable["max"], _VALUE_MAX)
-    near = max(low, tunable["default"] // 16), min(high, max(tunable["default"], 1) * 16)
+    low, high = tunable.min, min(tunable.max, _VALUE_MAX)
+    near = max(low, tunable.default // 16), min(high, max(tunable.default, 1) * 16)
     if near[0] >= near[1] or near[0] < 0:
         return chance.randint(low, high)
     return round(math.exp(chance.uniform(math.log(near[0] + 1), math.log(near[1] + 1)))) - 1
@@ -188,7 +189,7 @@ def main() -> int:
         parser.error("--write keeps all cases, not those of one scheduler")
     several = cases()
     if asked.scheduler:
-        known = sorted(row["name"] for row in schedulers())
+        known = sorted(row.name for row in schedulers())
         if asked.scheduler not in known:
             parser.error(f"no scheduler {asked.scheduler!r}; there are {', '.join(known)}")
         several = [case for case in several if case.scheduler.partition(":")[0] == asked.scheduler]

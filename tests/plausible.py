@@ -72,7 +72,14 @@ def run(
 ) -> MadeRun:
     """`jobs` processes with lognormal latencies around `mean_ns`."""
     random = np.random.default_rng(seed)
-    made = MadeRun({"duration_ns": duration_ns, "jobs": []})
+    made = MadeRun(
+        {
+            "duration_ns": duration_ns,
+            "jobs": [],
+            "detail_left_out": 0,
+            "decisions_left_out": None,
+        }
+    )
     total = 0
     for index in range(jobs):
         job: dict[str, Any] = {

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 
 import against
 import figures
+import instructions
 
 DATA = Path(__file__).parents[1] / "docs/data"
 
@@ -61,6 +63,34 @@ def test_a_ratio_that_is_surely_too_small_has_lost(
 ) -> None:
     assert against.verdict([ratio(1.0), found]) == lost
     assert ("LOST" in capsys.readouterr().out) == lost
+
+
+@pytest.mark.parametrize(("here", "lost"), [(1029.0, False), (1031.0, True), (500.0, False)])
+def test_an_io_that_takes_too_many_instructions_more_has_lost(
+    here: float, lost: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cost = instructions.Cost(("bfq", instructions.FAST), 1000.0, here)
+    assert instructions.verdict([cost]) == lost
+    assert ("LOST" in capsys.readouterr().out) == lost
+
+
+def test_every_scheduler_is_counted_on_a_fast_and_on_a_slow_disk() -> None:
+    assert ("cfq", instructions.SLOW) in instructions.cases()
+    assert instructions.cases("kyber") == [
+        ("kyber", instructions.FAST),
+        ("kyber", instructions.SLOW),
+    ]
+    assert not instructions.cases("nfq")
+
+
+@pytest.mark.skipif(not shutil.which("valgrind"), reason=instructions.NO_VALGRIND)
+def test_instructions_of_an_io_are_the_same_at_each_count_and_more_with_a_scheduler() -> None:
+    several = [("none", instructions.FAST), ("bfq", instructions.FAST)]
+    place = Path(__file__).parents[1] / "python"
+    none, bfq = instructions.counted(place, several, (400, 1200))
+    assert 1000 < none < bfq < 100_000
+    [again] = instructions.counted(place, several[:1], (400, 1200))
+    assert again == pytest.approx(none, rel=0.01)
 
 
 def test_no_verdict_is_kept_with_figures(tmp_path: Path) -> None:

@@ -108,14 +108,14 @@ def test_a_disk_is_one_file_that_is_found_by_name_and_gives_its_published_figure
     file = tmp_path / Path(path).name
     file.write_text(text, encoding="utf-8")
     monkeypatch.setenv("BLKLAB_DISKS", str(tmp_path))
-    figures = json.loads(_core.Disk(text, path).validate())
+    figures = _core.Disk(text, path).validate()
     assert len(figures) == 3
     for row in figures:
-        assert row["met"], row
+        assert row.met, row.figure
     unsourced = [
-        row["key"]
-        for row in json.loads(_core.Disk(text, path).describe())["parameters"]
-        if not row["source"] and row["key"] not in ("kind", "name", "summary", "transport")
+        row.key
+        for row in _core.Disk(text, path).parameters
+        if not row.source and row.key not in ("kind", "name", "summary", "transport")
     ]
     assert not unsourced
     for command in commands("Add a disk"):

@@ -199,8 +199,8 @@ def test_the_examples_do_what_their_page_says(tmp_path: Path) -> None:
 
 def test_the_examples_disk_gives_its_published_figures() -> None:
     disk = (ROOT / "examples/laptop.toml").read_text(encoding="utf-8")
-    for row in json.loads(_core.Disk(disk, "laptop.toml").validate()):
-        assert row["met"], row
+    for row in _core.Disk(disk, "laptop.toml").validate():
+        assert row.met, row.figure
 
 
 @pytest.mark.skipif(shutil.which("fio") is None, reason="needs fio")

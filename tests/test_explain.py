@@ -32,7 +32,7 @@ JOB = (
     "[seeker]\nrw=randread\nthinktime=3ms\n[writer]\nrw=randwrite\nioengine=libaio\niodepth=20\n"
 )
 DISK = "wd10ezrx:ncq=false"
-DECIDING = [info["name"] for info in core.schedulers() if info["name"] not in ("none", "noop")]
+DECIDING = [info.name for info in core.schedulers() if info.name not in ("none", "noop")]
 MS = 1_000_000
 
 

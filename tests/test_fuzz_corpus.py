@@ -92,7 +92,7 @@ def test_a_name_that_is_longer_than_a_files_is_refused_in_one_line() -> None:
             read("x" * 300)
         # The whole of it is looked for before it is taken apart.
         with pytest.raises(InputError, match="unknown key"):
-            core.describe_disk(specs.disk(f"su800-128gb:{'x' * 300}=1"))
+            core.disk_model(specs.disk(f"su800-128gb:{'x' * 300}=1"))
 
 
 @pytest.mark.parametrize(

@@ -173,7 +173,7 @@ def run_json(**change: Any) -> dict[str, Any]:
         **dict.fromkeys(times, 0), **dict.fromkeys(("read", "write", "trim"), side),
         "sync_lat": _latency(), **{name: [0] * 7 for name in levels},
     }  # fmt: skip
-    disk = list(blklab.domain.result.DiskCounters.__dataclass_fields__)
+    disk = list(blklab.domain.summaries.DiskCounters.__dataclass_fields__)
     summary = {
         "duration_ns": 1, "jobs": [job], "disk": dict.fromkeys(disk, 0), "series_interval_ns": 1,
         "overview_stride": 1, "detail_left_out": 0, "decisions_left_out": None,

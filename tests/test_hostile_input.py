@@ -12,7 +12,6 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -25,8 +24,7 @@ from blklab.errors import BlklabError, InputError, RunError
 from blklab.fio.status import report
 
 BLKLAB = str(Path(sys.executable).with_name("blklab"))
-OPTIONS: list[dict[str, Any]] = json.loads(_core.workload_options())
-DISK_KEYS: dict[str, list[dict[str, Any]]] = json.loads(_core.disk_keys())
+DISK_KEYS = _core.disk_keys()
 
 _NUMBERS = ("0", "1", "2", "3", "7", "8", "16", "50", "99", "100", "512", "4k", "1m", "-1", "1%")
 _HUGE = ("4g", "36500d", "100t", str(2**31), str(2**32), str(2**63), str(2**64), "0x7fffffff")
@@ -39,7 +37,7 @@ _WORDS = (
     *("a", "b", "/dev/sda", "f:g", "roundrobin:4", "random", "sequential", "zipf:1.1", "lfsr", ""),
 )
 _VALUES = st.sampled_from((*_NUMBERS, *_HUGE, *_TIMES, *_LISTS, *_WORDS))
-_NAMES = st.sampled_from([option["name"] for option in OPTIONS])
+_NAMES = st.sampled_from([option.name for option in _core.workload_options()])
 _OPTIONS = st.lists(st.tuples(_NAMES, _VALUES), max_size=6)
 
 # Small enough to end soon whatever the options drawn make of them.
@@ -98,7 +96,7 @@ def test_any_text_is_refused_in_one_line(text: str) -> None:
 
 @settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
-    key=st.sampled_from(sorted({row["key"] for table in DISK_KEYS.values() for row in table})),
+    key=st.sampled_from(sorted({row.key for table in DISK_KEYS.values() for row in table})),
     value=st.sampled_from(["-1", "0", "1", "1e300", "nan", "true", '"x"', "[]", str(2**63), "{}"]),
     disk=st.sampled_from(["su800-128gb", "desktop-5900rpm", "pm983-960gb"]),
 )

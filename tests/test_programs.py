@@ -91,7 +91,7 @@ def test_every_program_is_described_and_has_a_small_run_here() -> None:
         assert program.name == name
         assert program.summary
         for parameter in program.parameters:
-            assert parameter.low <= parameter.default <= parameter.high
+            assert parameter.min <= parameter.default <= parameter.max
             assert parameter.help
 
 

@@ -77,11 +77,12 @@ def test_two_tasks_have_the_same_hash_only_if_they_are_the_same(one: Task, other
 
 
 def changes(value: Any) -> list[Any]:
-    """The same with one input changed, for each input in it but paths."""
+    """The same with one input changed, for each input in it; where a file lies is none."""
     if is_dataclass(value) and not isinstance(value, type):
         return [
             replace(value, **{field.name: changed})
             for field in fields(value)
+            if field.name != "in_core"
             for changed in changes(getattr(value, field.name))
         ]
     if isinstance(value, bool):

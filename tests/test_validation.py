@@ -16,6 +16,7 @@ from validation.drive import drives
 from validation.facts import disk_file
 
 from blklab import _core
+from blklab.errors import InputError
 
 SEEKS = [(1, 1.2), (10, 2.0), (100, 4.1), (300, 3.9), (599, 9.0)]
 ZONE = {"track_skew_sectors": 20, "cylinder_skew_sectors": 30, "first_sector_offset_sectors": 0}
@@ -197,5 +198,5 @@ def test_a_folder_without_drives_is_an_error(tmp_path: Path) -> None:
 
 
 def test_a_request_beyond_the_disk_is_refused() -> None:
-    with pytest.raises(ValueError, match="request 1 is not on the disk"):
+    with pytest.raises(InputError, match="request 1 is not on the disk"):
         replayed(facts(), [(0, 0, 1, False), (0, 200_000, 1, False)])

@@ -28,7 +28,7 @@ def test_every_load_is_a_job_file_that_the_simulator_takes() -> None:
     for load in matrix.LOADS:
         described = core.describe_job(load.entry(0.5), ignore_unsupported=False)
         runtime = ("runtime", f"{max(500, round(1000 * load.least_seconds))}ms")
-        lasting = [runtime in map(tuple, job["options"]) for job in described["jobs"]]
+        lasting = [runtime in job.options for job in described.jobs]
         # Of processes that come and go some end before the run does.
         assert all(lasting) or (load.name == "come-and-go" and any(lasting))
     assert all(load.schedulers for load in matrix.quick())

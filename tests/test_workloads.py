@@ -42,8 +42,8 @@ def two(tmp_path: Path) -> Path:
 
 def jobs(entry: Entry) -> list[dict[str, str]]:
     """The options that each job has, by whichever name they were given."""
-    told = core.describe_job(entry, ignore_unsupported=False)["jobs"]
-    return [dict(job["options"]) for job in told]
+    told = core.describe_job(entry, ignore_unsupported=False).jobs
+    return [dict(job.options) for job in told]
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,11 @@ if TYPE_CHECKING:
     from blklab.api.compare import compare as compare
     from blklab.api.compare import resume as resume
     from blklab.api.explain import explain as explain
+    from blklab.api.iocost import IoCostQos as IoCostQos
+    from blklab.api.iocost import io_cost as io_cost
+    from blklab.api.iocost import io_cost_qos as io_cost_qos
+    from blklab.api.iocost_disk import DiskFromIoCost as DiskFromIoCost
+    from blklab.api.iocost_disk import disk_from_io_cost as disk_from_io_cost
     from blklab.api.kernels import Kernels as Kernels
     from blklab.api.kernels import ProgramRun as ProgramRun
     from blklab.api.kernels import RemovedKernels as RemovedKernels
@@ -84,6 +89,7 @@ if TYPE_CHECKING:
     from blklab.domain.experiment import Disk as Disk
     from blklab.domain.experiment import RigSpec as RigSpec
     from blklab.domain.experiment import SchedulerSpec as SchedulerSpec
+    from blklab.domain.iocost import IoCost as IoCost
     from blklab.domain.result import Result as Result
     from blklab.errors import BlklabError as BlklabError
     from blklab.errors import InputError as InputError
@@ -123,6 +129,7 @@ __all__ = [
     "Devices",
     "Difference",
     "Disk",
+    "DiskFromIoCost",
     "DiskModel",
     "Entry",
     "Gap",
@@ -131,6 +138,8 @@ __all__ = [
     "Influence",
     "InputError",
     "Interval",
+    "IoCost",
+    "IoCostQos",
     "JobRun",
     "Kernel",
     "Kernels",
@@ -165,6 +174,7 @@ __all__ = [
     "compare",
     "devices",
     "difference",
+    "disk_from_io_cost",
     "explain",
     "export",
     "find_disk",
@@ -174,6 +184,8 @@ __all__ = [
     "forget",
     "give_up_rights",
     "import_results",
+    "io_cost",
+    "io_cost_qos",
     "kernel_shell",
     "kernel_source",
     "list_disks",
@@ -222,6 +234,7 @@ _WHERE = {
     "Devices": "blklab.api.machine",
     "Difference": "blklab.report.difference",
     "Disk": "blklab.domain.experiment",
+    "DiskFromIoCost": "blklab.api.iocost_disk",
     "DiskModel": "blklab.api.catalogue",
     "Entry": "blklab.base.catalogue",
     "Gap": "blklab.report.difference",
@@ -230,6 +243,8 @@ _WHERE = {
     "Influence": "blklab.host.devices.deciders.influence",
     "InputError": "blklab.errors",
     "Interval": "blklab.experiment.statistics",
+    "IoCost": "blklab.domain.iocost",
+    "IoCostQos": "blklab.api.iocost",
     "JobRun": "blklab.api.simulate",
     "Kernel": "blklab.rigs.kernel.cache",
     "Kernels": "blklab.api.kernels",
@@ -264,6 +279,7 @@ _WHERE = {
     "compare": "blklab.api.compare",
     "devices": "blklab.api.machine",
     "difference": "blklab.api.results",
+    "disk_from_io_cost": "blklab.api.iocost_disk",
     "explain": "blklab.api.explain",
     "export": "blklab.api.results",
     "find_disk": "blklab.api.catalogue",
@@ -273,6 +289,8 @@ _WHERE = {
     "forget": "blklab.api.machine",
     "give_up_rights": "blklab.api.rights",
     "import_results": "blklab.api.results",
+    "io_cost": "blklab.api.iocost",
+    "io_cost_qos": "blklab.api.iocost",
     "kernel_shell": "blklab.api.kernels",
     "kernel_source": "blklab.api.kernels",
     "list_disks": "blklab.api.catalogue",

@@ -1,30 +1,117 @@
-"""The Rust core. All JSON strings are UTF-8 documents; errors are one line of text."""
+"""The Rust core. What it refuses is a `blklab.errors.InputError` with file, line, option and so on
+as attributes. Classes with `FIELDS` are plain data: `blklab.base.plain` makes JSON of them."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import ClassVar, Literal, final
 
 def version() -> str: ...
 def profile_guided() -> bool:
     """Whether a profile guided the compiler: such a core is faster."""
 
-def schedulers() -> str:
-    """[{"name", "summary", "follows", "tunables": [{"name", "unit", "default", "min", "max",
-    "help"}]}]"""
+@final
+class Tunable:
+    """A tunable of a scheduler, of the queue, of the page cache or of the host."""
+
+    FIELDS: ClassVar[list[str]]
+    @property
+    def name(self) -> str: ...
+    @property
+    def unit(self) -> str:
+        """Empty for plain numbers."""
+    @property
+    def default(self) -> int: ...
+    @property
+    def min(self) -> int: ...
+    @property
+    def max(self) -> int: ...
+    @property
+    def help(self) -> str:
+        """What it does, in one line."""
+
+@final
+class SchedulerInfo:
+    """A scheduler of the simulator."""
+
+    FIELDS: ClassVar[list[str]]
+    @property
+    def name(self) -> str: ...
+    @property
+    def summary(self) -> str: ...
+    @property
+    def follows(self) -> str:
+        """The original."""
+    @property
+    def tunables(self) -> list[Tunable]:
+        """Its own, without the queue's."""
+
+def schedulers() -> list[SchedulerInfo]:
+    """Every scheduler, in the order of lists."""
 
 def decision_kinds() -> list[str]:
     """The kinds of decisions that schedulers note, in the order of their numbers."""
 
-def environment() -> str:
-    """{"queue": [...], "page cache": [...], "host": [...]}: tables as those of schedulers."""
+def environment() -> dict[str, list[Tunable]]:
+    """The tunables of ``queue``, ``page cache`` and ``host``."""
 
 def disk_files() -> dict[str, str]:
     """The texts of the shipped disks' files, by name."""
 
-def disk_keys() -> str:
-    """The table of keys of each kind of disk."""
+@final
+class DiskKey:
+    """A key of disk files."""
 
-def workload_options() -> str:
-    """[{"name", "aliases", "type", "default", "help", "status", "why"}]"""
+    FIELDS: ClassVar[list[str]]
+    @property
+    def key(self) -> str: ...
+    @property
+    def unit(self) -> str: ...
+    @property
+    def allowed(self) -> str:
+        """The values that it takes, in words."""
+    @property
+    def required(self) -> bool: ...
+    @property
+    def default(self) -> str | None:
+        """None if it is required, or if the model does without."""
+    @property
+    def help(self) -> str: ...
+
+def disk_keys() -> dict[str, list[DiskKey]]:
+    """The table of keys of ``hdd`` and of ``ssd``."""
+
+@final
+class JobOption:
+    """An option of job files that blklab knows."""
+
+    FIELDS: ClassVar[list[str]]
+    @property
+    def name(self) -> str: ...
+    @property
+    def aliases(self) -> list[str]: ...
+    @property
+    def takes(self) -> str:
+        """Its values, in words."""
+    @property
+    def default(self) -> str:
+        """As in a job file; empty for none."""
+    @property
+    def help(self) -> str: ...
+    @property
+    def status(
+        self,
+    ) -> Literal["simulated", "no effect", "real disks only", "not simulated"]: ...
+    @property
+    def why(self) -> str:
+        """The reason, unless it is simulated."""
+    @property
+    def real(self) -> Literal["handed to fio", "rewritten", "left out", "refused"]:
+        """What becomes of it on a real disk."""
+    @property
+    def real_why(self) -> str: ...
+
+def workload_options() -> list[JobOption]:
+    """Every option, by subject."""
 
 def give_up_rights(write: Sequence[Path]) -> bool:
     """From now on this thread, and all that it starts, changes nothing but what is below these
@@ -35,29 +122,159 @@ class Host:
     """Costs of the modelled host and sizes of its page cache."""
 
     def __init__(self, changed: Mapping[str, int] = ...) -> None:
-        """The defaults with some changed; ValueError."""
+        """The defaults with some changed; InputError."""
     @property
     def values(self) -> dict[str, int]:
         """Every tunable of host and page cache."""
 
+@final
+class DiskLimits:
+    """What a host learns of a disk."""
+
+    FIELDS: ClassVar[list[str]]
+    @property
+    def capacity_bytes(self) -> int: ...
+    @property
+    def rotational(self) -> bool: ...
+    @property
+    def queue_depth(self) -> int:
+        """Commands that it takes at once, per hardware queue."""
+    @property
+    def hw_queues(self) -> int: ...
+    @property
+    def max_hw_sectors(self) -> int:
+        """Its largest command."""
+    @property
+    def logical_block_bytes(self) -> int: ...
+    @property
+    def physical_block_bytes(self) -> int: ...
+    @property
+    def volatile_write_cache(self) -> bool: ...
+    @property
+    def fua(self) -> bool: ...
+
+@final
+class LongestWait:
+    """How long a command of 4 KiB can be in a hard disk at full depth, ms."""
+
+    FIELDS: ClassVar[list[str]]
+    @property
+    def reads(self) -> int:
+        """If all commands are reads."""
+    @property
+    def any(self) -> int:
+        """With flushes and cached writes."""
+
+@final
+class Parameter:
+    """A parameter of a disk."""
+
+    FIELDS: ClassVar[list[str]]
+    @property
+    def key(self) -> str: ...
+    @property
+    def value(self) -> str:
+        """Empty if the model does without."""
+    @property
+    def unit(self) -> str: ...
+    @property
+    def help(self) -> str: ...
+    @property
+    def source(self) -> str:
+        """The comment beside it; ``default`` or ``override``."""
+
+@final
+class Check:
+    """A figure of a disk's model beside the published one."""
+
+    FIELDS: ClassVar[list[str]]
+    @property
+    def figure(self) -> str: ...
+    @property
+    def unit(self) -> str: ...
+    @property
+    def model(self) -> float: ...
+    @property
+    def published(self) -> float: ...
+    @property
+    def tolerance_percent(self) -> float: ...
+    @property
+    def met(self) -> bool: ...
+    @property
+    def not_met(self) -> str | None:
+        """Why it is not met, as the disk's file says."""
+    @property
+    def source(self) -> str: ...
+
+@final
 class Disk:
     """A disk model."""
 
+    FIELDS: ClassVar[list[str]]
     def __init__(self, text: str, path: str, overrides: Sequence[tuple[str, str]] = ()) -> None:
-        """A disk file with keys changed; ValueError with ``file:line: ...``."""
-    def describe(self) -> str:
-        """{"name", "summary", "kind", "transport", "limits": {...}, "longest_wait_ms": {"reads",
-        "any"} of 4 KiB at full depth or None, "parameters": [{"key", "value", "unit", "help",
-        "source"}]}"""
-    def validate(self) -> str:
-        """[{"figure", "unit", "model", "published", "tolerance", "met", "source"}]"""
+        """A disk file with keys changed; InputError with ``file:line: ...``."""
+    @property
+    def name(self) -> str:
+        """The maker's."""
+    @property
+    def summary(self) -> str: ...
+    @property
+    def kind(self) -> Literal["hdd", "ssd"]: ...
+    @property
+    def transport(self) -> Literal["sata", "sas", "nvme"]: ...
+    @property
+    def limits(self) -> DiskLimits: ...
+    @property
+    def longest_wait_ms(self) -> LongestWait | None:
+        """None for flash, of which no bound is known."""
+    @property
+    def parameters(self) -> list[Parameter]: ...
+    def validate(self) -> list[Check]:
+        """Its published figures beside the model's. Measures them."""
     def replay(self, trace: Sequence[tuple[int, int, int, bool]], seed: int) -> list[int]:
         """Nanoseconds that each (gap_ns, sector, sectors, is a write) takes, given one at a time,
-        each so long after the end of the one before; ValueError if the disk does not have it."""
+        each so long after the end of the one before; InputError if the disk does not have it."""
 
+@final
+class IdleOption:
+    """An option of a job file that does nothing."""
+
+    FIELDS: ClassVar[list[str]]
+    @property
+    def path(self) -> str:
+        """The file that has it, which may be an included one."""
+    @property
+    def line(self) -> int: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def value(self) -> str | None: ...
+    @property
+    def why(self) -> str: ...
+
+@final
+class JobSection:
+    """A section of a job file other than ``[global]``."""
+
+    FIELDS: ClassVar[list[str]]
+    @property
+    def name(self) -> str: ...
+    @property
+    def description(self) -> str | None: ...
+    @property
+    def line(self) -> int: ...
+    @property
+    def clones(self) -> int:
+        """``numjobs``."""
+    @property
+    def options(self) -> list[tuple[str, str]]:
+        """Its own over those of ``[global]``, in order."""
+
+@final
 class Job:
     """A job file."""
 
+    FIELDS: ClassVar[list[str]]
     def __init__(
         self,
         text: str,
@@ -67,19 +284,28 @@ class Job:
         ignore_unsupported: bool = False,
         real: bool = False,
     ) -> None:
-        """ValueError with ``file:line: ...`` if the file is not a job file that can be simulated,
+        """InputError with ``file:line: ...`` if the file is not a job file that can be simulated,
         or, if `real`, handed to real fio on a real disk."""
-    def describe(self) -> str:
-        """{"path", "global": [[name, value]], "jobs": [{"name", "description", "line", "clones",
-        "options"}], "ignored": [{"path", "line", "name", "value", "why"}], "without_effect":
-        [...]}"""
+    @property
+    def path(self) -> str: ...
+    @property
+    def defaults(self) -> list[tuple[str, str]]:
+        """The options of ``[global]``, in order."""
+    @property
+    def jobs(self) -> list[JobSection]: ...
+    @property
+    def ignored(self) -> list[IdleOption]:
+        """Options that are left out."""
+    @property
+    def without_effect(self) -> list[IdleOption]:
+        """Options that change nothing in a simulation."""
 
 class Scheduler:
     """A scheduler with its tunables."""
 
     def __init__(self, text: str, real: bool = False) -> None:
         """``name[:tunable=value,...]``: a scheduler of the simulator, or with `real` one of any
-        kernel, whose other tunables are not checked. ValueError."""
+        kernel, whose other tunables are not checked. InputError."""
     @property
     def name(self) -> str: ...
     @property
@@ -93,7 +319,7 @@ class Scheduler:
         """Other tunables of a real kernel, in the order of the text."""
 
 def split_scheduler(text: str) -> tuple[str, list[tuple[str, str]]]:
-    """Name and tunables of the same text, no value checked. ValueError."""
+    """Name and tunables of the same text, no value checked. InputError."""
 
 class CancelToken:
     """Tells running simulations to stop, and of the latest how far it is."""
@@ -135,11 +361,37 @@ def simulate(
     window: tuple[int, int, int] | None,
 ) -> Run:
     """Run to the end without the GIL. `window`: begin and end in ns, and how many requests at
-    most, of what the columns ``detail`` and ``decisions`` keep. ValueError for bad input,
+    most, of what the columns ``detail`` and ``decisions`` keep. InputError for bad input,
     KeyboardInterrupt when cancelled, RuntimeError when the run cannot go on."""
 
+@final
+class FioFile:
+    """A file of a job for real fio."""
+
+    FIELDS: ClassVar[list[str]]
+    @property
+    def path(self) -> str: ...
+    @property
+    def is_device(self) -> bool: ...
+    @property
+    def size_bytes(self) -> int: ...
+    @property
+    def start_bytes(self) -> int:
+        """Where it begins, if all lie in a row on one device."""
+
+@final
+class FioCgroup:
+    """A cgroup of a job."""
+
+    FIELDS: ClassVar[list[str]]
+    @property
+    def path(self) -> str: ...
+    @property
+    def weight(self) -> int: ...
+
 class FioJob:
-    """A job file for real fio, its files laid on `room_bytes`; ValueError as `parse_job`."""
+    """A job file for real fio, its files laid on `room_bytes`; InputError as `Job`, and
+    `blklab.errors.NoRoomError` if they do not fit."""
 
     def __init__(
         self,
@@ -150,25 +402,37 @@ class FioJob:
         room_bytes: int,
         seed: int,
     ) -> None: ...
-    def describe(self) -> str:
-        """{"files": [{"path", "is_device", "size_bytes", "start_bytes"}], "processes",
-        "ends_by_ns" (null if it is not known), "writes" (or trims), "direct", "cgroups":
-        [{"path", "weight"}] without the root}"""
+    @property
+    def files(self) -> list[FioFile]: ...
+    @property
+    def processes(self) -> int: ...
+    @property
+    def ends_by_ns(self) -> int | None:
+        """None if it is not known."""
+    @property
+    def writes(self) -> bool:
+        """Or trims."""
+    @property
+    def direct(self) -> bool:
+        """All of its I/O goes past the page cache."""
+    @property
+    def cgroups(self) -> list[FioCgroup]:
+        """Without the root, each behind the one around it."""
 
     def write(self, places: Sequence[tuple[str, int | None]], cgroup: str | None) -> str:
         """The job file; of each file, in the order of `describe`, its path and, if it is a piece
-        of a device, its first byte. All cgroups are inside `cgroup`, if there is one. ValueError if
+        of a device, its first byte. All cgroups are inside `cgroup`, if there is one. InputError if
         that cannot be said to fio."""
 
     def read(self, text: str, duration_ns: int) -> Run:
-        """The processes' results, from fio's ``json+``; nothing of the disk. ValueError with one
+        """The processes' results, from fio's ``json+``; nothing of the disk. InputError with one
         line if it is none, or if one of fio's processes failed."""
 
 class BlockEvents:
     """Follows the requests of the disk whose numbers (and those of its partitions) are
     `devices`, by the pages of tracefs. Times count from `epoch_ns` of ``CLOCK_MONOTONIC``. With
     `job` it is known whose a request is, on a device that begins at `first_sector` of the disk.
-    ValueError with one line if a text of tracefs does not say what is needed."""
+    InputError with one line if a text of tracefs does not say what is needed."""
 
     def __init__(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -34,9 +35,77 @@ class BlklabError(Exception):
 
 
 class InputError(BlklabError):
-    """Bad input from the user: a name, a file, a value."""
+    """Bad input from the user: a name, a file, a value.
+
+    The text, ``file:line: reason``, is made of the fields; those that are not known are None. The
+    core raises it too.
+    """
 
     exit_code = 2
+
+    def __init__(
+        self,
+        reason: str,
+        file: str | None = None,
+        line: int | None = None,
+        column: int | None = None,
+        option: str | None = None,
+        found: str | None = None,
+        expected: str | None = None,
+        nearest: str | None = None,
+    ) -> None:
+        # Only these: whoever copies an exception makes it of them, and then sets the fields.
+        super().__init__(reason)
+        self.reason = reason
+        """What is wrong, one line."""
+        self.file = file
+        """The file's path or name, as given."""
+        self.line = line
+        """Its line, from 1."""
+        self.column = column
+        """The column in it, from 1, in bytes."""
+        self.option = option
+        """The option, key or tunable, as written."""
+        self.found = found
+        """What stands there."""
+        self.expected = expected
+        """What may stand there."""
+        self.nearest = nearest
+        """The valid name nearest to the one that stands there."""
+
+    def __str__(self) -> str:
+        place = self.file or ""
+        if place and self.line is not None:
+            place += f":{self.line}"
+        return f"{place}: {self.reason}" if place else self.reason
+
+    def within(self, place: str) -> InputError:
+        """The same of a larger thing, whose name says more than file and line do."""
+        told = copy.copy(self)
+        told.file, told.line, told.column = place, None, None
+        return told
+
+
+class NoRoomError(InputError):
+    """The files of a job do not fit on the disk."""
+
+    def __init__(
+        self,
+        reason: str,
+        file: str | None = None,
+        line: int | None = None,
+        job: str = "",
+        need_bytes: int = 0,
+        room_bytes: int = 0,
+    ) -> None:
+        found, expected = str(need_bytes), f"at most {room_bytes}"
+        super().__init__(reason, file, line, option="size", found=found, expected=expected)
+        self.job = job
+        """The job's name."""
+        self.need_bytes = need_bytes
+        """What its files and those of the jobs before it need."""
+        self.room_bytes = room_bytes
+        """What the disk has."""
 
 
 class RunError(BlklabError):
@@ -53,10 +122,22 @@ class StoppedError(BlklabError):
     exit_code = INTERRUPTED
 
 
+def closest(wrong: str, right: Iterable[str]) -> str | None:
+    """The one of `right` that may be meant by `wrong`."""
+    return next(iter(difflib.get_close_matches(wrong, sorted(right), n=1, cutoff=0.6)), None)
+
+
 def nearest(wrong: str, right: Iterable[str]) -> str:
     """``; did you mean 'x'?`` or ``; there is: a, b, c``, to follow an error about `wrong`."""
     names = sorted(right)
-    close = difflib.get_close_matches(wrong, names, n=1, cutoff=0.6)
-    if close:
-        return f"; did you mean '{close[0]}'?"
+    if close := closest(wrong, names):
+        return f"; did you mean '{close}'?"
     return f"; there is: {', '.join(names)}" if names else ""
+
+
+def unknown(reason: str, wrong: str, right: Iterable[str]) -> InputError:
+    """`reason`, and what may be meant by the name `wrong` that is none of `right`."""
+    names = [*right]
+    return InputError(
+        f"{reason}{nearest(wrong, names)}", found=wrong, nearest=closest(wrong, names)
+    )

@@ -1,5 +1,6 @@
-//! What all crates share: units, words for messages, the event queue.
+//! What all crates share: units, errors of inputs, words for messages, the event queue.
 
 pub mod event_queue;
+pub mod input_error;
 pub mod text;
 pub mod units;

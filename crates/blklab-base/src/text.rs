@@ -1,5 +1,7 @@
 //! Words for messages: the nearest valid name, and names that are safe for a terminal.
 
+use std::fmt;
+
 /// The candidate closest to `word`, if it is close enough.
 pub fn nearest<'a>(word: &str, candidates: &[&'a str]) -> Option<&'a str> {
     let word = word.to_lowercase();
@@ -16,12 +18,33 @@ pub fn nearest<'a>(word: &str, candidates: &[&'a str]) -> Option<&'a str> {
 }
 
 /// The addition to "there is no X": the nearest name, or all of them.
-pub fn hint(word: &str, candidates: &[&str]) -> String {
-    match nearest(word, candidates) {
-        Some(name) => format!("; did you mean '{name}'?"),
-        None if candidates.is_empty() => "; it has none".to_owned(),
-        None => format!("; there are: {}", candidates.join(", ")),
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hint {
+    /// The nearest name.
+    pub nearest: Option<String>,
+    /// If no name is near: all of them.
+    all: Vec<String>,
+}
+
+impl fmt::Display for Hint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.nearest {
+            Some(_) => f.write_str(&did_you_mean(self.nearest.as_deref())),
+            None if self.all.is_empty() => f.write_str("; it has none"),
+            None => write!(f, "; there are: {}", self.all.join(", ")),
+        }
     }
+}
+
+/// The names that may have been meant by `word`.
+pub fn hint(word: &str, candidates: &[&str]) -> Hint {
+    let nearest = nearest(word, candidates).map(str::to_owned);
+    Hint { nearest, all: candidates.iter().map(|name| (*name).to_owned()).collect() }
+}
+
+/// The addition to a message, if there is a nearest name.
+pub fn did_you_mean(nearest: Option<&str>) -> String {
+    nearest.map(|name| format!("; did you mean '{name}'?")).unwrap_or_default()
 }
 
 /// `text` with control characters and marks that change the writing direction as `\u{1b}`.
@@ -46,8 +69,8 @@ mod tests {
     fn a_slip_of_the_finger_finds_the_word_that_was_meant() {
         assert_eq!(nearest("iodepht", &["iodepth", "ioengine"]), Some("iodepth"));
         assert_eq!(nearest("zzz", &["iodepth", "ioengine"]), None);
-        assert_eq!(hint("fifo_bach", &["fifo_batch"]), "; did you mean 'fifo_batch'?");
-        assert_eq!(hint("zzz", &["a1", "b2"]), "; there are: a1, b2");
+        assert_eq!(hint("fifo_bach", &["fifo_batch"]).to_string(), "; did you mean 'fifo_batch'?");
+        assert_eq!(hint("zzz", &["a1", "b2"]).to_string(), "; there are: a1, b2");
     }
 
     #[test]

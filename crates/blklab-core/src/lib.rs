@@ -21,5 +21,6 @@ pub mod ticks;
 pub mod tunable;
 pub mod workload;
 
+pub use blklab_base::input_error::InputError;
 pub use blklab_base::{text, units};
 pub use blklab_disk_model as disk;

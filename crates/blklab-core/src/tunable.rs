@@ -3,6 +3,9 @@
 
 use thiserror::Error;
 
+use crate::InputError;
+use crate::text::Hint;
+
 /// The unit of a tunable, as in `queue/iosched`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
@@ -95,8 +98,8 @@ pub enum SettingError {
         owner: &'static str,
         /// The name as given.
         name: String,
-        /// `; it has a, b` or the nearest name.
-        hint: String,
+        /// The nearest name, or all.
+        hint: Hint,
     },
     /// Not a whole number.
     #[error("{owner}:{name}: '{found}' is not a whole number ({allowed})")]
@@ -122,6 +125,21 @@ pub enum SettingError {
         /// The accepted values: `0 to 1000 ms`.
         allowed: String,
     },
+}
+
+impl From<SettingError> for InputError {
+    fn from(error: SettingError) -> InputError {
+        let told = InputError::new(error.to_string());
+        match error {
+            SettingError::Unknown { name, hint, .. } => told.option(name).nearest(hint.nearest),
+            SettingError::NotANumber { name, found, allowed, .. } => {
+                told.option(name).found(found).expected(allowed)
+            }
+            SettingError::OutOfRange { name, found, allowed, .. } => {
+                told.option(name).found(found.to_string()).expected(allowed)
+            }
+        }
+    }
 }
 
 impl Settings {

@@ -42,7 +42,7 @@ impl Disk for AnyDisk {
         each!(self, disk => disk.next_event())
     }
 
-    #[inline]
+    #[inline(always)]
     fn advance(&mut self, now: Nanos, done: &mut Vec<Completion>) {
         each!(self, disk => disk.advance(now, done));
     }

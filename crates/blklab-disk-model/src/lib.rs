@@ -18,10 +18,12 @@ mod validate;
 
 use blklab_base::units::{Nanos, Sector};
 
+pub use blklab_base::input_error::InputError;
+
 pub use self::any::AnyDisk;
 pub use self::hdd::{Hdd, LongestWait};
 pub use self::keys::{Absent, Allowed, HDD_KEYS, Key, SSD_KEYS, Value};
-pub use self::model::{DiskFileError, DiskModel, Parameter};
+pub use self::model::{DiskModel, Parameter};
 pub use self::published::Published;
 pub use self::replay::{TraceRequest, replay};
 pub use self::ssd::Ssd;

@@ -6,8 +6,6 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use serde::Serialize;
-use thiserror::Error;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -17,32 +15,11 @@ use super::keys::{Absent, HDD_KEYS, Key, SSD_KEYS, Value, Values};
 use super::published::{self, Published};
 use super::ssd::{Ssd, SsdConfig};
 use super::{DiskLimits, Sector};
+use blklab_base::input_error::InputError;
 use blklab_base::text;
 
-/// Why a disk file or an override is refused.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{place}: {message}", place = self.place())]
-pub struct DiskFileError {
-    /// The file.
-    pub path: String,
-    /// Line in it, from 1; none for an override.
-    pub line: Option<usize>,
-    /// The key, where one is to blame.
-    pub key: Option<String>,
-    /// What was found and what was expected.
-    pub message: String,
-}
-
-impl DiskFileError {
-    fn place(&self) -> String {
-        let line = self.line.map(|l| format!(":{l}")).unwrap_or_default();
-        let key = self.key.as_ref().map(|k| format!(": {k}")).unwrap_or_default();
-        format!("{}{line}{key}", self.path)
-    }
-}
-
 /// One parameter of a disk with where it comes from, for lists and docs.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parameter {
     /// The key.
     pub key: &'static str,
@@ -80,11 +57,11 @@ impl DiskModel {
     /// # Errors
     /// Text that is no TOML, a key the kind does not have, a value outside its bounds, a
     /// required key missing, values that contradict each other. Each names its line.
-    pub fn parse(text: &str, path: &str) -> Result<DiskModel, DiskFileError> {
+    pub fn parse(text: &str, path: &str) -> Result<DiskModel, InputError> {
         let file = File { text, path };
         let root = DeTable::parse(text).map_err(|error| {
             let at = error.span().map_or(0, |span| span.start);
-            file.error(at, None, format!("not TOML: {}", error.message().replace('\n', " ")))
+            file.error(at, None, InputError::new(format!("not TOML: {}", error.message().replace('\n', " "))))
         })?;
         let mut entries: Vec<_> = root.get_ref().iter().collect();
         entries.sort_by_key(|(name, _)| name.span().start);
@@ -94,15 +71,16 @@ impl DiskModel {
             Some((Some("hdd"), _)) => HDD_KEYS,
             Some((Some("ssd"), _)) => SSD_KEYS,
             Some((_, span)) => {
-                let found = file.slice(&span);
-                let message = format!("found {found}; expected \"hdd\" or \"ssd\"");
-                return Err(file.error(span.start, Some("kind"), message));
+                return Err(file.error(span.start, Some("kind"), other(file.slice(&span), KINDS)));
             }
-            None => return Err(file.error(0, Some("kind"), "missing; expected \"hdd\" or \"ssd\"".into())),
+            None => {
+                let missing = InputError::new(format!("missing; expected {KINDS}")).expected(KINDS);
+                return Err(file.error(0, Some("kind"), missing));
+            }
         };
 
         let mut values = vec![None; table.len()];
-        let mut lines = vec![1; table.len()];
+        let mut places = vec![0; table.len()];
         let mut sources = vec!["default".to_owned(); table.len()];
         let mut published = Vec::new();
         for (name, value) in entries {
@@ -114,22 +92,23 @@ impl DiskModel {
             let Some(index) = table.iter().position(|k| k.name == word) else {
                 let mut names: Vec<_> = table.iter().map(|k| k.name).collect();
                 names.push("published");
-                return Err(file.error(at, Some(word), format!("unknown key{}", text::hint(word, &names))));
+                return Err(file.error(at, Some(word), unknown("key", word, &names)));
             };
             let key = &table[index];
             let Some(found) = plain(value.get_ref()).and_then(|v| key.check(v)) else {
-                let message = format!("found {}; expected {}", file.slice(&value.span()), expected(key));
-                return Err(file.error(at, Some(word), message));
+                let wrong = other(file.slice(&value.span()), expected(key));
+                return Err(file.error(value.span().start, Some(word), wrong));
             };
             values[index] = Some(found);
-            lines[index] = file.line(at);
+            places[index] = at;
             sources[index] = file.comment(&value.span());
         }
         for (index, key) in table.iter().enumerate() {
             match (key.absent, &values[index]) {
                 (Absent::Error, None) => {
                     let message = format!("missing; expected {}: {}", expected(key), key.help);
-                    return Err(file.error(0, Some(key.name), message));
+                    let missing = InputError::new(message).expected(expected(key));
+                    return Err(file.error(0, Some(key.name), missing));
                 }
                 (Absent::Default(default), None) => values[index] = key.read(default),
                 _ => {}
@@ -138,8 +117,7 @@ impl DiskModel {
         let values = Values { table, values };
         let (limits, config) = configure(&values).map_err(|Conflict { key, message }| {
             let index = table.iter().position(|k| k.name == key);
-            let line = index.map_or(1, |i| lines[i]);
-            DiskFileError { path: path.to_owned(), line: Some(line), key: Some(key.to_owned()), message }
+            file.error(index.map_or(0, |i| places[i]), Some(key), InputError::new(message))
         })?;
         Ok(DiskModel { path: path.to_owned(), values, sources, published, limits, config })
     }
@@ -149,29 +127,31 @@ impl DiskModel {
     ///
     /// # Errors
     /// As [`DiskModel::parse`], without a line.
-    pub fn with_override(&self, key: &str, value: &str) -> Result<DiskModel, DiskFileError> {
-        let fail = |message| DiskFileError {
-            path: self.path.clone(),
-            line: None,
-            key: Some(key.to_owned()),
-            message: format!("in the override {key}={value}: {message}"),
+    pub fn with_override(&self, key: &str, value: &str) -> Result<DiskModel, InputError> {
+        let fail = |wrong: InputError| InputError {
+            reason: format!("{key}: in the override {key}={value}: {}", wrong.reason),
+            file: Some(self.path.clone()),
+            option: Some(key.to_owned()),
+            ..wrong
         };
         let table = self.values.table;
         let Some(index) = table.iter().position(|k| k.name == key) else {
             let names: Vec<_> = table.iter().map(|k| k.name).collect();
-            return Err(fail(format!("unknown key{}", text::hint(key, &names))));
+            return Err(fail(unknown("key", key, &names)));
         };
         if key == "kind" {
-            return Err(fail("a disk's kind cannot be changed".into()));
+            return Err(fail(InputError::new("a disk's kind cannot be changed")));
         }
         let Some(new) = table[index].read(value) else {
-            return Err(fail(format!("found '{value}'; expected {}", expected(&table[index]))));
+            let expected = expected(&table[index]);
+            let message = format!("found '{value}'; expected {expected}");
+            return Err(fail(InputError::new(message).found(value).expected(expected)));
         };
         let mut model = self.clone();
         model.values.values[index] = Some(new);
         model.sources[index] = "override".to_owned();
         (model.limits, model.config) = configure(&model.values)
-            .map_err(|conflict| fail(format!("{}: {}", conflict.key, conflict.message)))?;
+            .map_err(|conflict| fail(InputError::new(format!("{}: {}", conflict.key, conflict.message))))?;
         Ok(model)
     }
 
@@ -298,6 +278,21 @@ fn configure(values: &Values) -> Result<(DiskLimits, Config), Conflict> {
     Ok((limits, config))
 }
 
+/// The kinds of disks, for messages.
+const KINDS: &str = "\"hdd\" or \"ssd\"";
+
+/// Another value than expected.
+pub(super) fn other(found: String, expected: impl Into<String>) -> InputError {
+    let expected = expected.into();
+    InputError::new(format!("found {found}; expected {expected}")).found(found).expected(expected)
+}
+
+/// A name that is none of these.
+pub(super) fn unknown(what: &str, name: &str, names: &[&str]) -> InputError {
+    let hint = text::hint(name, names);
+    InputError::new(format!("unknown {what}{hint}")).nearest(hint.nearest)
+}
+
 fn expected(key: &Key) -> String {
     match key.unit {
         "" => key.allowed.to_string(),
@@ -347,13 +342,18 @@ pub(super) struct File<'a> {
 }
 
 impl File<'_> {
-    fn line(&self, at: usize) -> usize {
-        1 + self.text.as_bytes()[..at.min(self.text.len())].iter().filter(|b| **b == b'\n').count()
-    }
-
-    pub(super) fn error(&self, at: usize, key: Option<&str>, message: String) -> DiskFileError {
-        let line = Some(self.line(at));
-        DiskFileError { path: self.path.to_owned(), line, key: key.map(str::to_owned), message }
+    /// What is wrong with `key` at that byte.
+    pub(super) fn error(&self, at: usize, key: Option<&str>, wrong: InputError) -> InputError {
+        let before = &self.text.as_bytes()[..at.min(self.text.len())];
+        let begin = before.iter().rposition(|b| *b == b'\n').map_or(0, |end| end + 1);
+        InputError {
+            reason: key.map(|key| format!("{key}: ")).unwrap_or_default() + &wrong.reason,
+            file: Some(self.path.to_owned()),
+            line: Some(1 + before.iter().filter(|b| **b == b'\n').count()),
+            column: Some(1 + before.len() - begin),
+            option: key.map(str::to_owned),
+            ..wrong
+        }
     }
 
     /// What stands there, shortened to fit a message.

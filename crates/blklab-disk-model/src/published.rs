@@ -1,19 +1,17 @@
 //! The `[published]` table of a disk file: what was published of the disk, which the model
 //! is held against and never reads.
 
-use serde::Serialize;
 use toml::Spanned;
 use toml::de::DeValue;
 
-use super::model::{DiskFileError, File, fields, number};
+use super::model::{File, fields, number, other, unknown};
 use super::validate::{FIGURES, Figure};
-use blklab_base::text;
+use blklab_base::input_error::InputError;
 
 /// One published figure.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Published {
     /// Which figure it is.
-    #[serde(serialize_with = "figure_name")]
     pub figure: &'static Figure,
     /// Its value in the figure's unit.
     pub value: f64,
@@ -25,32 +23,28 @@ pub struct Published {
     pub source: String,
 }
 
-fn figure_name<S: serde::Serializer>(figure: &&'static Figure, to: S) -> Result<S::Ok, S::Error> {
-    to.serialize_str(figure.name)
-}
-
 /// Read the table `value`; its entries are
 /// `figure = { value = 110, tolerance_percent = 10, not_met = "reason" }  # source`.
-pub(super) fn parse(file: &File<'_>, value: &Spanned<DeValue<'_>>) -> Result<Vec<Published>, DiskFileError> {
+pub(super) fn parse(file: &File<'_>, value: &Spanned<DeValue<'_>>) -> Result<Vec<Published>, InputError> {
     let Some(table) = value.get_ref().as_table() else {
-        let message = format!("found {}; expected a table of figures", file.slice(&value.span()));
-        return Err(file.error(value.span().start, Some("published"), message));
+        let wrong = other(file.slice(&value.span()), "a table of figures");
+        return Err(file.error(value.span().start, Some("published"), wrong));
     };
     let mut rows = Vec::new();
     for (name, (entry, at)) in fields(table) {
-        let fail = |message| file.error(at, Some(name), message);
+        let fail = |wrong| file.error(at, Some(name), wrong);
         let Some(figure) = FIGURES.iter().find(|f| f.name == name) else {
             let names: Vec<_> = FIGURES.iter().map(|f| f.name).collect();
-            return Err(fail(format!("unknown figure{}", text::hint(name, &names))));
+            return Err(fail(unknown("figure", name, &names)));
         };
         let Some(inner) = entry.get_ref().as_table() else {
             let found = file.slice(&entry.span());
-            return Err(fail(format!("found {found}; expected {{ value = ..., tolerance_percent = ... }}")));
+            return Err(fail(other(found, "{ value = ..., tolerance_percent = ... }")));
         };
         let parts = fields(inner);
         let known = ["value", "tolerance_percent", "not_met"];
         if let Some(word) = parts.keys().find(|word| !known.contains(word)) {
-            return Err(fail(format!("unknown key '{word}'{}", text::hint(word, &known))));
+            return Err(fail(unknown(&format!("key '{word}'"), word, &known)));
         }
         let part = |word: &str, min: f64, max: f64| {
             let found = parts.get(word).map(|(v, _)| *v);
@@ -58,7 +52,8 @@ pub(super) fn parse(file: &File<'_>, value: &Spanned<DeValue<'_>>) -> Result<Vec
                 Some(n) => Ok(n),
                 None => {
                     let found = found.map_or("nothing".to_owned(), |v| file.slice(&v.span()));
-                    Err(fail(format!("{word}: found {found}; expected a number from {min} to {max}")))
+                    let wrong = other(found, format!("a number from {min} to {max}"));
+                    Err(fail(InputError { reason: format!("{word}: {}", wrong.reason), ..wrong }))
                 }
             }
         };
@@ -66,7 +61,10 @@ pub(super) fn parse(file: &File<'_>, value: &Spanned<DeValue<'_>>) -> Result<Vec
             None => None,
             Some((reason, _)) => match reason.get_ref().as_str() {
                 Some(reason) => Some(reason.to_owned()),
-                None => return Err(fail("not_met: expected the reason as text".into())),
+                None => {
+                    let wrong = InputError::new("not_met: expected the reason as text");
+                    return Err(fail(wrong.expected("the reason as text")));
+                }
             },
         };
         let row = Published {

@@ -5,7 +5,6 @@
 
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
-use serde::Serialize;
 
 use super::{AnyDisk, Command, Completion, Disk, DiskModel, Op, Tag};
 use blklab_base::units::{Nanos, SECTOR_BYTES, Sector};
@@ -152,7 +151,7 @@ pub static FIGURES: &[Figure] = &[
 ];
 
 /// One figure of the model beside the published one.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Check {
     /// The figure's name.
     pub figure: &'static str,

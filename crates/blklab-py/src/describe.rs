@@ -1,146 +1,287 @@
-//! The core's tables as JSON.
+//! The core's tables, and what its objects say of themselves.
 
-use blklab_core::disk::{Absent, DiskModel, Key};
+use std::collections::BTreeMap;
+
+use blklab_core::disk::{self, Absent, DiskModel};
 use blklab_core::formats::fio::options::real::{self, Handing};
 use blklab_core::formats::fio::options::{self, Status};
 use blklab_core::scheduler::QUEUE_TUNABLES;
 use blklab_core::scheduler::registry;
-use blklab_core::tunable::Tunable;
-use blklab_core::workload::spec::{Idle, JobFile};
-use serde_json::{Value, json};
+use blklab_core::tunable;
+use blklab_core::workload::spec::{Idle, JobSpec};
 
-fn tunables(table: &[Tunable]) -> Value {
-    table
-        .iter()
-        .map(|tunable| {
-            json!({
-                "name": tunable.name, "unit": tunable.unit.symbol(), "default": tunable.default,
-                "min": tunable.min, "max": tunable.max, "help": tunable.help,
-            })
-        })
-        .collect()
+use crate::record::record;
+
+record! {
+    /// A tunable of a scheduler, of the queue, of the page cache or of the host.
+    Tunable {
+        name: &'static str,
+        unit: &'static str,
+        default: i64,
+        min: i64,
+        max: i64,
+        help: &'static str,
+    }
+}
+
+record! {
+    /// A scheduler, with its defaults.
+    SchedulerInfo {
+        name: &'static str,
+        summary: &'static str,
+        follows: &'static str,
+        tunables: Vec<Tunable>,
+    }
+}
+
+record! {
+    /// A key of disk files.
+    DiskKey {
+        key: &'static str,
+        unit: &'static str,
+        allowed: String,
+        required: bool,
+        default: Option<&'static str>,
+        help: &'static str,
+    }
+}
+
+record! {
+    /// What a host learns of a disk.
+    DiskLimits {
+        capacity_bytes: u64,
+        rotational: bool,
+        queue_depth: u32,
+        hw_queues: u16,
+        max_hw_sectors: u32,
+        logical_block_bytes: u32,
+        physical_block_bytes: u32,
+        volatile_write_cache: bool,
+        fua: bool,
+    }
+}
+
+record! {
+    /// How long a command of 4 KiB can be in a hard disk at full depth.
+    LongestWait {
+        reads: u64,
+        any: u64,
+    }
+}
+
+record! {
+    /// A parameter of a disk, with its source.
+    Parameter {
+        key: &'static str,
+        value: String,
+        unit: &'static str,
+        help: &'static str,
+        source: String,
+    }
+}
+
+record! {
+    /// A figure of a disk's model beside the published one.
+    Check {
+        figure: &'static str,
+        unit: &'static str,
+        model: f64,
+        published: f64,
+        tolerance_percent: f64,
+        met: bool,
+        not_met: Option<String>,
+        source: String,
+    }
+}
+
+record! {
+    /// An option of job files.
+    JobOption {
+        name: &'static str,
+        aliases: Vec<&'static str>,
+        takes: String,
+        default: &'static str,
+        help: &'static str,
+        status: &'static str,
+        why: String,
+        real: &'static str,
+        real_why: &'static str,
+    }
+}
+
+record! {
+    /// An option of a job file that does nothing.
+    IdleOption {
+        path: String,
+        line: u32,
+        name: String,
+        value: Option<String>,
+        why: String,
+    }
+}
+
+record! {
+    /// A section of a job file.
+    JobSection {
+        name: String,
+        description: Option<String>,
+        line: u32,
+        clones: u32,
+        options: Vec<(String, String)>,
+    }
+}
+
+fn tunables(table: &'static [tunable::Tunable]) -> Vec<Tunable> {
+    let row = |row: &tunable::Tunable| Tunable {
+        name: row.name,
+        unit: row.unit.symbol(),
+        default: row.default,
+        min: row.min,
+        max: row.max,
+        help: row.help,
+    };
+    table.iter().map(row).collect()
 }
 
 /// See `schedulers` in `_core.pyi`.
-pub fn schedulers() -> Value {
-    registry::ALL
-        .iter()
-        .map(|info| {
-            json!({
-                "name": info.name, "summary": info.summary, "follows": info.follows,
-                "tunables": tunables(info.tunables),
-            })
-        })
-        .collect()
+pub fn schedulers() -> Vec<SchedulerInfo> {
+    let row = |info: &'static blklab_core::scheduler::Info| SchedulerInfo {
+        name: info.name,
+        summary: info.summary,
+        follows: info.follows,
+        tunables: tunables(info.tunables),
+    };
+    registry::ALL.iter().map(row).collect()
 }
 
 /// See `environment` in `_core.pyi`.
-pub fn environment() -> Value {
-    json!({
-        "queue": tunables(QUEUE_TUNABLES),
-        "page cache": tunables(blklab_core::pagecache::TUNABLES),
-        "host": tunables(blklab_core::host::TUNABLES),
-    })
-}
-
-/// A block of 4 KiB.
-const BLOCK_SECTORS: u32 = 8;
-
-/// See `disk` in `_core.pyi`.
-pub fn disk(model: &DiskModel) -> Value {
-    let limits = model.limits();
-    json!({
-        "name": model.name(),
-        "summary": model.summary(),
-        "kind": if limits.rotational { "hdd" } else { "ssd" },
-        "transport": model.transport(),
-        "limits": {
-            "capacity_bytes": limits.capacity.to_bytes().0,
-            "rotational": limits.rotational,
-            "queue_depth": limits.queue_depth,
-            "hw_queues": limits.hw_queues,
-            "max_hw_sectors": limits.max_hw_sectors,
-            "logical_block_bytes": limits.logical_block_bytes,
-            "physical_block_bytes": limits.physical_block_bytes,
-            "volatile_write_cache": limits.volatile_write_cache,
-            "fua": limits.fua,
-        },
-        "longest_wait_ms": model.longest_wait(limits.queue_depth, BLOCK_SECTORS).map(|wait| {
-            json!({ "reads": wait.reads.0 / 1_000_000, "any": wait.any.0 / 1_000_000 })
-        }),
-        "parameters": model.parameters(),
-    })
+pub fn environment() -> [(&'static str, Vec<Tunable>); 3] {
+    [
+        ("queue", tunables(QUEUE_TUNABLES)),
+        ("page cache", tunables(blklab_core::pagecache::TUNABLES)),
+        ("host", tunables(blklab_core::host::TUNABLES)),
+    ]
 }
 
 /// See `disk_keys` in `_core.pyi`.
-pub fn disk_keys() -> Value {
-    let row = |key: &Key| {
+pub fn disk_keys() -> BTreeMap<&'static str, Vec<DiskKey>> {
+    let row = |key: &'static disk::Key| {
         let (required, default) = match key.absent {
             Absent::Error => (true, None),
             Absent::Default(value) => (false, Some(value)),
             Absent::Without => (false, None),
         };
-        json!({
-            "key": key.name, "unit": key.unit, "allowed": key.allowed.to_string(),
-            "required": required, "default": default, "help": key.help,
-        })
+        DiskKey {
+            key: key.name,
+            unit: key.unit,
+            allowed: key.allowed.to_string(),
+            required,
+            default,
+            help: key.help,
+        }
     };
-    let rows = |table: &[Key]| -> Value { table.iter().map(row).collect() };
-    json!({"hdd": rows(blklab_core::disk::HDD_KEYS), "ssd": rows(blklab_core::disk::SSD_KEYS)})
+    let rows = |table: &'static [disk::Key]| table.iter().map(row).collect();
+    BTreeMap::from([("hdd", rows(disk::HDD_KEYS)), ("ssd", rows(disk::SSD_KEYS))])
 }
 
 /// See `workload_options` in `_core.pyi`.
-pub fn workload_options() -> Value {
-    options::all()
-        .map(|option| {
-            let (status, why) = match option.status {
-                Status::Simulated => ("simulated", String::new()),
-                Status::NoEffect(why) => ("no effect", why.to_owned()),
-                Status::RealOnly(why) => ("real disks only", why.to_owned()),
-                Status::NotSimulated(_) | Status::OtherEngine(_) => {
-                    ("not simulated", option.status.refusal().unwrap_or_default())
-                }
-            };
-            let (real, real_why) = match real::handing(option.name, "") {
-                Handing::Handed(why) => ("handed to fio", why),
-                Handing::Rewritten(why) => ("rewritten", why),
-                Handing::LeftOut(why) => ("left out", why),
-                Handing::Refused(why) => ("refused", why),
-            };
-            json!({
-                "real": real, "real_why": real_why,
-                "name": option.name, "aliases": option.aliases, "type": option.expects(),
-                "default": option.default, "help": option.help, "status": status, "why": why,
-            })
-        })
-        .collect()
+pub fn workload_options() -> Vec<JobOption> {
+    let row = |option: &'static options::JobOption| {
+        let (status, why) = match option.status {
+            Status::Simulated => ("simulated", String::new()),
+            Status::NoEffect(why) => ("no effect", why.to_owned()),
+            Status::RealOnly(why) => ("real disks only", why.to_owned()),
+            Status::NotSimulated(_) | Status::OtherEngine(_) => {
+                ("not simulated", option.status.refusal().unwrap_or_default())
+            }
+        };
+        let (real, real_why) = match real::handing(option.name, "") {
+            Handing::Handed(why) => ("handed to fio", why),
+            Handing::Rewritten(why) => ("rewritten", why),
+            Handing::LeftOut(why) => ("left out", why),
+            Handing::Refused(why) => ("refused", why),
+        };
+        JobOption {
+            name: option.name,
+            aliases: option.aliases.to_vec(),
+            takes: option.expects(),
+            default: option.default,
+            help: option.help,
+            status,
+            why,
+            real,
+            real_why,
+        }
+    };
+    options::all().map(row).collect()
 }
 
-fn idle(list: &[Idle]) -> Value {
-    list.iter()
-        .map(|idle| {
-            json!({
-                "path": idle.path, "line": idle.line, "name": idle.name, "value": idle.value,
-                "why": idle.why,
-            })
-        })
-        .collect()
+/// A block of 4 KiB.
+const BLOCK_SECTORS: u32 = 8;
+
+/// See `Disk.limits` in `_core.pyi`.
+pub fn limits(model: &DiskModel) -> DiskLimits {
+    let limits = model.limits();
+    DiskLimits {
+        capacity_bytes: limits.capacity.to_bytes().0,
+        rotational: limits.rotational,
+        queue_depth: limits.queue_depth,
+        hw_queues: limits.hw_queues,
+        max_hw_sectors: limits.max_hw_sectors,
+        logical_block_bytes: limits.logical_block_bytes,
+        physical_block_bytes: limits.physical_block_bytes,
+        volatile_write_cache: limits.volatile_write_cache,
+        fua: limits.fua,
+    }
 }
 
-/// See `parse_job` in `_core.pyi`.
-pub fn job_file(file: &JobFile) -> Value {
-    let jobs: Value = file
-        .jobs
-        .iter()
-        .map(|job| {
-            json!({
-                "name": job.name, "description": job.description, "line": job.line,
-                "clones": job.clones, "options": job.given,
-            })
-        })
-        .collect();
-    json!({
-        "path": file.path, "global": file.global, "jobs": jobs, "ignored": idle(&file.ignored),
-        "without_effect": idle(&file.without_effect),
-    })
+/// See `Disk.longest_wait_ms` in `_core.pyi`.
+pub fn longest_wait_ms(model: &DiskModel) -> Option<LongestWait> {
+    let wait = model.longest_wait(model.limits().queue_depth, BLOCK_SECTORS)?;
+    Some(LongestWait { reads: wait.reads.0 / 1_000_000, any: wait.any.0 / 1_000_000 })
+}
+
+/// See `Disk.parameters` in `_core.pyi`.
+pub fn parameters(model: &DiskModel) -> Vec<Parameter> {
+    let row =
+        |disk::Parameter { key, value, unit, help, source }| Parameter { key, value, unit, help, source };
+    model.parameters().into_iter().map(row).collect()
+}
+
+/// See `Disk.validate` in `_core.pyi`.
+pub fn checks(model: &DiskModel) -> Vec<Check> {
+    let row = |check: disk::Check| Check {
+        figure: check.figure,
+        unit: check.unit,
+        model: check.model,
+        published: check.published,
+        tolerance_percent: check.tolerance_percent,
+        met: check.met,
+        not_met: check.not_met,
+        source: check.source,
+    };
+    disk::validate(model).into_iter().map(row).collect()
+}
+
+/// See `Job.jobs` in `_core.pyi`.
+pub fn section(job: &JobSpec) -> JobSection {
+    JobSection {
+        name: job.name.clone(),
+        description: job.description.clone(),
+        line: job.line,
+        clones: job.clones,
+        options: job.given.clone(),
+    }
+}
+
+/// See `Job.ignored` in `_core.pyi`.
+pub fn idle(list: &[Idle]) -> Vec<IdleOption> {
+    let row = |idle: &Idle| IdleOption {
+        path: idle.path.clone(),
+        line: idle.line,
+        name: idle.name.clone(),
+        value: idle.value.clone(),
+        why: idle.why.clone(),
+    };
+    list.iter().map(row).collect()
 }

@@ -1,5 +1,6 @@
 //! The block layer's events of a disk during a job.
 
+use blklab_core::InputError;
 use blklab_core::formats::tracefs::ring::{Format, Ring, TRACEPOINTS};
 use blklab_core::formats::tracefs::{Owners, Watch};
 use blklab_core::recorder::TraceRecorder;
@@ -30,7 +31,7 @@ impl BlockEvents {
         job: Option<&FioJob>,
         first_sector: u64,
     ) -> PyResult<BlockEvents> {
-        let format = Format::new(header_page, &formats).map_err(bad_input)?;
+        let format = Format::new(header_page, &formats).map_err(|why| bad_input(InputError::new(why)))?;
         let owners = job.map_or_else(Owners::default, FioJob::owners).shifted(Sector(first_sector));
         let watch = Watch::new(Nanos(epoch_ns), owners, TraceRecorder::default(), false);
         Ok(BlockEvents { ring: Some(Ring::new(format, devices, watch)) })

@@ -1,13 +1,14 @@
-//! Python binding of blklab-core: objects in, JSON and columns out. No logic of its own.
+//! Python binding of blklab-core: objects in, objects and columns out. No logic of its own.
 //!
 //! `python/blklab/_core.pyi` documents arguments and results of each function. Invalid input raises
-//! `ValueError` with one line of text.
+//! `blklab.errors.InputError`.
 
 mod describe;
 mod events;
 mod files;
 mod live;
 mod memory;
+mod record;
 mod specs;
 
 use std::collections::BTreeMap;
@@ -19,23 +20,48 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
+use blklab_core::InputError;
 use blklab_core::disk::catalogue;
 use blklab_core::engine::{RunError, Watch};
 use blklab_core::recorder::Window;
 use blklab_core::result::RunResult;
 use blklab_core::simulation::{self, Setup};
 use blklab_core::units::Nanos;
+use blklab_core::workload::error::{JobError, Problem};
 use blklab_core::workload::{machine, plan};
-use pyo3::exceptions::{PyKeyError, PyKeyboardInterrupt, PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyKeyError, PyKeyboardInterrupt, PyRuntimeError};
 use pyo3::panic::PanicException;
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
+use pyo3::types::{PyBytes, PyDict};
 use serde_json::json;
 
 use specs::{Disk, Host, Job, Scheduler};
 
-fn bad_input(error: impl std::fmt::Display) -> PyErr {
-    PyValueError::new_err(error.to_string())
+/// Exceptions of the Python package.
+mod errors {
+    pyo3::import_exception!(blklab.errors, InputError);
+    pyo3::import_exception!(blklab.errors, NoRoomError);
+}
+
+/// Python's `InputError` with the same fields.
+fn bad_input(error: impl Into<InputError>) -> PyErr {
+    let InputError { reason, file, line, column, option, found, expected, nearest } = error.into();
+    errors::InputError::new_err((reason, file, line, column, option, found, expected, nearest))
+}
+
+/// The same of a job file.
+fn bad_job(error: JobError) -> PyErr {
+    match error.problem {
+        Problem::NoRoom { ref job, need_bytes, room_bytes } => errors::NoRoomError::new_err((
+            error.problem.to_string(),
+            error.path,
+            error.line,
+            job.clone(),
+            need_bytes,
+            room_bytes,
+        )),
+        _ => bad_input(error),
+    }
 }
 
 /// blklab's version.
@@ -58,8 +84,8 @@ fn give_up_rights(write: Vec<PathBuf>) -> PyResult<bool> {
 
 /// Every scheduler with its tunables.
 #[pyfunction]
-fn schedulers() -> String {
-    describe::schedulers().to_string()
+fn schedulers() -> Vec<describe::SchedulerInfo> {
+    describe::schedulers()
 }
 
 /// The kinds of decisions that schedulers note, in the order of their numbers.
@@ -70,8 +96,13 @@ fn decision_kinds() -> Vec<&'static str> {
 
 /// The tunables of queue, page cache and host.
 #[pyfunction]
-fn environment() -> String {
-    describe::environment().to_string()
+fn environment(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    // A dict of Python's keeps the order.
+    let tables = PyDict::new(py);
+    for (name, rows) in describe::environment() {
+        tables.set_item(name, rows)?;
+    }
+    Ok(tables)
 }
 
 /// The texts of the shipped disks' files, by name.
@@ -82,14 +113,14 @@ fn disk_files() -> BTreeMap<&'static str, &'static str> {
 
 /// The keys of disk files.
 #[pyfunction]
-fn disk_keys() -> String {
-    describe::disk_keys().to_string()
+fn disk_keys() -> BTreeMap<&'static str, Vec<describe::DiskKey>> {
+    describe::disk_keys()
 }
 
 /// Every option of job files.
 #[pyfunction]
-fn workload_options() -> String {
-    describe::workload_options().to_string()
+fn workload_options() -> Vec<describe::JobOption> {
+    describe::workload_options()
 }
 
 /// Cancels a running simulation, and reports its progress.
@@ -203,11 +234,11 @@ fn simulate(
     cancel: Option<&CancelToken>,
     window: Option<(u64, u64, usize)>,
 ) -> PyResult<Run> {
-    machine::check(&job.file, host.host.cpus, host.memory.memory).map_err(bad_input)?;
+    machine::check(&job.file, host.host.cpus, host.memory.memory).map_err(bad_job)?;
     let watch = cancel.map(|token| Arc::clone(&token.watch)).unwrap_or_default();
     py.detach(|| {
         let capacity = disk.model.limits().capacity.to_bytes();
-        let plan = plan::plan(&job.file, capacity, seed).map_err(bad_input)?;
+        let plan = plan::plan(&job.file, capacity, seed).map_err(bad_job)?;
         let setup = Setup {
             plan: &plan,
             disk: disk.model.build(seed),
@@ -236,6 +267,18 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(schedulers, module)?)?;
     module.add_function(wrap_pyfunction!(decision_kinds, module)?)?;
     module.add_function(wrap_pyfunction!(environment, module)?)?;
+    module.add_class::<describe::Tunable>()?;
+    module.add_class::<describe::SchedulerInfo>()?;
+    module.add_class::<describe::DiskKey>()?;
+    module.add_class::<describe::DiskLimits>()?;
+    module.add_class::<describe::LongestWait>()?;
+    module.add_class::<describe::Parameter>()?;
+    module.add_class::<describe::Check>()?;
+    module.add_class::<describe::JobOption>()?;
+    module.add_class::<describe::IdleOption>()?;
+    module.add_class::<describe::JobSection>()?;
+    module.add_class::<live::FioFile>()?;
+    module.add_class::<live::FioCgroup>()?;
     module.add_class::<Host>()?;
     module.add_class::<Disk>()?;
     module.add_class::<Job>()?;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use blklab_core::InputError;
 use blklab_core::disk::{self, DiskModel, Op, TraceRequest};
 use blklab_core::formats::fio::jobfile;
 use blklab_core::host;
@@ -13,10 +14,10 @@ use blklab_core::tunable::Settings;
 use blklab_core::units::{Nanos, Sector};
 use blklab_core::workload::spec::JobFile;
 use pyo3::prelude::*;
-use serde_json::json;
 
+use crate::describe::{Check, DiskLimits, IdleOption, JobSection, LongestWait, Parameter};
 use crate::files::Machine;
-use crate::{bad_input, describe};
+use crate::{bad_input, bad_job, describe};
 
 /// Costs of the modelled host, and its page cache.
 #[pyclass(frozen, module = "blklab._core")]
@@ -38,7 +39,9 @@ impl Host {
         for (name, value) in changed {
             if !names.contains(&name.as_str()) {
                 // Each table knows only its own names.
-                return Err(bad_input(format!("host has no tunable '{name}'{}", text::hint(&name, &names))));
+                let hint = text::hint(&name, &names);
+                let wrong = InputError::new(format!("host has no tunable '{name}'{hint}"));
+                return Err(bad_input(wrong.option(name).nearest(hint.nearest)));
             }
             let is_memory = pagecache::TUNABLES.iter().any(|tunable| tunable.name == name);
             debug_assert!(!(is_memory && host::TUNABLES.iter().any(|tunable| tunable.name == name)));
@@ -74,14 +77,57 @@ impl Disk {
         Ok(Disk { model: changed.map_err(bad_input)? })
     }
 
-    /// Its properties, as JSON.
-    fn describe(&self) -> String {
-        describe::disk(&self.model).to_string()
+    #[classattr]
+    #[allow(non_snake_case)]
+    fn FIELDS() -> Vec<&'static str> {
+        vec!["name", "summary", "kind", "transport", "limits", "longest_wait_ms", "parameters"]
     }
 
-    /// Its figures beside the published figures of the disk, as JSON.
-    fn validate(&self, py: Python<'_>) -> String {
-        py.detach(|| json!(disk::validate(&self.model)).to_string())
+    /// Maker's name.
+    #[getter]
+    fn name(&self) -> &str {
+        self.model.name()
+    }
+
+    /// What it is, in one line.
+    #[getter]
+    fn summary(&self) -> &str {
+        self.model.summary()
+    }
+
+    /// `hdd` or `ssd`.
+    #[getter]
+    fn kind(&self) -> &'static str {
+        if self.model.limits().rotational { "hdd" } else { "ssd" }
+    }
+
+    /// `sata`, `sas` or `nvme`.
+    #[getter]
+    fn transport(&self) -> &str {
+        self.model.transport()
+    }
+
+    /// What a host learns of it.
+    #[getter]
+    fn limits(&self) -> DiskLimits {
+        describe::limits(&self.model)
+    }
+
+    /// How long a command of 4 KiB can be in it at full depth.
+    #[getter]
+    fn longest_wait_ms(&self) -> Option<LongestWait> {
+        describe::longest_wait_ms(&self.model)
+    }
+
+    /// Every parameter with its source.
+    #[getter]
+    fn parameters(&self) -> Vec<Parameter> {
+        describe::parameters(&self.model)
+    }
+
+    /// Its figures beside the published figures of the disk.
+    fn validate(&self, py: Python<'_>) -> Vec<Check> {
+        py.detach(|| describe::checks(&self.model))
     }
 
     /// How long each request of a trace takes, ns, given one at a time: its gap after the end of
@@ -95,7 +141,8 @@ impl Disk {
         };
         let trace: Vec<_> = trace.into_iter().map(request).collect();
         let times = py.detach(|| disk::replay(&self.model, seed, &trace));
-        let times = times.map_err(|number| bad_input(format!("request {number} is not on the disk")))?;
+        let times = times
+            .map_err(|number| bad_input(InputError::new(format!("request {number} is not on the disk"))))?;
         Ok(times.into_iter().map(|time| time.0).collect())
     }
 }
@@ -123,13 +170,44 @@ impl Job {
         let memory_mib = host.memory.memory.0 >> 20;
         let mut machine = Machine { env, within, cpus: host.host.cpus.into(), memory_mib };
         let options = jobfile::ParseOptions { ignore_unsupported, real };
-        let file = jobfile::parse(text, path, &mut machine, options).map_err(bad_input)?;
+        let file = jobfile::parse(text, path, &mut machine, options).map_err(bad_job)?;
         Ok(Job { file })
     }
 
-    /// Its contents, as JSON.
-    fn describe(&self) -> String {
-        describe::job_file(&self.file).to_string()
+    #[classattr]
+    #[allow(non_snake_case)]
+    fn FIELDS() -> Vec<&'static str> {
+        vec!["path", "defaults", "jobs", "ignored", "without_effect"]
+    }
+
+    /// Its path, as given.
+    #[getter]
+    fn path(&self) -> &str {
+        &self.file.path
+    }
+
+    /// The options of the `[global]` sections.
+    #[getter]
+    fn defaults(&self) -> Vec<(String, String)> {
+        self.file.global.clone()
+    }
+
+    /// The other sections.
+    #[getter]
+    fn jobs(&self) -> Vec<JobSection> {
+        self.file.jobs.iter().map(|job| describe::section(job)).collect()
+    }
+
+    /// Options that are left out.
+    #[getter]
+    fn ignored(&self) -> Vec<IdleOption> {
+        describe::idle(&self.file.ignored)
+    }
+
+    /// Options that change nothing in a simulation.
+    #[getter]
+    fn without_effect(&self) -> Vec<IdleOption> {
+        describe::idle(&self.file.without_effect)
     }
 }
 

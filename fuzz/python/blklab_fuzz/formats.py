@@ -141,7 +141,7 @@ def job_change(data: bytes) -> None:
     entry = Entry("fuzz", Path("fuzz.fio"), text)
     with refusing(data):
         changed = job_changes.changed(entry, change)
-        assert core.describe_job(changed, ignore_unsupported=True)["jobs"]
+        assert core.describe_job(changed, ignore_unsupported=True).jobs
         assert replace(changed, text=text, name=entry.name) == entry
 
 

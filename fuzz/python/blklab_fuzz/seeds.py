@@ -140,19 +140,20 @@ def _formats() -> list[str]:
 
 
 def _schedulers() -> list[str]:
-    rows = json.loads(_core.schedulers())
-    return [_with_tunables(row) for row in rows] + ["none", "mq-deadline:nr_requests=32"]
+    return [_with_tunables(row) for row in _core.schedulers()] + [
+        "none",
+        "mq-deadline:nr_requests=32",
+    ]
 
 
-def _with_tunables(row: dict[str, Any]) -> str:
-    settings = [f"{tunable['name']}={tunable['default']}" for tunable in row["tunables"]]
-    return f"{row['name']}:{','.join(settings)}" if settings else row["name"]
+def _with_tunables(row: _core.SchedulerInfo) -> str:
+    settings = [f"{tunable.name}={tunable.default}" for tunable in row.tunables]
+    return f"{row.name}:{','.join(settings)}" if settings else row.name
 
 
 def _hosts() -> list[str]:
-    tables = json.loads(_core.environment())
-    rows = [row for name in tables for row in tables[name]]
-    return ["\n".join(f"{row['name']}={row['default']}" for row in rows), "cpus=1024\nhz=250"]
+    rows = [row for table in _core.environment().values() for row in table]
+    return ["\n".join(f"{row.name}={row.default}" for row in rows), "cpus=1024\nhz=250"]
 
 
 def _studies() -> list[str]:
@@ -331,16 +332,15 @@ RUST = frozenset(list(_SEEDS)[: list(_SEEDS).index("apply_record")])
 
 @cache
 def _job_words() -> list[str]:
-    rows = json.loads(_core.workload_options())
-    names = [name for row in rows for name in (row["name"], *row["aliases"])]
-    values = {word for row in rows for word in re.split(r"[, ]+", row["type"]) if word}
+    rows = _core.workload_options()
+    names = [name for row in rows for name in (row.name, *row.aliases)]
+    values = {word for row in rows for word in re.split(r"[, ]+", row.takes) if word}
     return [*(f"\n{name}=" for name in names), *sorted(values)]
 
 
 def _disk_words() -> list[str]:
-    tables = json.loads(_core.disk_keys())
-    rows = [row for table in tables.values() for row in table]
-    return [*(f"\n{row['key']} = " for row in rows), "[published]", "[", "]", "1e300", "nan"]
+    rows = [row for table in _core.disk_keys().values() for row in table]
+    return [*(f"\n{row.key} = " for row in rows), "[published]", "[", "]", "1e300", "nan"]
 
 
 def _study_words() -> list[str]:

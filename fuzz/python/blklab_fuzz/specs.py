@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
-from blklab import programs
+from blklab import _core, programs
 from blklab.domain import core, scheduler, specs, stored, sweep
 from blklab.experiment import budget
 from blklab.host.devices import queue as queues
@@ -40,7 +40,7 @@ def disk(data: bytes) -> None:
     _inside()
     with refusing(data):
         found = specs.disk(text(data))
-        core.describe_disk(found)
+        core.disk_model(found)
 
 
 def workload(data: bytes) -> None:
@@ -54,7 +54,7 @@ def workload(data: bytes) -> None:
             if programs.is_program(found):
                 assert programs.chosen(found).values
             else:
-                assert core.describe_job(found, ignore_unsupported=True)["jobs"]
+                assert core.describe_job(found, ignore_unsupported=True).jobs
 
 
 def option(data: bytes) -> None:
@@ -70,7 +70,7 @@ def option(data: bytes) -> None:
 def _host(spec: str) -> None:
     for name, value in specs.host([spec]).items():
         row = _host_rows()[name]
-        assert row["min"] <= value <= row["max"], (name, value)
+        assert row.min <= value <= row.max, (name, value)
 
 
 def _choice(spec: str) -> None:
@@ -119,9 +119,9 @@ def _queue() -> Queue:
 
 
 @cache
-def _host_rows() -> dict[str, dict[str, int]]:
+def _host_rows() -> dict[str, _core.Tunable]:
     tables = core.environment()
-    return {row["name"]: row for name in tables if name != "queue" for row in tables[name]}
+    return {row.name: row for name in tables if name != "queue" for row in tables[name]}
 
 
 @cache

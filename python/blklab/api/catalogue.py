@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from blklab import programs
+from blklab import _core, programs
 from blklab.base.catalogue import Entry
+from blklab.base.plain import plain
 from blklab.disks import DISKS
 from blklab.domain import core, scheduler, specs
 from blklab.domain.experiment import Disk, SchedulerSpec
@@ -132,7 +133,7 @@ def find_disk(disk: str | os.PathLike[str] | Disk) -> DiskModel:
 
 def list_schedulers() -> list[SchedulerModel]:
     """All schedulers of the simulator, with their defaults."""
-    return [find_scheduler(SchedulerSpec(info["name"])) for info in core.schedulers()]
+    return [find_scheduler(SchedulerSpec(info.name)) for info in core.schedulers()]
 
 
 def find_scheduler(spec: str | SchedulerSpec) -> SchedulerModel:
@@ -140,16 +141,16 @@ def find_scheduler(spec: str | SchedulerSpec) -> SchedulerModel:
     if there is no such scheduler or tunable."""
     asked = specs.scheduler(spec)
     checked = scheduler.simulated(asked.label)
-    info = {info["name"]: info for info in core.schedulers()}[checked.name]
+    info = {info.name: info for info in core.schedulers()}[checked.name]
     of_queue = core.environment()["queue"]
     return SchedulerModel(
         asked,
         checked.name,
-        info["summary"],
-        info["follows"],
-        _tunables(info["tunables"], checked.settings),
+        info.summary,
+        info.follows,
+        _tunables(info.tunables, checked.settings),
         _tunables(of_queue, checked.settings),
-        info | {"settings": checked.settings},
+        plain(info) | {"settings": checked.settings},
     )
 
 
@@ -163,7 +164,9 @@ def modelled_host(changed: Mapping[str, int] | None = None) -> Host:
     """The simulated host, with these values `changed`. InputError if a name or value is wrong."""
     tables = {name: rows for name, rows in core.environment().items() if name != "queue"}
     values = core.check_host(changed or {})
-    return Host(_tunables(tables["host"], values), _tunables(tables["page cache"], values), tables)
+    return Host(
+        _tunables(tables["host"], values), _tunables(tables["page cache"], values), plain(tables)
+    )
 
 
 def list_workloads() -> list[Workload]:
@@ -187,29 +190,20 @@ def find_workload(name: str | os.PathLike[str] | Entry) -> Workload:
         tuple(core.ignored_options(entry, ignore_unsupported=True)),
         (),
         "",
-        core.describe_job(entry, ignore_unsupported=True),
+        plain(core.job_document(core.describe_job(entry, ignore_unsupported=True))),
     )
 
 
 def _disk(disk: Disk) -> DiskModel:
-    told = core.describe_disk(disk)
+    model = core.disk_model(disk)
+    told = plain(model)
     parameters = tuple(DiskParameter(**row) for row in told["parameters"])
-    return DiskModel(
-        disk, told["kind"], told["name"], told["summary"], parameters, told["limits"], told
-    )
+    return DiskModel(disk, model.kind, model.name, model.summary, parameters, told["limits"], told)
 
 
-def _tunables(rows: list[dict[str, Any]], values: Mapping[str, int]) -> tuple[Tunable, ...]:
+def _tunables(rows: list[_core.Tunable], values: Mapping[str, Any]) -> tuple[Tunable, ...]:
     return tuple(
-        Tunable(
-            row["name"],
-            values[row["name"]],
-            row["unit"],
-            row["default"],
-            row["min"],
-            row["max"],
-            row["help"],
-        )
+        Tunable(row.name, values[row.name], row.unit, row.default, row.min, row.max, row.help)
         for row in rows
     )
 
@@ -228,7 +222,7 @@ def _program(entry: Entry) -> Workload:
     program = chosen.program
     parameters = tuple(
         Tunable(
-            one.name, chosen.values[one.name], one.unit, one.default, one.low, one.high, one.help
+            one.name, chosen.values[one.name], one.unit, one.default, one.min, one.max, one.help
         )
         for one in program.parameters
     )

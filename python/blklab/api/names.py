@@ -27,12 +27,12 @@ def _workloads() -> list[str]:
 
 
 def _schedulers() -> list[str]:
-    return [info["name"] for info in core.schedulers()]
+    return [info.name for info in core.schedulers()]
 
 
 def _host() -> list[str]:
     tables = core.environment()
-    return [row["name"] for name, table in tables.items() if name != "queue" for row in table]
+    return [row.name for name, table in tables.items() if name != "queue" for row in table]
 
 
 def _devices() -> list[str]:
@@ -87,6 +87,6 @@ def names(kind: str) -> list[str]:
 
 def tunables(scheduler: str) -> list[str]:
     """The tunables of a scheduler of the simulator, with the queue's; none of another name."""
-    own = [info["tunables"] for info in core.schedulers() if info["name"] == scheduler]
+    own = [info.tunables for info in core.schedulers() if info.name == scheduler]
     queue = core.environment()["queue"]
-    return [row["name"] for rows in own for row in rows + queue]
+    return [row.name for rows in own for row in rows + queue]

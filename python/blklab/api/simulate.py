@@ -122,7 +122,7 @@ def run_job(
     real = place.name == "live"
     for option in core.ignored_options(entry, ignore_unsupported, real=real):
         listener.note(f"ignored: {option}")
-    options = dict(core.describe_job(entry, ignore_unsupported, real=real)["global"])
+    options = dict(core.describe_job(entry, ignore_unsupported, real=real).defaults)
     single = keeping.single(store, setup, place, listener) if keep else None
     with place.prepared([planned.experiment], listener.note), listener.run(place):
         begun_at = datetime.now(UTC)

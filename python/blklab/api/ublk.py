@@ -65,7 +65,7 @@ def serve_disk(
         blklab.errors.RunError: the file is in use.
     """
     model = specs.disk(disk)
-    limits = core.describe_disk(model)["limits"]
+    limits = core.disk_model(model).limits
     file = model.file
     words = [
         "create",
@@ -78,7 +78,7 @@ def serve_disk(
         words.append(f"--id={number}")
     # Without ublk, blklab-disk says so, and there is to be no file.
     of_file = data not in ("memory", "none") and _UBLK.exists()
-    kept = DiskData(data, limits["capacity_bytes"]) if of_file else None
+    kept = DiskData(data, limits.capacity_bytes) if of_file else None
     return UblkCommand(tuple(words), kept)
 
 

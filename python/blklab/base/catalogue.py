@@ -11,7 +11,7 @@ from pathlib import Path
 from blklab.base import homes
 from blklab.base.files import text_content
 from blklab.base.text import shown, utf8
-from blklab.errors import InputError, nearest
+from blklab.errors import InputError, unknown
 
 _BYTES_MAX = 16 << 20
 """Disks and job files are some kilobytes."""
@@ -81,7 +81,7 @@ class Catalogue:
             return self.read(paths[what])
         if what in self.in_core:
             return Entry(what, Path(what + self.suffix), self.in_core[what], in_core=True)
-        raise InputError(f"no {self.kind} '{what}'{nearest(what, {*paths, *self.in_core})}")
+        raise unknown(f"no {self.kind} '{what}'", what, {*paths, *self.in_core})
 
     def read(self, path: Path) -> Entry:
         """The file at `path`. InputError if it cannot be read as text."""

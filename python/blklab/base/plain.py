@@ -13,10 +13,12 @@ import msgspec
 
 
 def plain(value: Any) -> Any:
-    """Data classes as mappings; what is no finite number, as an end that an interval does not
-    have, as None: JSON knows neither infinity nor NaN."""
+    """Data classes and the core's data as mappings; what is no finite number, as an end that an
+    interval does not have, as None: JSON knows neither infinity nor NaN."""
     if is_dataclass(value) and not isinstance(value, type):
         value = asdict(value)
+    elif names := getattr(value, "FIELDS", None):
+        value = {name: getattr(value, name) for name in names}
     if isinstance(value, Mapping):
         return {key: plain(inner) for key, inner in value.items()}
     if isinstance(value, (list, tuple)):
@@ -27,18 +29,20 @@ def plain(value: Any) -> Any:
 def encode(value: Any) -> bytes:
     """JSON without spaces, of plain data, dataclasses and paths."""
     try:
-        return msgspec.json.encode(value, enc_hook=_as_text)
+        return msgspec.json.encode(value, enc_hook=_as_data)
     except UnicodeEncodeError:
         # A file's name that is not UTF-8.
         finite = plain(json.loads(json.dumps(value, default=_as_plain)))
         return json.dumps(finite, separators=(",", ":")).encode()
 
 
-def _as_text(value: Any) -> str:
+def _as_data(value: Any) -> str | dict[str, object]:
     if isinstance(value, Path):
         return str(value)
+    if names := getattr(value, "FIELDS", None):
+        return {name: getattr(value, name) for name in names}
     raise TypeError(f"not plain data: {type(value).__name__}")
 
 
 def _as_plain(value: Any) -> Any:
-    return str(value) if isinstance(value, Path) else vars(value)
+    return _as_data(value) if isinstance(value, Path) or hasattr(value, "FIELDS") else vars(value)

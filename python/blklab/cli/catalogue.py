@@ -29,7 +29,7 @@ def disks(
         bool, typer.Option("--file", help="Print its file, to write one of your own.")
     ] = False,
 ) -> None:
-    """List the disk models; with a name, all parameters with their sources."""
+    """List the disk models; with a name, all parameters with their sources. (default)"""
     if name is None:
         if as_file:
             raise InputError("--file: of which disk? expected a name")

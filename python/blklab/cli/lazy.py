@@ -55,7 +55,7 @@ COMMANDS: Mapping[str, Listed] = {
         "Show this machine's disks, and what sets their scheduler.",
         computes=False,
     ),
-    "disks": Listed("catalogue:disks", "List the disk models, or all details of one."),
+    "disks": Listed("disks:app", "List the disk models, or all details of one."),
     "schedulers": Listed("catalogue:schedulers", "List the I/O schedulers, or one's tunables."),
     "workloads": Listed("catalogue:workloads", "List the workloads: job files and real programs."),
     "studies": Listed("catalogue:studies", "List the published comparisons that can be run again."),

@@ -6,9 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import json
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
 
 from blklab import _core
 from blklab.base.catalogue import Entry
@@ -23,10 +21,9 @@ def version() -> str:
     return _core.version()
 
 
-def schedulers() -> list[dict[str, Any]]:
+def schedulers() -> list[_core.SchedulerInfo]:
     """Name, summary, source and tunables of every scheduler."""
-    table: list[dict[str, Any]] = json.loads(_core.schedulers())
-    return table
+    return _core.schedulers()
 
 
 def decision_kinds() -> list[str]:
@@ -34,21 +31,16 @@ def decision_kinds() -> list[str]:
     return _core.decision_kinds()
 
 
-def describe_disk(disk: Disk) -> dict[str, Any]:
-    """What a disk file says, key by key, with what was changed. InputError if it is wrong."""
-    return _json(disk_model(disk).describe())
-
-
 def disk_model(disk: Disk) -> _core.Disk:
-    """The model of a disk. InputError if its file is wrong."""
-    with wrong_input():
+    """The model of a disk, with what its file says and what was changed. InputError if it is
+    wrong."""
+    with core_types():
         return _core.Disk(disk.file.text, disk.file.place, list(disk.overrides))
 
 
-def environment() -> dict[str, list[dict[str, Any]]]:
+def environment() -> dict[str, list[_core.Tunable]]:
     """The tunables of queue, page cache and host, by these names."""
-    tables: dict[str, list[dict[str, Any]]] = json.loads(_core.environment())
-    return tables
+    return _core.environment()
 
 
 def check_host(changed: Mapping[str, int]) -> dict[str, int]:
@@ -58,14 +50,29 @@ def check_host(changed: Mapping[str, int]) -> dict[str, int]:
 
 def host(changed: Mapping[str, int]) -> _core.Host:
     """The modelled host. InputError if a name or value is wrong."""
-    with wrong_input():
+    with core_types():
         return _core.Host(dict(changed))
 
 
-def describe_job(entry: Entry, ignore_unsupported: bool, *, real: bool = False) -> dict[str, Any]:
-    """What a job file says, section by section; if `real`, to real fio on a real disk. InputError
-    if it is wrong."""
-    return _json(job(entry, host({}), ignore_unsupported, real=real).describe())
+def describe_job(entry: Entry, ignore_unsupported: bool, *, real: bool = False) -> _core.Job:
+    """A job file on the default host; if `real`, for real fio on a real disk. InputError if it is
+    wrong."""
+    return job(entry, host({}), ignore_unsupported, real=real)
+
+
+def job_document(job: _core.Job) -> dict[str, object]:
+    """As JSON, with sorted keys: what is not finished is known by a hash of it."""
+    return {
+        "global": job.defaults,
+        "ignored": _sorted(job.ignored),
+        "jobs": _sorted(job.jobs),
+        "path": job.path,
+        "without_effect": _sorted(job.without_effect),
+    }
+
+
+def _sorted(rows: Sequence[_core.IdleOption | _core.JobSection]) -> list[dict[str, object]]:
+    return [{name: getattr(row, name) for name in sorted(row.FIELDS)} for row in rows]
 
 
 def job(
@@ -73,7 +80,7 @@ def job(
 ) -> _core.Job:
     """A job file on this host; if `real`, for real fio on a real disk. InputError if it is
     wrong."""
-    with wrong_input():
+    with core_types():
         return _core.Job(
             entry.text, entry.place, environment_variables(), there, ignore_unsupported, real
         )
@@ -83,32 +90,28 @@ def ignored_options(entry: Entry, ignore_unsupported: bool, *, real: bool = Fals
     """A line for each option of a job file that is left out; see `describe_job`. InputError if the
     file is wrong."""
     return [
-        f"{option['path']}:{option['line']}: {option['name']}={option['value']}: {option['why']}"
-        for option in describe_job(entry, ignore_unsupported, real=real)["ignored"]
+        f"{option.path}:{option.line}: {option.name}={option.value}: {option.why}"
+        for option in describe_job(entry, ignore_unsupported, real=real).ignored
     ]
 
 
 @contextlib.contextmanager
-def wrong_input() -> Iterator[None]:
-    """InputError for what the core refuses."""
+def core_types() -> Iterator[None]:
+    """InputError for numbers and texts that the core's types cannot hold. What else it refuses, it
+    says itself."""
     try:
         yield
     except OverflowError as error:
         raise InputError(TOO_LARGE) from error
-    except ValueError as error:
+    except UnicodeEncodeError as error:
         raise InputError(str(error)) from error
-
-
-def _json(text: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(text)
-    return found
 
 
 @functools.cache
 def option_names() -> dict[str, frozenset[str]]:
     """Of each option of a job file, by any of its names: all of its names."""
     known = {}
-    for row in json.loads(_core.workload_options()):
-        names = frozenset({row["name"], *row["aliases"]})
+    for row in _core.workload_options():
+        names = frozenset({row.name, *row.aliases})
         known.update(dict.fromkeys(names, names))
     return known

@@ -43,6 +43,6 @@ def left_out(disks: Iterable[Disk], schedulers: Iterable[str]) -> tuple[LeftOut,
     return tuple(
         LeftOut(disk.label, name, "Linux had its single queue only before disks with one queue")
         for disk in (disks if gone else ())
-        if core.describe_disk(disk)["limits"]["hw_queues"] > 1
+        if core.disk_model(disk).limits.hw_queues > 1
         for name in gone
     )

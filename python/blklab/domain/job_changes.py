@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
+from blklab import _core
 from blklab.base.catalogue import Entry
 from blklab.base.text import shown
 from blklab.domain import core
@@ -41,9 +42,11 @@ def changed(entry: Entry, changes: str) -> Entry:
     try:
         _check(made)
     except InputError as error:
+        if error.file != entry.place:
+            # Of a file that it includes.
+            raise InputError(f"{name}: {error}") from error
         # Its lines are not those of the file.
-        told = re.sub(rf"^{re.escape(entry.place)}:\d+: ", "", str(error))
-        raise InputError(f"{name}: {told}") from error
+        raise error.within(name) from error
     return made
 
 
@@ -52,14 +55,20 @@ def _pairs(name: str, changes: str) -> list[tuple[str, str]]:
     for change in _BETWEEN.split(changes):
         found = _OPTION.fullmatch(change)
         if found is None:
-            raise InputError(f"{name}: expected option=value behind ':', found '{change}'")
+            raise InputError(
+                f"{name}: expected option=value behind ':', found '{change}'",
+                found=change,
+                expected="option=value",
+            )
         option, value = found.groups()
         if not value.isprintable() or _COMMENT.search(value):
             raise InputError(
-                f"{name}: {option}: '{shown(value)}' cannot stand in a job file's line"
+                f"{name}: {option}: '{shown(value)}' cannot stand in a job file's line",
+                option=option,
+                found=shown(value),
             )
         if any(other in pairs for other in _names(option)):
-            raise InputError(f"{name}: '{option}' is given twice")
+            raise InputError(f"{name}: '{option}' is given twice", option=option)
         pairs[option] = value
     return list(pairs.items())
 
@@ -107,11 +116,11 @@ def _into_global(lines: list[str], setting: str) -> None:
 
 def _is_included(entry: Entry, option: str) -> bool:
     """Of an option that is in none of the file's own lines."""
-    given = [name for job in _check(entry)["jobs"] for name, _ in job["options"]]
+    given = [name for job in _check(entry).jobs for name, _ in job.options]
     return not _names(option).isdisjoint(given)
 
 
-def _check(entry: Entry) -> dict[str, list[dict[str, list[tuple[str, str]]]]]:
+def _check(entry: Entry) -> _core.Job:
     # Whether an option that is not simulated may be there, the rig says.
     return core.describe_job(entry, ignore_unsupported=True)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Annotated, Any, Protocol
@@ -12,8 +11,16 @@ import numpy as np
 from msgspec import Meta
 
 from blklab.base.units import duration_text, number_text, rate_text
+from blklab.domain import summaries
 from blklab.domain.histogram import Histogram, Ints
 from blklab.domain.ranges import Rate
+from blklab.domain.summaries import (
+    DirectionSummary,
+    DiskCounters,
+    JobSummary,
+    LatencySummary,
+    SampleSummary,
+)
 from blklab.domain.tables import Table
 
 DIRECTIONS = ("read", "write", "trim")
@@ -26,35 +33,13 @@ class RunData(Protocol):
 
     @property
     def summary(self) -> str:
-        """The scalars, as JSON."""
+        """The scalars, as JSON; see `blklab.domain.summaries`."""
 
     def columns(self) -> list[str]:
         """Names of all columns; those of empty histograms are left out."""
 
     def column(self, name: str) -> bytes:
         """One column."""
-
-
-@dataclass(frozen=True)
-class LatencySummary:
-    """Exact moments of a latency, ns."""
-
-    count: int
-    min_ns: int
-    max_ns: int
-    mean_ns: float
-    stddev_ns: float
-
-
-@dataclass(frozen=True)
-class SampleSummary:
-    """Moments of samples taken over time (fio's ``bw_*`` in KiB/s and ``iops_*``)."""
-
-    count: int
-    min: float
-    max: float
-    mean: float
-    stddev: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,31 +86,6 @@ class Job:
         """``read``, ``write`` or ``trim``."""
         found: Direction = getattr(self, name)
         return found
-
-
-@dataclass(frozen=True)
-class DiskCounters:
-    """The block layer's counters, as in ``/proc/diskstats``; times in ns."""
-
-    read_ios: int
-    read_merges: int
-    read_sectors: int
-    read_ticks_ns: int
-    write_ios: int
-    write_merges: int
-    write_sectors: int
-    write_ticks_ns: int
-    flush_ios: int
-    flush_ticks_ns: int
-    discard_ios: int
-    discard_ticks_ns: int
-    io_ticks_ns: int
-    in_queue_ns: int
-    joined_ns: int
-    in_flight_ns: int
-    service_ns: int
-    disk_busy_ns: int
-    depth_max: int
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -325,29 +285,26 @@ class Result:
     @staticmethod
     def from_run(run: RunData) -> Result:
         """A rig's raw data as a result; the columns are views of the rig's bytes."""
-        summary = json.loads(run.summary)
+        summary = summaries.parse(run.summary)
         known = set(run.columns())
 
         def column(name: str) -> Ints:
             return np.frombuffer(run.column(name) if name in known else b"", dtype="<i8")
 
         return Result(
-            duration_ns=summary["duration_ns"],
+            duration_ns=summary.duration_ns,
             jobs=tuple(
-                _job(fields_of, f"jobs.{index}", column)
-                for index, fields_of in enumerate(summary["jobs"])
+                _job(job, f"jobs.{index}", column) for index, job in enumerate(summary.jobs)
             ),
-            disk=DiskCounters(**summary["disk"]),
+            disk=summary.disk,
             series=Series(
-                summary["series_interval_ns"], **_table(Series, "series", "interval_ns", column)
+                summary.series_interval_ns, **_table(Series, "series", "interval_ns", column)
             ),
-            overview=Trace(
-                summary["overview_stride"], **_table(Trace, "overview", "stride", column)
-            ),
+            overview=Trace(summary.overview_stride, **_table(Trace, "overview", "stride", column)),
             detail=Trace(1, **_table(Trace, "detail", "stride", column)),
             decisions=Decisions(**_table(Decisions, "decisions", None, column)),
-            detail_left_out=summary.get("detail_left_out", 0),
-            decisions_left_out=summary.get("decisions_left_out"),
+            detail_left_out=summary.detail_left_out,
+            decisions_left_out=summary.decisions_left_out,
         )
 
 
@@ -372,39 +329,39 @@ def _histogram(prefix: str, column: _Column) -> Histogram:
     return Histogram(column(f"{prefix}.value_ns"), column(f"{prefix}.count"))
 
 
-def _direction(summary: Mapping[str, Any], prefix: str, column: _Column) -> Direction:
+def _direction(summary: DirectionSummary, prefix: str, column: _Column) -> Direction:
     return Direction(
-        ios=summary["ios"],
-        bytes=summary["bytes"],
-        runtime_ns=summary["runtime_ns"],
-        slat=LatencySummary(**summary["slat"]),
-        clat=LatencySummary(**summary["clat"]),
-        lat=LatencySummary(**summary["lat"]),
-        bw=SampleSummary(**summary["bw"]),
-        iops=SampleSummary(**summary["iops"]),
+        ios=summary.ios,
+        bytes=summary.bytes,
+        runtime_ns=summary.runtime_ns,
+        slat=summary.slat,
+        clat=summary.clat,
+        lat=summary.lat,
+        bw=summary.bw,
+        iops=summary.iops,
         clat_hist=_histogram(f"{prefix}.clat_hist", column),
     )
 
 
-def _job(summary: Mapping[str, Any], prefix: str, column: _Column) -> Job:
+def _job(summary: JobSummary, prefix: str, column: _Column) -> Job:
     return Job(
-        name=summary["name"],
-        group=summary["group"],
-        group_reporting=summary["group_reporting"],
-        options=tuple((key, value) for key, value in summary["options"]),
-        percentiles=tuple(summary["percentiles"]),
-        start_ns=summary["start_ns"],
-        end_ns=summary["end_ns"],
-        user_ns=summary["user_ns"],
-        system_ns=summary["system_ns"],
-        context_switches=summary["context_switches"],
-        read=_direction(summary["read"], f"{prefix}.read", column),
-        write=_direction(summary["write"], f"{prefix}.write", column),
-        trim=_direction(summary["trim"], f"{prefix}.trim", column),
-        sync_lat=LatencySummary(**summary["sync_lat"]),
+        name=summary.name,
+        group=summary.group,
+        group_reporting=summary.group_reporting,
+        options=summary.options,
+        percentiles=summary.percentiles,
+        start_ns=summary.start_ns,
+        end_ns=summary.end_ns,
+        user_ns=summary.user_ns,
+        system_ns=summary.system_ns,
+        context_switches=summary.context_switches,
+        read=_direction(summary.read, f"{prefix}.read", column),
+        write=_direction(summary.write, f"{prefix}.write", column),
+        trim=_direction(summary.trim, f"{prefix}.trim", column),
+        sync_lat=summary.sync_lat,
         sync_hist=_histogram(f"{prefix}.sync_hist", column),
-        depth_levels=tuple(summary["depth_levels"]),
-        submit_levels=tuple(summary["submit_levels"]),
-        complete_levels=tuple(summary["complete_levels"]),
-        latency_levels=tuple(summary["latency_levels"]),
+        depth_levels=summary.depth_levels,
+        submit_levels=summary.submit_levels,
+        complete_levels=summary.complete_levels,
+        latency_levels=summary.latency_levels,
     )

@@ -48,13 +48,18 @@ def load(path: Path) -> Results:
     try:
         document = json.loads(text_content(file, _BYTES_MAX, "results"))
         if document["format"] != _FORMAT:
-            raise InputError(f"{file}: results of format {document['format']}, expected {_FORMAT}")
+            raise InputError(
+                f"results of format {document['format']}, expected {_FORMAT}",
+                str(file),
+                found=str(document["format"]),
+                expected=str(_FORMAT),
+            )
         found = msgspec.convert(document, _Document)
         if wrong := next(_wrong(found), None):
-            raise InputError(f"{file}: {wrong}")
+            raise InputError(wrong, str(file))
         return Results(document["setup"], found.runs)
     except (msgspec.ValidationError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise InputError(f"{file}: not the results of 'blklab compare' ({error})") from error
+        raise InputError(f"not the results of 'blklab compare' ({error})", str(file)) from error
 
 
 @dataclass(frozen=True)

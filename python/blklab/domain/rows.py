@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypeAlias
 
 from blklab.domain.latencies import OPERATIONS
 from blklab.domain.measurement import PERCENTILES, Measurement
@@ -10,8 +10,11 @@ from blklab.domain.stages import OPERATIONS as REQUESTS
 from blklab.domain.stages import PERCENTILES as STAGE_PERCENTILES
 from blklab.domain.stages import Stages
 
+Cell: TypeAlias = str | int | float | bool | list[int] | None
+Row: TypeAlias = dict[str, Cell]
 
-def names(run: Measurement) -> dict[str, Any]:
+
+def names(run: Measurement) -> Row:
     """Which run it is."""
     return {
         "disk": run.disk,
@@ -23,15 +26,15 @@ def names(run: Measurement) -> dict[str, Any]:
     }
 
 
-def figures(run: Measurement, *, histograms: bool = False) -> dict[str, Any]:
+def figures(run: Measurement, *, histograms: bool = False) -> Row:
     """What it measured; times in ns; None where nothing is known."""
-    row: dict[str, Any] = {
+    row: Row = {
         "duration_ns": run.duration_ns,
         "bytes_per_s": run.bytes_per_s,
         "ios_per_s": run.ios_per_s,
-        "figure": run.figure and run.figure.value,
-        "figure_unit": run.figure and run.figure.unit,
-        "figure_higher_is_better": run.figure and run.figure.higher_is_better,
+        "figure": run.figure.value if run.figure else None,
+        "figure_unit": run.figure.unit if run.figure else None,
+        "figure_higher_is_better": run.figure.higher_is_better if run.figure else None,
     }
     for operation in OPERATIONS:
         latency = run.latencies.get(operation)
@@ -48,9 +51,9 @@ def figures(run: Measurement, *, histograms: bool = False) -> dict[str, Any]:
     return row
 
 
-def _requests(operation: str, of: Stages | None) -> dict[str, Any]:
+def _requests(operation: str, of: Stages | None) -> Row:
     """Time in the queue and at the disk."""
-    row: dict[str, Any] = {f"{operation}_requests_kept": of.requests if of else 0}
+    row: Row = {f"{operation}_requests_kept": of.requests if of else 0}
     for stage in ("queue", "disk"):
         spread = getattr(of, stage) if of else None
         name = f"{operation}_in_{stage}"

@@ -6,8 +6,9 @@ name may be the kernel's own, or come of a patch: the kernel accepts or refuses 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias, TypedDict
 
 from blklab import _core
 from blklab.base.text import shown
@@ -23,36 +24,50 @@ GUEST_TAGS = 128
 """Commands that ublk takes in a guest: see the facts about the guest."""
 
 
+Setting: TypeAlias = int | str
+"""A tunable's value; of one that only a kernel knows, the text."""
+
+
+class GuestScheduler(TypedDict):
+    """A scheduler's part of ``guest.json``."""
+
+    scheduler: str
+    queue: dict[str, Setting]
+    """For ``queue/``, in this order."""
+    iosched: dict[str, Setting]
+    """For ``queue/iosched/``."""
+
+
 @dataclass(frozen=True)
 class Scheduler:
     """A scheduler with its tunables."""
 
     name: str
-    settings: dict[str, Any]
+    settings: dict[str, Setting]
     """Everything that is known of it and of the queue, with what was changed."""
-    changed: dict[str, Any]
+    changed: dict[str, Setting]
     """What the user has set."""
     kernel: dict[str, Any] | None = None
     """The kernel of its own that it runs on, where the rig has several."""
 
-    def for_guest(self, queue: dict[str, Any], version: str) -> dict[str, Any]:
+    def for_guest(self, queue: Mapping[str, Setting], version: str) -> GuestScheduler:
         """Its part of ``guest.json`` for a kernel that calls itself `version` (``7.3.4``).
 
         `queue` goes to ``queue/`` where nothing else is said.
         """
-        of_queue = {row["name"] for row in core.environment()["queue"]} | queue.keys()
+        of_queue = {row.name for row in core.environment()["queue"]} | queue.keys()
         if has_queue_async_depth(version):
             of_queue.add("async_depth")
-        told = queue | self.changed
+        told = {**queue, **self.changed}
         # nr_requests first: Linux 7 changes async_depth with it.
         ordered = sorted(told.items(), key=lambda setting: setting[0] != "nr_requests")
         there = {name: value for name, value in ordered if name in of_queue}
         iosched = {name: value for name, value in told.items() if name not in of_queue}
         return {"scheduler": self.name, "queue": there, "iosched": iosched}
 
-    def queue(self) -> dict[str, Any]:
+    def queue(self) -> dict[str, Setting]:
         """The queue's tunables as the simulator has them; 0 is the kernel's choice."""
-        names = (row["name"] for row in core.environment()["queue"])
+        names = (row.name for row in core.environment()["queue"])
         return {name: self.settings[name] for name in names if self.settings[name]}
 
 
@@ -73,18 +88,18 @@ def parse(text: str) -> Scheduler:
 
 def split(text: str) -> tuple[str, dict[str, str]]:
     """Name and tunables as they are written, no value checked. InputError."""
-    with core.wrong_input():
+    with core.core_types():
         name, settings = _core.split_scheduler(shown(text))
     return name, dict(settings)
 
 
 def _parsed(text: str, *, real: bool) -> Scheduler:
-    with core.wrong_input():
+    with core.core_types():
         found = _core.Scheduler(shown(text), real)
-    own = dict(found.own)
-    changed = {
+    own: dict[str, Setting] = dict(found.own)
+    changed: dict[str, Setting] = {
         name: value
         for name, value in found.changed.items()
         if value or not real or name not in _LEFT_TO_KERNEL
     }
-    return Scheduler(found.name, found.settings | own, changed | own)
+    return Scheduler(found.name, {**found.settings, **own}, changed | own)

@@ -13,7 +13,7 @@ from blklab.disks import DISKS
 from blklab.domain import core, job_changes, sweep
 from blklab.domain.experiment import Disk, SchedulerSpec
 from blklab.domain.scheduler import split
-from blklab.errors import InputError, nearest
+from blklab.errors import InputError, unknown
 from blklab.workloads import WORKLOADS
 
 
@@ -29,7 +29,11 @@ def disk(spec: str | os.PathLike[str] | Disk) -> Disk:
     for change in changes.split(",") if colon else []:
         key, equals, value = change.partition("=")
         if not (key.strip() and equals and value.strip()):
-            raise InputError(f"disk '{text}': expected key=value behind ':', found '{change}'")
+            raise InputError(
+                f"disk '{text}': expected key=value behind ':', found '{change}'",
+                found=change,
+                expected="key=value",
+            )
         overrides.append((shown(key.strip()), shown(value.strip())))
     return Disk(DISKS.find(what), tuple(overrides))
 
@@ -43,12 +47,14 @@ def host(changes: Iterable[str]) -> dict[str, int]:
             continue
         name = name.strip()
         if name in values:
-            raise InputError(f"--host: '{name}' is given twice")
+            raise InputError(f"--host: '{name}' is given twice", option=name)
         try:
             values[name] = int(value)
         except ValueError:
             raise InputError(
-                f"--host: expected name=number, found '{change}'; see: blklab host"
+                f"--host: expected name=number, found '{change}'; see: blklab host",
+                found=change,
+                expected="name=number",
             ) from None
     core.check_host(values)
     return values
@@ -86,7 +92,7 @@ def workload(spec: str | os.PathLike[str] | Entry) -> Entry:
         if name in paths:
             raise InputError(f"{name}: expected option=value behind ':', found '{text}'")
         if not _is_path(text):
-            raise InputError(f"no workload '{text}'{nearest(name, [*paths, *programs.NAMES])}")
+            raise unknown(f"no workload '{text}'", name, [*paths, *programs.NAMES])
     return WORKLOADS.find(text)
 
 

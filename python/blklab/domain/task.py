@@ -50,7 +50,8 @@ class Task:
         """SHA-256 of all inputs, in hexadecimal. InputError if the job file is wrong."""
         document = _document(self)
         for entry in (document["experiment"]["job"], document["experiment"]["disk"]["file"]):
-            del entry["path"]
+            # Where the text lies is no input.
+            del entry["path"], entry["in_core"]
         return sha256(_encoded(document)).hexdigest()
 
     def to_bytes(self) -> bytes:
@@ -78,11 +79,11 @@ class Task:
 def said(job: Entry) -> str:
     """A hash of what a job file says, with its variables and includes put in; of a program of its
     parameters. InputError if it is wrong."""
-    found: Mapping[str, Any] = (
+    found: Mapping[str, object] = (
         dict(programs.chosen(job).values)
         if programs.is_program(job)
         # What the rig refuses does not come to be kept.
-        else core.describe_job(job, ignore_unsupported=True)
+        else core.job_document(core.describe_job(job, ignore_unsupported=True))
     )
     return sha256(plain.encode(_without_paths(found))).hexdigest()
 

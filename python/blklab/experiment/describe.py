@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from blklab import programs
+from blklab import _core, programs
 from blklab.domain import core
 from blklab.domain.comparison import Setup
 from blklab.domain.scheduler import Scheduler
 from blklab.rigs import Rig, check_workload, sim
-from blklab.workloads import summary
+from blklab.workloads import summary as first_line
 
-_NOT_OURS: dict[str, Any] = {
-    "summary": "a scheduler of the kernel that blklab does not know",
-    "follows": "the kernel that ran",
-    "tunables": [],
-}
-_ONLY_THERE = {"unit": "", "help": "a tunable of the kernel that blklab does not know"}
+_NOT_OURS = "a scheduler of the kernel that blklab does not know"
+_THE_KERNEL = "the kernel that ran"
+_ONLY_THERE = "a tunable of the kernel that blklab does not know"
 
 
 def describe(setup: Setup, place: Rig) -> dict[str, Any]:
@@ -26,7 +24,7 @@ def describe(setup: Setup, place: Rig) -> dict[str, Any]:
     here, before anything runs."""
     for job in setup.workloads:
         check_workload(place.name, job)
-    known = {info["name"]: info for info in core.schedulers()}
+    known = {info.name: info for info in core.schedulers()}
     return {
         "rig": place.name,
         "rig_setup": place.describe(),
@@ -50,7 +48,7 @@ def describe(setup: Setup, place: Rig) -> dict[str, Any]:
         "workloads": [
             {
                 "name": job.name,
-                "summary": summary(job.text),
+                "summary": first_line(job.text),
                 "text": job.text,
                 "ignored": []
                 if programs.is_program(job)
@@ -61,33 +59,34 @@ def describe(setup: Setup, place: Rig) -> dict[str, Any]:
         "schedulers": [
             {"label": spec.label}
             | _scheduler(place.check_scheduler(spec), known)
-            | ({} if place.name == sim.SimRig.name else {"follows": _NOT_OURS["follows"]})
+            | ({} if place.name == sim.SimRig.name else {"follows": _THE_KERNEL})
             for spec in setup.schedulers
         ],
         "left_out": [asdict(pair) for pair in setup.left_out],
     }
 
 
-def _scheduler(checked: Scheduler, known: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    info = known.get(checked.name, _NOT_OURS)
-    rows = info["tunables"] + core.environment()["queue"]
-    listed = {row["name"] for row in rows}
-    rows += [_ONLY_THERE | {"name": name} for name in checked.changed if name not in listed]
+def _scheduler(checked: Scheduler, known: Mapping[str, _core.SchedulerInfo]) -> dict[str, Any]:
+    info = known.get(checked.name)
+    summary, follows = (info.summary, info.follows) if info else (_NOT_OURS, _THE_KERNEL)
+    rows = [*(info.tunables if info else []), *core.environment()["queue"]]
+    about = {row.name: (row.unit, row.help) for row in rows}
+    about |= {name: ("", _ONLY_THERE) for name in checked.changed if name not in about}
     # Only where it is not the rig's: see `KernelRig.check_scheduler`.
     kernel = checked.kernel
     return {
         "name": checked.name,
-        "summary": f"{info['summary']}; on {kernel['text']}" if kernel else info["summary"],
+        "summary": f"{summary}; on {kernel['text']}" if kernel else summary,
         "kernel": kernel,
-        "follows": info["follows"],
+        "follows": follows,
         "tunables": [
             {
-                "name": tunable["name"],
-                "value": checked.settings[tunable["name"]],
-                "unit": tunable["unit"],
-                "changed": tunable["name"] in checked.changed,
-                "help": tunable["help"],
+                "name": name,
+                "value": checked.settings[name],
+                "unit": unit,
+                "changed": name in checked.changed,
+                "help": meaning,
             }
-            for tunable in rows
+            for name, (unit, meaning) in about.items()
         ],
     }

@@ -19,13 +19,11 @@ from blklab.domain.histogram import Histogram, Ints
 from blklab.domain.result import (
     DIRECTIONS,
     Direction,
-    DiskCounters,
     Job,
-    LatencySummary,
     Result,
-    SampleSummary,
 )
 from blklab.domain.stages import Times, times
+from blklab.domain.summaries import DiskCounters, LatencySummary, SampleSummary
 
 _NS_PER_MS = 1_000_000
 # LATENCY_BOUNDS_NS in result.rs: ten classes below 1 us, ten below 1 ms, the rest.

@@ -23,8 +23,8 @@ class Parameter:
 
     name: str
     default: int
-    low: int
-    high: int
+    min: int
+    max: int
     unit: str
     """Empty if it is a count."""
     help: str
@@ -94,7 +94,7 @@ class Program:
         }
 
     def _value(self, parameter: Parameter, text: str) -> int:
-        low, high = parameter.low, parameter.high
+        low, high = parameter.min, parameter.max
         if not _NUMBER.fullmatch(text) or not low <= int(text) <= high:
             unit = f" {parameter.unit}" if parameter.unit else ""
             raise InputError(

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from blklab.base.plain import plain
 from blklab.base.text import shown
 from blklab.domain import core, specs
 from blklab.domain.experiment import Disk, Experiment, RigSpec
@@ -40,7 +41,8 @@ class ModelledDisks:
 
     def describe_disk(self, disk: Disk) -> dict[str, Any]:
         """What its file says; see :class:`blklab.rigs.Rig`."""
-        return core.describe_disk(disk)
+        described: dict[str, Any] = plain(core.disk_model(disk))
+        return described
 
     @contextlib.contextmanager
     def prepared(

@@ -44,7 +44,7 @@ class SimRig(ModelledDisks):
         check_workload(self.name, experiment.job)
         window = experiment.window
         try:
-            with core.wrong_input():
+            with core.core_types():
                 host = core.host(experiment.host)
                 run = _core.simulate(
                     core.job(experiment.job, host, experiment.ignore_unsupported),

@@ -133,7 +133,7 @@ def _missing(study: Study, spec: SchedulerSpec, rig: str, real: live.RealDisk | 
 
     What a kernel's patches, files or own source bring is that kernel's to know.
     """
-    simulated = [info["name"] for info in core.schedulers()]
+    simulated = [info.name for info in core.schedulers()]
     kernel = spec.kernel
     changed = any(
         one.name == kernel and (one.patches or one.added or one.source) for one in study.kernels

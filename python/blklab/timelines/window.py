@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Sequence
 
+from blklab import _core
 from blklab.domain.experiment import Window
 from blklab.domain.result import Result
 from blklab.errors import InputError, nearest
@@ -38,9 +38,9 @@ def _time(option: str, text: str) -> int:
     return round(span_ns)
 
 
-def check_processes(wanted: Sequence[str], job: Mapping[str, Any], path: str) -> Collection[str]:
+def check_processes(wanted: Sequence[str], job: _core.Job, path: str) -> Collection[str]:
     """`wanted`, if the job file `job`, as described by the simulator, has each. InputError."""
-    jobs = [section["name"] for section in job["jobs"] for _ in range(section["clones"])]
+    jobs = [section.name for section in job.jobs for _ in range(section.clones)]
     known = {*jobs, *names(jobs), KERNEL}
     for name in wanted:
         if name not in known:

@@ -93,6 +93,7 @@ impl PageCache {
 
     /// Is any page of these bytes cached? If not, direct I/O to them needs neither a sync before
     /// nor [`invalidate`](Self::invalidate) after it.
+    #[inline]
     pub fn is_cached(&self, file: FileId, offset: u64, bytes: u64) -> bool {
         self.pages.cached_of(file) > 0 && {
             let end = (offset + bytes).min(self.size_bytes(file)).div_ceil(PAGE_BYTES);

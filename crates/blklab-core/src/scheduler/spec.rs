@@ -8,7 +8,8 @@ use thiserror::Error;
 
 use super::registry;
 use super::{Info, QUEUE_TUNABLES, Settings};
-use crate::text::hint;
+use crate::InputError;
+use crate::text::{Hint, hint};
 use crate::tunable::SettingError;
 
 /// A simulated scheduler with its tunables, and the queue's own beside them.
@@ -43,7 +44,7 @@ pub enum SpecError {
         /// The name as given.
         name: String,
         /// The nearest name, or all names.
-        hint: String,
+        hint: Hint,
     },
     /// Not a name.
     #[error("scheduler '{found}': expected name[:tunable=value,...]")]
@@ -70,6 +71,19 @@ pub enum SpecError {
     /// A wrong name or value.
     #[error(transparent)]
     Setting(#[from] SettingError),
+}
+
+impl From<SpecError> for InputError {
+    fn from(error: SpecError) -> InputError {
+        let told = InputError::new(error.to_string());
+        match error {
+            SpecError::Unknown { name, hint } => told.found(name).nearest(hint.nearest),
+            SpecError::NotAName { found } => told.found(found).expected("name[:tunable=value,...]"),
+            SpecError::NotASetting { found, .. } => told.found(found).expected("tunable=value"),
+            SpecError::Twice { name, .. } => told.option(name),
+            SpecError::Setting(error) => error.into(),
+        }
+    }
 }
 
 /// A text taken apart.
@@ -226,6 +240,23 @@ mod tests {
         assert!(refused("mq-deadline:fifo_bach=1").contains("did you mean 'fifo_batch'?"));
         assert!(refused("mq-deadline:fifo_batch=x").contains("not a whole number"));
         assert!(refused("mq-deadline:fifo_batch=-1").contains("out of range"));
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_as_a_value_too() {
+        let refused = |text| InputError::from(SchedulerSpec::parse(text).unwrap_err());
+        let error = refused("mq-deadline:fifo_batch=-1");
+        assert_eq!((error.option.as_deref(), error.found.as_deref()), (Some("fifo_batch"), Some("-1")));
+        assert_eq!(error.expected.as_deref(), Some("0 to 2147483647"));
+        let error = refused("mq-deadlin");
+        assert_eq!(
+            (error.found.as_deref(), error.nearest.as_deref()),
+            (Some("mq-deadlin"), Some("mq-deadline"))
+        );
+        for text in ["", "mq-deadline:x=1", "mq-deadline:fifo_batch", "none:x=x,x=y"] {
+            let error = SchedulerSpec::parse(text).unwrap_err();
+            assert_eq!(InputError::from(error.clone()).to_string(), error.to_string());
+        }
     }
 
     #[test]

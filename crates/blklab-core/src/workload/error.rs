@@ -2,6 +2,9 @@
 
 use thiserror::Error;
 
+use crate::InputError;
+use crate::text::did_you_mean;
+
 /// Why a job file cannot run.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{path}:{line}: {problem}")]
@@ -18,12 +21,12 @@ pub struct JobError {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Problem {
     /// No option has this name.
-    #[error("there is no option '{name}'{hint}")]
+    #[error("there is no option '{name}'{}", did_you_mean(nearest.as_deref()))]
     UnknownOption {
         /// As written.
         name: String,
-        /// `; did you mean ...?` or nothing.
-        hint: String,
+        /// The option that may be meant.
+        nearest: Option<String>,
     },
     /// fio has it, the simulator does not.
     #[error("option '{name}' is not simulated ({reason}); --ignore-unsupported runs without it")]
@@ -55,7 +58,7 @@ pub enum Problem {
         reason: &'static str,
     },
     /// A value that the option cannot take.
-    #[error("option '{name}': found '{found}', expected {expected}")]
+    #[error("option '{name}': found '{found}', expected {expected}{}", did_you_mean(nearest.as_deref()))]
     BadValue {
         /// As written.
         name: String,
@@ -63,6 +66,8 @@ pub enum Problem {
         found: String,
         /// What it takes.
         expected: String,
+        /// The word that may be meant.
+        nearest: Option<String>,
     },
     /// An option without a value that needs one.
     #[error("option '{name}' needs a value: {expected}")]
@@ -141,7 +146,17 @@ pub enum Problem {
         /// The limit.
         max: u64,
     },
-    /// Options that contradict each other, or jobs that do not fit the disk.
+    /// Files that do not fit the disk.
+    #[error("job '{job}': the files need {need_bytes} bytes, the disk has {room_bytes}")]
+    NoRoom {
+        /// The job's name.
+        job: String,
+        /// What its files and those before them need.
+        need_bytes: u64,
+        /// What the disk has.
+        room_bytes: u64,
+    },
+    /// Options that contradict each other, or jobs that do not fit the machine.
     #[error("job '{job}': {what}")]
     Job {
         /// The job's name.
@@ -158,6 +173,68 @@ impl Problem {
             Problem::NotSimulated { reason, .. } | Problem::ValueNotSimulated { reason, .. } => Some(reason),
             Problem::NotForReal { reason, .. } => Some(reason),
             _ => None,
+        }
+    }
+}
+
+impl From<JobError> for InputError {
+    fn from(JobError { path, line, problem }: JobError) -> InputError {
+        let told = InputError {
+            file: Some(path),
+            line: Some(line as usize),
+            ..InputError::new(problem.to_string())
+        };
+        match problem {
+            Problem::UnknownOption { name, nearest } => told.option(name).nearest(nearest),
+            Problem::NotSimulated { name, .. } | Problem::OutsideSection { name } => told.option(name),
+            Problem::ValueNotSimulated { name, found, .. } => told.option(name).found(found),
+            Problem::NotForReal { name, found, .. } => InputError { found, ..told.option(name) },
+            Problem::BadValue { name, found, expected, nearest } => {
+                told.option(name).found(found).expected(expected).nearest(nearest)
+            }
+            Problem::NoValue { name, expected } => told.option(name).expected(expected),
+            Problem::WrongEngine { name, engines, found } => told.option(name).found(found).expected(engines),
+            Problem::BadSection { found } => told.found(found).expected("[NAME]"),
+            Problem::SectionInInclude { section } => told.found(format!("[{section}]")),
+            Problem::LineTooLong { found, max } => {
+                told.found(found.to_string()).expected(format!("at most {max}"))
+            }
+            Problem::TooMany { found, max, .. } => {
+                told.found(found.to_string()).expected(format!("at most {max}"))
+            }
+            Problem::NoRoom { need_bytes, room_bytes, .. } => {
+                told.option("size").found(need_bytes.to_string()).expected(format!("at most {room_bytes}"))
+            }
+            Problem::Include { .. } => told.option("include"),
+            Problem::Variable { .. }
+            | Problem::UnfitVariable { .. }
+            | Problem::NoJobs
+            | Problem::Job { .. } => told,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::formats::fio::jobfile::{self, Bare};
+
+    #[test]
+    fn what_is_wrong_is_told_as_a_value_with_the_same_line() {
+        let mut machine = Bare { memory_mib: 8192, cpus: 4 };
+        for (text, option, found, nearest) in [
+            ("[a]\niodepht=4\n", Some("iodepht"), None, Some("iodepth")),
+            ("[a]\nrw=raed\n", Some("rw"), Some("raed"), Some("read")),
+            ("[a]\niodepth=x\n", Some("iodepth"), Some("x"), None),
+            ("[a]\nverify=md5\n", Some("verify"), None, None),
+            ("[a]\n[\n", None, Some("["), None),
+        ] {
+            let error = jobfile::parse(text, "a.fio", &mut machine, Default::default()).unwrap_err();
+            let told = InputError::from(error.clone());
+            assert_eq!(told.to_string(), error.to_string());
+            assert_eq!((told.file.as_deref(), told.line), (Some("a.fio"), Some(2)), "{told}");
+            let fields = (told.option.as_deref(), told.found.as_deref(), told.nearest.as_deref());
+            assert_eq!(fields, (option, found, nearest), "{told}");
         }
     }
 }

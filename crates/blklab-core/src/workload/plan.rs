@@ -205,17 +205,19 @@ struct Planner<'a> {
 }
 
 impl Planner<'_> {
-    fn refuse<T>(&self, job: &JobSpec, what: impl Into<String>) -> Result<T, JobError> {
-        let problem = Problem::Job { job: job.name.clone(), what: what.into() };
+    fn fail<T>(&self, job: &JobSpec, problem: Problem) -> Result<T, JobError> {
         Err(JobError { path: self.path.to_owned(), line: job.line, problem })
+    }
+
+    fn refuse<T>(&self, job: &JobSpec, what: impl Into<String>) -> Result<T, JobError> {
+        self.fail(job, Problem::Job { job: job.name.clone(), what: what.into() })
     }
 
     fn bound(&self, job: &JobSpec, what: &'static str, found: u64, max: u64) -> Result<(), JobError> {
         if found <= max {
             return Ok(());
         }
-        let problem = Problem::TooMany { what, found, max };
-        Err(JobError { path: self.path.to_owned(), line: job.line, problem })
+        self.fail(job, Problem::TooMany { what, found, max })
     }
 
     fn add(&mut self, job: &Arc<JobSpec>) -> Result<(), JobError> {
@@ -343,8 +345,8 @@ impl Planner<'_> {
                 self.plan.files[file as usize].size = Bytes(end);
                 self.regular_bytes = self.regular_bytes.saturating_add(end - real);
                 if self.regular_bytes > self.capacity {
-                    let (need, have) = (self.regular_bytes, self.capacity);
-                    return self.refuse(job, format!("the files need {need} bytes, the disk has {have}"));
+                    let (need_bytes, room_bytes) = (self.regular_bytes, self.capacity);
+                    return self.fail(job, Problem::NoRoom { job: job.name.clone(), need_bytes, room_bytes });
                 }
             }
             let counted = match set.io_size {

@@ -32,7 +32,7 @@ pub fn stream_seed(run: u64, process: ProcessId, stream: Stream) -> u64 {
 
 /// A number in `0..bound` by multiply and shift (Lemire, ACM TOMACS 29, 2019, without the rejection
 /// step: off by less than `bound` / 2^64). `bound` 0 means 2^64.
-#[inline]
+#[inline(always)]
 pub fn below(rng: &mut Xoshiro256PlusPlus, bound: u64) -> u64 {
     let word = rng.next_u64();
     if bound == 0 { word } else { ((u128::from(word) * u128::from(bound)) >> 64) as u64 }

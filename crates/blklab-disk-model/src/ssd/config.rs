@@ -4,6 +4,40 @@ use super::super::keys::Values;
 use super::super::model::{Conflict, conflict};
 use super::mapping::SPARE_MIN;
 
+/// Of a small command: 4 KiB.
+const SMALL_SECTORS: u32 = 8;
+
+/// What a command that continues a stream takes of the controller, which no other such command shares.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pace {
+    command_ns: u64,
+    /// Nanoseconds per sector, times 2^16.
+    sector_fx: u64,
+}
+
+impl Pace {
+    /// `None` if neither key is given; a command then costs `usual_ns` by default.
+    fn new(values: &Values, command_us: &str, mb_s: &str, usual_ns: u64) -> Option<Pace> {
+        let (command, rate) = (values.number(command_us), values.number(mb_s));
+        (command.is_some() || rate.is_some()).then(|| Pace {
+            command_ns: command.map_or(usual_ns, |us| (us * 1e3).round() as u64),
+            sector_fx: rate.map_or(0, fx),
+        })
+    }
+
+    /// The pace is of what comes behind the first 4 KiB, whose time is the command's own: small commands
+    /// may carry more than large ones.
+    #[inline]
+    pub fn of(self, sectors: u32) -> u64 {
+        self.command_ns.max((u64::from(sectors.saturating_sub(SMALL_SECTORS)) * self.sector_fx) >> 16)
+    }
+}
+
+/// Nanoseconds per sector, times 2^16.
+fn fx(mb_s: f64) -> u64 {
+    (512.0 * 1e3 / mb_s * 65_536.0).round() as u64
+}
+
 #[derive(Clone, Debug)]
 pub(crate) struct SsdConfig {
     pub capacity_sectors: u64,
@@ -20,6 +54,9 @@ pub(crate) struct SsdConfig {
     pub stripe_shift: u32,
     pub pages_per_block: u32,
     pub superblocks: u32,
+    /// Units of the host's after which as many are won back; 0: with each.
+    pub collect_units: u32,
+    pub paced: bool,
     pub logical_units: u32,
     pub filled_units: u32,
     pub preconditioned: bool,
@@ -30,9 +67,12 @@ pub(crate) struct SsdConfig {
     pub channel_fx: u64,
     pub link_fx: u64,
     pub command_ns: u64,
+    pub link_command_ns: u64,
     pub read_latency_ns: u64,
     pub write_latency_ns: u64,
     pub write_command_ns: u64,
+    pub stream_read: Option<Pace>,
+    pub stream_write: Option<Pace>,
     pub read_ahead_stripes: u32,
     pub write_cache: bool,
     pub buffer_sectors: u64,
@@ -83,13 +123,21 @@ impl SsdConfig {
                 ),
             );
         }
+        let collect = (values.whole("collect_kib") * 2).div_ceil(unit);
+        if collect > per_superblock {
+            let message = format!(
+                "found {}; more than a superblock, {} KiB",
+                values.whole("collect_kib"),
+                per_superblock * unit / 2
+            );
+            return conflict("collect_kib", message);
+        }
         let buffer_sectors = values.whole("write_buffer_kib") * 2;
         if !direct && buffer_sectors < 2 * stripe {
             let message =
                 format!("found {}; expected two stripes of {} KiB or more", buffer_sectors / 2, stripe / 2);
             return conflict("write_buffer_kib", message);
         }
-        let fx = |mb_s: f64| (512.0 * 1e3 / mb_s * 65_536.0).round() as u64;
         Ok(SsdConfig {
             capacity_sectors: capacity,
             channels,
@@ -102,6 +150,8 @@ impl SsdConfig {
             stripe_shift: stripe_units.trailing_zeros(),
             pages_per_block,
             superblocks: superblocks as u32,
+            collect_units: collect as u32,
+            paced: values.flag("paced"),
             logical_units: logical as u32,
             filled_units: (logical as f64 * values.given("fill_percent") / 100.0) as u32,
             preconditioned: values.flag("preconditioned"),
@@ -112,9 +162,17 @@ impl SsdConfig {
             channel_fx: fx(values.given("channel_mb_s")),
             link_fx: fx(values.given("link_mb_s")),
             command_ns: values.us("command_us"),
+            link_command_ns: values.us("link_command_us"),
             read_latency_ns: values.us("read_latency_us"),
             write_latency_ns: values.us("write_latency_us"),
             write_command_ns: values.us("write_command_us"),
+            stream_read: Pace::new(values, "stream_read_us", "stream_read_mb_s", 0),
+            stream_write: Pace::new(
+                values,
+                "stream_write_us",
+                "stream_write_mb_s",
+                values.us("write_command_us"),
+            ),
             read_ahead_stripes: (values.whole("read_ahead_kib") * 2).div_ceil(stripe) as u32,
             write_cache: values.flag("write_cache"),
             buffer_sectors,
@@ -140,6 +198,8 @@ impl SsdConfig {
         self.erase_ns = scale(self.erase_ns);
         self.slc_units_empty = scale(self.slc_units_empty);
         self.slc_units_full = scale(self.slc_units_full);
+        // A collection is a part of a superblock, as before.
+        self.collect_units = self.collect_units.min(self.dies * self.stripe_units * self.pages_per_block);
     }
 
     /// The die that a physical unit lies on.

@@ -8,8 +8,9 @@
 /// needed whose place is taken by another that is not over yet.
 const SLICES_MIN: usize = 128;
 
-/// Slices kept at most: what is reserved further ahead than that is not kept apart.
-const SLICES_MAX: usize = 8_192;
+/// Slices kept at most: what is reserved further ahead than that is not kept apart. Enough for a
+/// request of 128 MiB, all of it reserved at once.
+const SLICES_MAX: usize = 65_536;
 
 /// A slice is about as long as the transfer of so many sectors (4 KiB): shorter ones cost
 /// time and tell nothing apart, longer ones let small transfers run into one another.
@@ -118,8 +119,13 @@ impl Credits {
     /// nobody will ask for an earlier time.
     #[inline]
     pub fn transfer(&mut self, now: u64, at: u64, sectors: u64) -> u64 {
+        self.take(now, at, (sectors * self.sector_fx) >> 16)
+    }
+
+    /// The same for so long, whatever is carried.
+    #[inline]
+    pub fn take(&mut self, now: u64, at: u64, left: u64) -> u64 {
         self.oldest = (now >> self.slice_bits) as u32;
-        let left = (sectors * self.sector_fx) >> 16;
         self.busy_ns += left;
         let bits = self.slice_bits;
         let slice_ns = 1 << bits;
@@ -275,6 +281,16 @@ mod tests {
                 prop_assert_eq!(link.transfer(now, at, sectors), end);
             }
         }
+    }
+
+    #[test]
+    fn a_request_of_128_mib_takes_as_long_as_the_rate_says() {
+        // 2.2 GB/s, in commands of 1280 KiB and stripes of 32 KiB.
+        let sector_fx = (512.0 * 1e3 / 2_200.0 * 65_536.0) as u64;
+        let mut link = Credits::new(sector_fx);
+        let ends = (0..4_096).map(|_| link.transfer(0, 50_000, 64)).max().unwrap();
+        let expected = (4_096 * 64 * sector_fx) >> 16;
+        assert!(ends >= expected, "{ends} ns of {expected}");
     }
 
     #[test]

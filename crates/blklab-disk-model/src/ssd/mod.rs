@@ -5,8 +5,9 @@
 //! command's end follows from them when it is submitted: one event per read. A write ends
 //! when its data are in the buffer. They are mapped to the open stripe of the open
 //! superblock; a full stripe becomes a program of its die, which goes behind the die's
-//! reads. When the buffer has no room, writes wait for programs to end. When superblocks
-//! run short, each unit written makes garbage collection win one back, whose reads and
+//! reads. When the buffer has no room, writes wait for programs to end; a paced disk lets
+//! them in evenly before that. When superblocks run short, garbage collection wins back as much
+//! room as is written, with each unit or in one go for many, which stalls writes; its reads and
 //! programs take the dies' time: write amplification is what comes out of that.
 //!
 //! Single-bit (SLC) caching changes the time of a program while there is room, not where
@@ -14,14 +15,16 @@
 //! accounted for when the next command comes. 3D XPoint is written in place: no buffer, no
 //! mapping, no garbage collection.
 //!
-//! Left out: read retries and wear, mapping tables that do not fit the controller's memory,
+//! Left out: read retries and wear, the controller's uneven pace before its queue is full, mapping tables that do not fit the controller's memory,
 //! folding while the host writes, temperature.
 
 mod config;
 mod credits;
 mod die;
 mod mapping;
+mod pacing;
 mod reading;
+mod streams;
 mod writing;
 
 use std::collections::VecDeque;
@@ -32,13 +35,13 @@ pub(super) use self::config::SsdConfig;
 use self::credits::Credits;
 use self::die::Die;
 use self::mapping::{Mapping, NONE, Stream};
+use self::pacing::Pacing;
+use self::streams::{STREAMS, Streams};
 use super::{Begins, Command, Completion, Disk, DiskLimits, Op, Tag};
 use blklab_base::event_queue::EventQueue;
 use blklab_base::units::{Nanos, Sector};
 
-/// Sequential streams that the controller follows at once (estimate: no maker tells).
-const STREAMS: usize = 8;
-/// Stripes that were read ahead and are remembered.
+/// Stripes of a stream that were read ahead and are remembered.
 const AHEAD: usize = 128;
 
 /// What the end of a transfer means, as it stands in the event queue: with this bit, a write's
@@ -83,6 +86,9 @@ pub struct Ssd {
     controller_free: u64,
     controller_busy: u64,
     writer_free: u64,
+    pacing: Pacing,
+    /// Units written since room was won back last.
+    uncollected: u32,
     mapping: Mapping,
     open: [Open; 2],
     buffer_used: u64,
@@ -95,10 +101,11 @@ pub struct Ssd {
     /// Commands out, and since when there is none.
     out: u32,
     quiet_since: u64,
-    /// Where each followed stream goes on, and the one to forget next.
-    streams: [u64; STREAMS],
-    forget: usize,
-    ahead: Box<[(u64, u64); AHEAD]>,
+    reads: Streams,
+    writes: Streams,
+    stream_reader_free: u64,
+    /// Stripes in the read buffer and when they are there, by the number of their stream.
+    ahead: Box<[[(u64, u64); AHEAD]; STREAMS]>,
     /// Writes whose data are on their way to the buffer.
     arriving: Slab<Waiting>,
     ends: EventQueue,
@@ -120,6 +127,8 @@ impl Ssd {
             controller_free: 0,
             controller_busy: 0,
             writer_free: 0,
+            pacing: Pacing::new(config.buffer_sectors),
+            uncollected: 0,
             mapping: Mapping::new(logical, config.filled_units.min(logical), per_superblock, superblocks),
             open: [Open::default(); 2],
             buffer_used: 0,
@@ -130,9 +139,10 @@ impl Ssd {
             slc_units: 0,
             out: 0,
             quiet_since: 0,
-            streams: [u64::MAX; STREAMS],
-            forget: 0,
-            ahead: Box::new([(u64::MAX, 0); AHEAD]),
+            reads: Streams::new(),
+            writes: Streams::new(),
+            stream_reader_free: 0,
+            ahead: Box::new([[(u64::MAX, 0); AHEAD]; STREAMS]),
             arriving: Slab::with_capacity(out.min(1_024)),
             ends: EventQueue::default(),
             pump_at: u64::MAX,
@@ -161,7 +171,10 @@ impl Ssd {
         self.begins.note(tag, self.controller_free.max(now));
         self.controller_free = self.controller_free.max(now) + self.config.command_ns;
         self.controller_busy += self.config.command_ns;
-        self.controller_free
+        match self.config.link_command_ns {
+            0 => self.controller_free,
+            frames => self.link.take(now, self.controller_free, frames),
+        }
     }
 
     fn units_of(&self, sector: u64, sectors: u32) -> std::ops::Range<u32> {

@@ -1,37 +1,33 @@
 //! Reads: from the dies over their channels and the link, ahead of a stream too.
 
 use super::mapping::NONE;
-use super::{AHEAD, Command, STREAMS, Ssd};
+use super::{AHEAD, Command, Ssd};
 
 impl Ssd {
     #[inline]
     pub(super) fn submit_read(&mut self, now: u64, command: &Command) {
-        let understood = self.command(now, command.tag) + self.config.read_latency_ns;
+        let mut understood = self.command(now, command.tag);
         let (sector, end) = (command.sector.0, command.sector.0 + u64::from(command.sectors));
-        let done = if self.config.read_ahead_stripes > 0 && self.follows(sector, end) {
-            self.read_stream(understood, sector, end)
+        let (ahead, pace) = (self.config.read_ahead_stripes > 0, self.config.stream_read);
+        let follows = ahead || pace.is_some();
+        let stream = if follows { self.reads.follows(sector, end) } else { None };
+        if let (Some(_), Some(pace)) = (stream, pace) {
+            understood = self.stream_reader_free.max(understood) + pace.of(command.sectors);
+            self.stream_reader_free = understood;
+        }
+        let at = understood + self.config.read_latency_ns;
+        let done = if let (true, Some(stream)) = (ahead, stream) {
+            self.read_stream(at, sector, end, stream)
         } else if self.config.direct {
-            self.read_in_place(understood, sector, end)
+            self.read_in_place(at, sector, end)
         } else {
-            self.read(understood, sector, end, true)
+            self.read(at, sector, end, true)
         };
         self.end(done, command.tag);
     }
 
-    /// True when the read goes on where another has ended.
-    #[inline]
-    fn follows(&mut self, sector: u64, end: u64) -> bool {
-        if let Some(stream) = self.streams.iter_mut().find(|next| **next == sector) {
-            *stream = end;
-            return true;
-        }
-        self.streams[self.forget] = end;
-        self.forget = (self.forget + 1) % STREAMS;
-        false
-    }
-
     /// Read stripe by stripe, those ahead too, so that the next reads find them ready.
-    fn read_stream(&mut self, at: u64, sector: u64, end: u64) -> u64 {
+    fn read_stream(&mut self, at: u64, sector: u64, end: u64, stream: usize) -> u64 {
         let stripe_sectors = self.stripe_sectors();
         let (first, last) = (sector / stripe_sectors, (end - 1) / stripe_sectors);
         let mut done = at;
@@ -41,12 +37,12 @@ impl Ssd {
                 break;
             }
             let slot = stripe as usize % AHEAD;
-            if self.ahead[slot].0 != stripe {
+            if self.ahead[stream][slot].0 != stripe {
                 let stop = (start + stripe_sectors).min(self.config.capacity_sectors);
-                self.ahead[slot] = (stripe, self.read(at, start, stop, false));
+                self.ahead[stream][slot] = (stripe, self.read(at, start, stop, false));
             }
             if stripe <= last {
-                let ready = self.ahead[slot].1.max(at);
+                let ready = self.ahead[stream][slot].1.max(at);
                 let part = end.min(start + stripe_sectors) - sector.max(start);
                 done = done.max(self.link.transfer(self.now, ready, part));
             }

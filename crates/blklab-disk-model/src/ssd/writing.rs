@@ -33,6 +33,12 @@ impl Ssd {
         used <= self.config.buffer_sectors || self.buffer_used < self.stripe_sectors()
     }
 
+    /// How long the dies' pace keeps a write of so many sectors, which is in the buffer by now.
+    fn pace(&mut self, now: u64, sectors: u64) -> u64 {
+        self.catch_up(now);
+        (self.pacing.wait(now, sectors, self.buffer_used) * sectors) >> 16
+    }
+
     pub(super) fn catch_up(&mut self, now: u64) {
         for die in &mut self.dies {
             self.buffer_used -= die.catch_up(now);
@@ -41,9 +47,16 @@ impl Ssd {
 
     /// Let a write into the buffer.
     pub(super) fn take_in(&mut self, now: u64, write: Waiting) {
-        self.buffer_used += self.buffer_need(write.sector, write.sectors);
+        let need = self.buffer_need(write.sector, write.sectors);
+        self.buffer_used += need;
         let understood = self.command(now, write.tag);
-        self.writer_free = self.writer_free.max(understood) + self.config.write_command_ns;
+        let (sector, end) = (write.sector, write.sector + u64::from(write.sectors));
+        let takes = match self.config.stream_write {
+            Some(pace) if self.writes.follows(sector, end).is_some() => pace.of(write.sectors),
+            _ => self.config.write_command_ns,
+        };
+        let takes = if self.config.paced { takes.max(self.pace(now, need)) } else { takes };
+        self.writer_free = self.writer_free.max(understood) + takes;
         let there = self.link.transfer(self.now, self.writer_free, u64::from(write.sectors));
         let key = self.arriving.insert(write) as u32;
         self.ends.push(there + self.config.write_latency_ns, key | ARRIVES);
@@ -86,8 +99,9 @@ impl Ssd {
             }
             // Each unit wins one back if it must, so then they go one by one.
             let one = part || self.mapping.is_short() || self.mapping.next(Stream::Host).is_none();
-            unit += self.append(now, Stream::Host, unit, if one { 1 } else { whole });
-            self.win_back(now);
+            let units = self.append(now, Stream::Host, unit, if one { 1 } else { whole });
+            unit += units;
+            self.collect(now, units);
         }
         self.unflushed = true;
     }
@@ -146,6 +160,17 @@ impl Ssd {
             release_sectors: if host { sectors as u32 } else { 0 },
             order: self.orders,
         });
+    }
+
+    /// Garbage collection for units that the host has written: with each, or for many in one go.
+    fn collect(&mut self, now: u64, units: u32) {
+        if !self.mapping.is_short() {
+            return;
+        }
+        self.uncollected += units;
+        if self.uncollected >= self.config.collect_units {
+            (0..std::mem::take(&mut self.uncollected)).for_each(|_| self.win_back(now));
+        }
     }
 
     /// Garbage collection for one unit of the host's.

@@ -185,7 +185,7 @@ impl Job {
             let line = line.or_else(|| text.lines().next()).unwrap_or("failed without a word");
             return Err(format!("fio: {}", line.trim_start_matches("fio: ")));
         }
-        let jobs = output::read(&read("fio.json")?, &self.plan)?;
+        let jobs = output::read(&read("fio.json")?, &self.plan).map_err(|error| error.to_string())?;
         Ok(RunResult { duration_ns: ended.duration_ns, jobs, overview_stride: 1, ..RunResult::default() })
     }
 

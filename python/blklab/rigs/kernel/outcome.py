@@ -122,8 +122,8 @@ def decoded(text: bytes, kind: type[_Found], name: str) -> _Found:
 def notes(outcome: Mapping[str, Any], disk: Disk) -> tuple[str, ...]:
     """What was not as it was asked for, a line each: the disk's queues, and tunables of which the
     kernel has made others."""
-    limits = core.describe_disk(disk)["limits"]
-    queues, depth = limits["hw_queues"], limits["queue_depth"]
+    limits = core.disk_model(disk).limits
+    queues, depth = limits.hw_queues, limits.queue_depth
     device = outcome.get("device") or {"transport": "ublk", "hw_queues": 1}
     many = 1 if device["transport"] == "ublk" else device["hw_queues"]
     tags = min(depth, scheduler.GUEST_TAGS) if device["transport"] == "ublk" else depth

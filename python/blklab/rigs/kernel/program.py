@@ -78,8 +78,8 @@ def run(kernel: Kernel, program: Program, stdout: BinaryIO, stderr: BinaryIO) ->
     with contextlib.ExitStack() as stack:
         data = None
         if program.data not in ("memory", "none"):
-            limits = core.describe_disk(program.disk)["limits"]
-            data = DiskData(program.data, limits["capacity_bytes"])
+            limits = core.disk_model(program.disk).limits
+            data = DiskData(program.data, limits.capacity_bytes)
             stack.enter_context(contextlib.closing(data))
             _check_data(program, data)
         guest = stack.enter_context(_boot(kernel, program, data))
@@ -144,7 +144,7 @@ def _keep(guest: Guest, name: str, directory: Path) -> None:
 
 def _check(program: Program, kernel: Kernel) -> None:
     """InputError or RunError if it cannot be run."""
-    core.describe_disk(program.disk)
+    core.disk_model(program.disk)
     if not program.command or not program.command[0]:
         raise InputError("no command; expected a program and its arguments behind --")
     if program.file_system is not None:

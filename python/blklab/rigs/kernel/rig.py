@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
+from blklab import _core
 from blklab.base import binaries
 from blklab.domain import core, scheduler
 from blklab.domain.experiment import Experiment, RigSpec, SchedulerSpec
@@ -191,7 +192,7 @@ class KernelRig(ModelledDisks):
         host = self.check_host(experiment.host)
         check_workload(self.name, experiment.job)
         job = core.describe_job(experiment.job, experiment.ignore_unsupported)
-        limits = core.describe_disk(experiment.disk)["limits"]
+        limits = core.disk_model(experiment.disk).limits
         requests = {} if kernel.has_transports else _requests(chosen.name, limits)
         asked = chosen.queue()
         depth = _async_depth(chosen.name, requests and requests | asked, kernel.version)
@@ -236,13 +237,13 @@ def _told(kernel: cache.Kernel) -> dict[str, Any]:
 
 def host_that_counts() -> set[str]:
     """Which of the modelled host's values a guest is given."""
-    return {row["name"] for row in core.environment()["page cache"]}
+    return {row.name for row in core.environment()["page cache"]}
 
 
-def _requests(name: str, limits: Mapping[str, int]) -> dict[str, int]:
+def _requests(name: str, limits: _core.DiskLimits) -> dict[str, int]:
     """What `nr_requests` is before a SATA disk that takes fewer commands than its adapter, which
     ublk has not."""
-    fewer = limits["hw_queues"] == 1 and limits["queue_depth"] < scheduler.ADAPTER_TAGS
+    fewer = limits.hw_queues == 1 and limits.queue_depth < scheduler.ADAPTER_TAGS
     return {"nr_requests": 2 * scheduler.ADAPTER_TAGS} if fewer and name != "none" else {}
 
 
@@ -254,12 +255,12 @@ def _async_depth(name: str, queue: Mapping[str, Any], version: str) -> dict[str,
     return {"async_depth": queue["nr_requests"] * share // 100}
 
 
-def _flat(job: Mapping[str, Any]) -> str:
+def _flat(job: _core.Job) -> str:
     """The job file with its variables, includes and `[global]` sections put in."""
     lines = []
-    for section in job["jobs"]:
-        lines.append(f"[{section['name']}]")
-        lines += [f"{name}={value}" if value else name for name, value in section["options"]]
+    for section in job.jobs:
+        lines.append(f"[{section.name}]")
+        lines += [f"{name}={value}" if value else name for name, value in section.options]
     return "\n".join(lines) + "\n"
 
 
@@ -275,10 +276,10 @@ def _sysctls(host: Mapping[str, int]) -> dict[str, int]:
     }
 
 
-def _memory_mib(job: Mapping[str, Any], host: Mapping[str, int]) -> int:
+def _memory_mib(job: _core.Job, host: Mapping[str, int]) -> int:
     """Direct I/O needs little; a page cache as large as the modelled one, and room beside it."""
     direct = all(
-        dict(section["options"]).get("direct", "0") not in ("0", "false") for section in job["jobs"]
+        dict(section.options).get("direct", "0") not in ("0", "false") for section in job.jobs
     )
     return _MIB_DIRECT if direct else host["memory_kb"] // 1024 + _MIB_BESIDE_CACHE
 

@@ -6,82 +6,37 @@ The guest is hostile: scalars are read by their types, and the columns must be w
 
 from __future__ import annotations
 
-from dataclasses import fields
-from typing import Annotated, Any, TypeAlias, TypedDict
+import re
+from typing import Annotated, TypeAlias, TypedDict
 
 import msgspec
 import numpy as np
 from msgspec import Meta
 
-from blklab.domain.result import DiskCounters, LatencySummary, SampleSummary
+from blklab.domain.summaries import Count, RunSummary
 from blklab.errors import RunError
-from blklab.rigs.kernel.outcome import Count, decoded
+from blklab.rigs.kernel.outcome import decoded
 from blklab.rigs.kernel.rundir import RunDirectory
 
 _SCALARS_BYTES_MAX = 64 << 20
 _VALUE_BYTES = 8
 _HISTOGRAM = "_hist"
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
-_Text: TypeAlias = Annotated[str, Meta(pattern=r"\A[^\x00-\x1f\x7f-\x9f]*\Z")]
 _Name: TypeAlias = Annotated[str, Meta(pattern=r"\A[a-z0-9_.]+\Z")]
-_TYPES = {"int": Count, "float": float}
-
-
-def _struct(kind: type) -> type[msgspec.Struct]:
-    """The same fields, within the bounds of a column."""
-    return msgspec.defstruct(kind.__name__, [(f.name, _TYPES[str(f.type)]) for f in fields(kind)])
-
-
-_Latency: Any = _struct(LatencySummary)
-_Sample: Any = _struct(SampleSummary)
-_Counters: Any = _struct(DiskCounters)
-
-
-class _Direction(TypedDict):
-    ios: Count
-    bytes: Count
-    runtime_ns: Count
-    slat: _Latency
-    clat: _Latency
-    lat: _Latency
-    bw: _Sample
-    iops: _Sample
-
-
-class _Job(TypedDict):
-    name: _Text
-    group: Count
-    group_reporting: bool
-    options: list[tuple[_Text, _Text]]
-    percentiles: list[Annotated[float, Meta(ge=0, le=100)]]
-    start_ns: Count
-    end_ns: Count
-    user_ns: Count
-    system_ns: Count
-    context_switches: Count
-    read: _Direction
-    write: _Direction
-    trim: _Direction
-    sync_lat: _Latency
-    depth_levels: list[Count]
-    submit_levels: list[Count]
-    complete_levels: list[Count]
-    latency_levels: list[Count]
-
-
-class _Summary(TypedDict):
-    duration_ns: Count
-    jobs: list[_Job]
-    disk: _Counters
-    series_interval_ns: Count
-    overview_stride: Count
-    detail_left_out: Count
-    decisions_left_out: Count | None
 
 
 class _Scalars(TypedDict):
-    summary: _Summary
+    summary: RunSummary
     columns: list[tuple[_Name, Count]]
+
+
+def _check_texts(summary: RunSummary) -> None:
+    for job in summary.jobs:
+        if any(map(_CONTROL.search, (job.name, *(text for pair in job.options for text in pair)))):
+            raise RunError(
+                "the guest's run.json does not have the expected format: control characters"
+            )
 
 
 class GuestRun:
@@ -93,6 +48,7 @@ class GuestRun:
             self._bulk = run.read("run.i64", run.size_mib << 20)
         except FileNotFoundError as error:
             raise RunError(f"the guest left no result: {error.strerror}") from None
+        _check_texts(scalars["summary"])
         self.summary = msgspec.json.encode(scalars["summary"]).decode()
         self._places: dict[str, slice] = {}
         begin = 0

@@ -28,7 +28,7 @@ def _order(disk: Disk, spec: str, kernel: Kernel) -> dict[str, bytes | None]:
     """What is in the run directory of a guest with a disk of the model `disk` under the scheduler
     `spec`, on `kernel`. InputError if one is wrong.
     """
-    depth: int = core.describe_disk(disk)["limits"]["queue_depth"]
+    depth = core.disk_model(disk).limits.queue_depth
     changes = [*disk.overrides]
     if depth > scheduler.GUEST_TAGS and not kernel.has_transports:
         changes.append(("queue_depth", str(scheduler.GUEST_TAGS)))

@@ -12,7 +12,8 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from blklab.domain.histogram import Ints
-from blklab.domain.result import DiskCounters, Series
+from blklab.domain.result import Series
+from blklab.domain.summaries import DiskCounters
 from blklab.host.roots import HERE, Roots
 
 _SECTOR_BYTES = 512

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import json
+import copy
 import os
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from blklab import _core
 from blklab.base.as_root import or_as_root
 from blklab.base.text import shown
 from blklab.base.units import size_text
+from blklab.domain import core
 from blklab.domain.experiment import Experiment, environment_variables
 from blklab.domain.result import Result
-from blklab.errors import InputError, RunError
+from blklab.errors import InputError, NoRoomError, RunError
 from blklab.rigs.live import wall
 from blklab.rigs.live.cgroups import Group, Made
 from blklab.rigs.live.files import LaidFiles, room_bytes
@@ -29,8 +29,6 @@ where there is no room."""
 _JOB, _OUTPUT = "job.fio", "fio.json"
 # fio's own words of what is wrong stand behind them.
 _FIO = "fio: "
-_TOO_LARGE = re.compile(r"the files need (\d+) bytes, the disk has (\d+)")
-
 
 Files: TypeAlias = list[tuple[Path, int, int]]
 """Path, first byte, length."""
@@ -41,8 +39,6 @@ class Load:
     """One experiment's job file on one target."""
 
     job: _core.FioJob
-    told: dict[str, Any]
-    """What `FioJob.describe` says."""
     target: Target
 
     @classmethod
@@ -51,7 +47,7 @@ class Load:
         if there is no room for them."""
         if target.device is None:
             load = cls._on(experiment, target, room)
-            if any(file["is_device"] for file in load.told["files"]):
+            if any(file.is_device for file in load.job.files):
                 load = cls._on(experiment, target, min(room, DEVICE_FILE_BYTES))
             if sum(load.sizes) > room:
                 raise InputError(
@@ -66,52 +62,50 @@ class Load:
     def _on(cls, experiment: Experiment, target: Target, room: int) -> Load:
         entry = experiment.job
         try:
-            job = _core.FioJob(
-                entry.text,
-                entry.place,
-                environment_variables(),
-                experiment.ignore_unsupported,
-                room,
-                experiment.seed,
-            )
-        except ValueError as error:
-            raise InputError(_with_place(str(error), entry.name, target)) from error
-        return cls(job, json.loads(job.describe()), target)
+            with core.core_types():
+                job = _core.FioJob(
+                    entry.text,
+                    entry.place,
+                    environment_variables(),
+                    experiment.ignore_unsupported,
+                    room,
+                    experiment.seed,
+                )
+        except NoRoomError as error:
+            raise _no_room(error, entry.name, target) from error
+        return cls(job, target)
 
     @property
     def sizes(self) -> list[int]:
         """Bytes of each file."""
-        return [file["size_bytes"] for file in self.told["files"]]
+        return [file.size_bytes for file in self.job.files]
 
     @property
     def writes(self) -> bool:
         """Or discards."""
-        return bool(self.told["writes"])
+        return self.job.writes
 
     @property
     def is_direct(self) -> bool:
         """All of its I/O goes past the page cache."""
-        return bool(self.told["direct"])
+        return self.job.direct
 
     @property
     def cgroups(self) -> list[Group]:
         """Those that its jobs name, each behind the one around it."""
-        return [Group(one["path"], one["weight"]) for one in self.told["cgroups"]]
+        return [Group(one.path, one.weight) for one in self.job.cgroups]
 
     @property
     def ends_s(self) -> float | None:
         """How long it runs, if it has a runtime."""
-        ends_ns = self.told["ends_by_ns"]
+        ends_ns = self.job.ends_by_ns
         return None if ends_ns is None else ends_ns / 1e9
 
     def places(self, laid: LaidFiles | None) -> Files:
         """Where each file lies."""
         if laid is not None:
             return [(laid.path(number), 0, size) for number, size in enumerate(self.sizes)]
-        return [
-            (self.target.path, file["start_bytes"], file["size_bytes"])
-            for file in self.told["files"]
-        ]
+        return [(self.target.path, file.start_bytes, file.size_bytes) for file in self.job.files]
 
     def run(
         self,
@@ -144,7 +138,7 @@ class Load:
             raise RunError(f"{_FIO}{_reason(ended.stderr + text)}")
         try:
             run = self.job.read(text, 0)
-        except ValueError as error:
+        except InputError as error:
             raise RunError(str(error)) from error
         result = replace(Result.from_run(run), raw={_OUTPUT: text.encode()})
         return _with_duration(result), ended.cpu_s
@@ -155,10 +149,7 @@ class Load:
             places = [(str(number), None) for number in range(len(self.sizes))]
         else:
             places = [(str(path), start) for path, start, _ in self.places(None)]
-        try:
-            text = self.job.write(places, None if cgroups is None else cgroups.name)
-        except ValueError as error:
-            raise InputError(str(error)) from error
+        text = self.job.write(places, None if cgroups is None else cgroups.name)
         # What the job says itself comes later, and counts.
         more = (["invalidate=0"] if warm else []) + ([] if confined() else ["thread"])
         lines = []
@@ -207,13 +198,13 @@ def _device_bytes(path: Path) -> int:
         os.close(handle)
 
 
-def _with_place(text: str, name: str, target: Target) -> str:
+def _no_room(error: NoRoomError, name: str, target: Target) -> InputError:
     """What the core says of a job that is too large for the disk, for a place in real life."""
-
-    def said(found: re.Match[str]) -> str:
-        need, room = (size_text(int(number)) for number in found.groups())
-        smaller = f"smaller ones: {name.partition(':')[0]}:size=..."
-        place = shown(str(target.path))
-        return f"the files need {need}, {place} has room for {room}; {smaller}"
-
-    return _TOO_LARGE.sub(said, text)
+    need, room = size_text(error.need_bytes), size_text(error.room_bytes)
+    smaller = f"smaller ones: {name.partition(':')[0]}:size=..."
+    told = copy.copy(error)
+    told.reason = (
+        f"job '{error.job}': the files need {need}, {shown(str(target.path))} has room for {room}; "
+        f"{smaller}"
+    )
+    return told

@@ -21,7 +21,7 @@ from blklab.base.signals import Signals
 from blklab.base.text import shown
 from blklab.domain.histogram import Ints
 from blklab.domain.result import Result, Series
-from blklab.errors import RunError
+from blklab.errors import InputError, RunError
 from blklab.host.roots import HERE, Roots
 from blklab.rigs.live import tracefs
 from blklab.rigs.live.target import Target
@@ -65,7 +65,7 @@ def following(
     with tracefs.tracing(disks, journal, signals, told) as instance:
         try:
             _core.BlockEvents(instance.header_page, instance.formats, [], 0)
-        except ValueError as error:
+        except InputError as error:
             # A kernel with other fields in its events.
             yield Following(None, shown(str(error)))
             return

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::InputError;
 use crate::result::{
     DirectionResult, HistogramColumns, JobResult, LATENCY_BOUNDS_NS, LatencySummary, SampleSummary,
 };
@@ -84,20 +85,25 @@ struct Latency {
 /// The results of all processes of `plan`, from fio's output.
 ///
 /// # Errors
-/// One line: the text is not fio's output, or one of fio's processes failed.
-pub fn read(text: &str, plan: &Plan) -> Result<Vec<JobResult>, String> {
+/// The text is not fio's output, or one of fio's processes failed.
+pub fn read(text: &str, plan: &Plan) -> Result<Vec<JobResult>, InputError> {
     // Warnings may come before the object.
-    let json = text.find('{').map_or(text, |begin| &text[begin..]);
-    let output: Output = serde_json::from_str(json).map_err(|error| format!("fio's output: {error}"))?;
+    let (before, json) = text.split_at(text.find('{').unwrap_or(0));
+    let output: Output = serde_json::from_str(json).map_err(|error| InputError {
+        line: Some(before.matches('\n').count() + error.line()),
+        column: Some(error.column()),
+        ..InputError::new(format!("fio's output: {error}"))
+    })?;
     if output.jobs.len() != plan.processes.len() {
         let (found, expected) = (output.jobs.len(), plan.processes.len());
-        return Err(format!("fio's output: found {found} processes, expected {expected}"));
+        let wrong = InputError::new(format!("fio's output: found {found} processes, expected {expected}"));
+        return Err(wrong.found(found.to_string()).expected(expected.to_string()));
     }
     let mut results: Vec<JobResult> = Vec::with_capacity(output.jobs.len());
     for (job, process) in output.jobs.iter().zip(&plan.processes) {
         if job.error != 0 {
             let why = std::io::Error::from_raw_os_error(job.error);
-            return Err(format!("fio's job '{}' failed: {why}", job.jobname));
+            return Err(InputError::new(format!("fio's job '{}' failed: {why}", job.jobname)));
         }
         job.check()?;
         let start_ns = start_of(process, &results);
@@ -115,7 +121,7 @@ fn start_of(process: &ProcessSpec, before: &[JobResult]) -> u64 {
 
 impl Job {
     /// Refuses figures that no run has and that no sum could hold.
-    fn check(&self) -> Result<(), String> {
+    fn check(&self) -> Result<(), InputError> {
         let own = [("job_runtime", self.job_runtime, RUNTIME_MS_MAX)];
         let directions = [&self.read, &self.write, &self.trim].into_iter().flat_map(|direction| {
             [("runtime", direction.runtime, RUNTIME_MS_MAX), ("total_ios", direction.total_ios, IOS_MAX)]
@@ -123,7 +129,10 @@ impl Job {
         match own.into_iter().chain(directions).find(|(_, value, most)| value > most) {
             None => Ok(()),
             Some((name, value, most)) => {
-                Err(format!("fio's job '{}': {name}: found {value}, expected at most {most}", self.jobname))
+                let job = &self.jobname;
+                let wrong = format!("fio's job '{job}': {name}: found {value}, expected at most {most}");
+                let wrong = InputError::new(wrong).option(name);
+                Err(wrong.found(value.to_string()).expected(format!("at most {most}")))
             }
         }
     }
@@ -267,10 +276,12 @@ mod tests {
             *job.pointer_mut(place).expect("a figure") = most.into();
             told(&job).expect("the most that there can be");
             *job.pointer_mut(place).expect("a figure") = (most + 1).into();
-            let refused = told(&job).unwrap_err();
+            let error = told(&job).unwrap_err();
+            let refused = error.to_string();
             let name = place.rsplit('/').next().expect("a name");
             let wanted = format!("{name}: found {}, expected at most {most}", most + 1);
             assert!(refused.contains(&wanted) && refused.lines().count() == 1, "{refused}");
+            assert_eq!(error.option.as_deref(), Some(name));
         }
     }
 
@@ -278,7 +289,7 @@ mod tests {
     fn what_fio_did_not_write_is_refused_in_one_line() {
         let plan = plan("[a]\nsize=1m\n");
         for text in ["", "fio: no", "{}", "{\"jobs\": [{}]}", "{\"jobs\": []}", "{\"jobs\": 3"] {
-            let error = read(text, &plan).expect_err(text);
+            let error = read(text, &plan).expect_err(text).to_string();
             assert!(error.starts_with("fio's output: ") && !error.contains('\n'), "{error}");
         }
     }

@@ -2,8 +2,7 @@
 
 use super::Bfq;
 use super::parts::QueueId;
-use super::parts::seek::is_seeky;
-use super::slots::Stage;
+use super::parts::tasks::TaskIndex;
 use crate::request::RequestId;
 use crate::scheduler::journal::{Decision, EndReason, IdleEnd};
 
@@ -15,9 +14,8 @@ const LEAVE_BURST_MS: u64 = 10_000;
 impl Bfq {
     /// `__bfq_insert_request`; the request already belongs to a queue.
     pub(super) fn insert_sorted(&mut self, id: RequestId) {
-        let from = self.slots[id].queue;
-        let q = self.follow_merge(id, from);
-        self.slots[id].queue = q;
+        let q = self.follow_merge(id, self.requests.queue_of(id));
+        self.requests.move_to(id, q);
         self.update_thinktime(q);
         self.update_short_ttime(q);
         self.update_seeks(q, id);
@@ -27,8 +25,8 @@ impl Bfq {
 
     fn update_thinktime(&mut self, q: QueueId) {
         let queue = &mut self.queues[q.index()];
-        if queue.dispatched == 0 && !queue.busy {
-            queue.learnt.ttime.sample(self.clock.now, self.tuning.slice_idle_ns);
+        if queue.backlog.in_flight() == 0 && !queue.turn.is_busy() {
+            queue.learnt.returned(self.clock.now, self.tuning.slice_idle_ns);
         }
     }
 
@@ -36,55 +34,44 @@ impl Bfq {
     fn update_short_ttime(&mut self, q: QueueId) {
         let queue = &mut self.queues[q.index()];
         let slice_idle = self.tuning.slice_idle_ns;
-        if !queue.sync || queue.is_idle_class() || slice_idle == 0 {
+        if !queue.kind.sync || queue.is_idle_class() || slice_idle == 0 {
             return;
         }
         // Too soon after a split to decide.
-        if !self.clock.is_past(queue.split_time + self.spans.min_idle()) {
+        if !queue.age.is_long_after_split(self.spans.min_idle(), &self.clock) {
             return;
         }
-        let short = !queue.learnt.ttime.is_long(slice_idle);
-        let changed = std::mem::replace(&mut queue.learnt.has_short_ttime, short) != short;
-        if changed && queue.learnt.inject_limit.is_outdated_by_thinking(short, &self.clock) {
+        if queue.learnt.judge_think_time(slice_idle, &self.clock) {
             self.reset_inject_limit(q);
         }
     }
 
     fn update_seeks(&mut self, q: QueueId, id: RequestId) {
-        let (disk, slot) = (self.disk_kind(), &self.slots[id]);
+        let disk = self.disk_kind();
         let queue = &mut self.queues[q.index()];
-        let seek = is_seeky(disk, queue.last_request_end, slot.sector, slot.sectors);
-        queue.seeks.push(seek);
+        queue.seeks.request(disk, self.requests.sector(id), self.requests.sectors(id));
         self.end_soft_rt_of_seeker(q);
     }
 
     /// `bfq_add_request`.
     fn add_request(&mut self, q: QueueId, id: RequestId) {
-        let (sync, sector, task) = (self.slots[id].sync, self.slots[id].sector, self.slots[id].task);
+        let (sync, task) = (self.requests.is_sync(id), self.requests.task_of(id));
         let old_coeff = self.queues[q.index()].raising.coefficient();
-        self.queues[q.index()].queued[usize::from(sync)] += 1;
         self.counts.inserted();
-        if self.queues[q.index()].sync {
-            if self.tasks[task.index()].requests <= 1 {
+        if self.queues[q.index()].kind.sync {
+            if self.tasks.has_one_request(task) {
                 self.first_of_process(q);
             }
             self.update_io_bound(q);
         }
-        let previous = self.queues[q.index()].next;
-        let next = self.choose(previous, Some(id), self.last_position);
         let fifo_time = self.clock.now + self.tuning.fifo_expire_ns[usize::from(sync)];
-        let slot = &mut self.slots[id];
-        slot.stage = Stage::Waits;
-        slot.fifo_time = fifo_time;
-        let queue = &mut self.queues[q.index()];
-        queue.sorted.insert(sector, id);
-        self.links.push_back(&mut queue.fifo, id);
-        queue.next = next;
-        if !self.queueing.is_flash_with_queueing() && previous != next {
+        let backlog = &mut self.queues[q.index()].backlog;
+        let changed = self.requests.insert(backlog, id, fifo_time, self.last_position);
+        if changed && !self.queueing.is_flash_with_queueing() {
             self.move_in_positions(q);
         }
         let mut interactive = false;
-        if self.queues[q.index()].busy {
+        if self.queues[q.index()].turn.is_busy() {
             if self.tuning.low_latency
                 && old_coeff == 1
                 && !sync
@@ -92,7 +79,7 @@ impl Bfq {
             {
                 self.raise_async(q);
             }
-            if previous != next {
+            if changed {
                 self.budget_for_next(q);
             }
         } else {
@@ -107,14 +94,14 @@ impl Bfq {
     /// The process has no other request in flight: its pace can be measured.
     fn first_of_process(&mut self, q: QueueId) {
         let learnt = &self.queues[q.index()].learnt;
-        if !learnt.has_short_ttime {
+        if !learnt.has_short_ttime() {
             let since_ns = self.clock.now - self.peak_rate.last_completion();
             self.wakers.first_request(q, self.clock.now, since_ns, self.tuning.slice_idle_ns);
         }
-        if learnt.inject_limit.is_old(&self.clock) {
+        if learnt.inject_limit().is_old(&self.clock) {
             self.reset_inject_limit(q);
         }
-        let limit = &self.queues[q.index()].learnt.inject_limit;
+        let limit = self.queues[q.index()].learnt.inject_limit();
         let disk_is_idle = self.counts.in_driver() == 0;
         if self.in_service == Some(q)
             && (disk_is_idle || limit.is_measured() && self.injection.has_injected())
@@ -127,39 +114,33 @@ impl Bfq {
     /// Decides whether the queue always has requests (`bfq_update_io_intensity`).
     fn update_io_bound(&mut self, q: QueueId) {
         let queue = &mut self.queues[q.index()];
-        let no_requests = queue.is_empty() && queue.dispatched == 0;
-        let learnt = &mut queue.learnt;
-        let idle_since = no_requests.then(|| learnt.ttime.last_end());
-        learnt.intensity.request(self.clock.now, idle_since, queue.just_created);
+        let had_none = queue.is_empty() && queue.backlog.in_flight() == 0;
+        queue.learnt.request(self.clock.now, had_none, queue.age.is_just_created());
     }
 
     /// The empty queue gets its first request; true if the queue looks interactive
     /// (`bfq_bfqq_handle_idle_busy_switch`).
-    fn becomes_busy(&mut self, q: QueueId, task: super::queue::TaskIndex) -> bool {
+    fn becomes_busy(&mut self, q: QueueId, task: TaskIndex) -> bool {
         let queue = &self.queues[q.index()];
         let idle_span = self.spans.min_idle();
-        let idle_for_long = queue.dispatched == 0 && self.clock.is_past(queue.budget_timeout + idle_span);
-        let in_time =
-            self.clock.now <= queue.learnt.ttime.last_end() + u64::from(self.tuning.slice_idle_ns) * 3;
-        let own_or_stable = queue.owner.is_some() || self.tasks[task.index()].stably_merged;
+        let idle_for_long = queue.backlog.in_flight() == 0 && queue.turn.was_idle_for(idle_span, &self.clock);
+        let in_time = self.clock.now <= queue.learnt.last_end() + u64::from(self.tuning.slice_idle_ns) * 3;
+        let own_or_stable = self.sharing.owner(q).is_some() || self.tasks.is_stably_merged(task);
         let signs = self.signs(q, idle_for_long, own_or_stable);
         let goes_on = self.budget_for_activation(q, in_time);
 
         let queue = &self.queues[q.index()];
-        let very_long = queue.budget_timeout + self.tuning.ticks_of_ms(LEAVE_BURST_MS);
-        if !queue.just_created && idle_for_long && self.clock.is_past(very_long) {
+        let very_long = self.tuning.ticks_of_ms(LEAVE_BURST_MS);
+        let is_new = queue.age.is_just_created();
+        if !is_new && idle_for_long && queue.turn.was_idle_for(very_long, &self.clock) {
             self.burst.leave(q);
         }
-        let jiffies = self.clock.jiffies;
         let queue = &mut self.queues[q.index()];
-        queue.just_created = false;
-        if self.tuning.low_latency && self.clock.is_past(queue.split_time + idle_span) {
+        queue.age.not_new_any_more();
+        if self.tuning.low_latency && queue.age.is_long_after_split(idle_span, &self.clock) {
             self.raise_on_arrival(q, signs);
         }
-        let queue = &mut self.queues[q.index()];
-        queue.last_idle_bklogged = jiffies;
-        queue.service_from_backlogged = 0;
-        queue.softrt_update = false;
+        self.queues[q.index()].soft_rt.becomes_busy(self.clock.jiffies);
         self.add_busy(q);
         self.consider_preemption(q, goes_on);
         signs.interactive
@@ -181,7 +162,7 @@ impl Bfq {
 
     /// `q` has a higher class or a larger weight (`bfq_bfqq_higher_class_or_weight`).
     fn is_higher(&self, q: QueueId, current: QueueId) -> bool {
-        if self.queues[q.index()].class < self.queues[current.index()].class {
+        if self.queues[q.index()].kind.class < self.queues[current.index()].kind.class {
             return true;
         }
         let same_group = self.group(q) == self.group(current);
@@ -191,13 +172,13 @@ impl Bfq {
 
     /// `bfq_rq_enqueued`: the disk may be idling for this request.
     fn enqueued(&mut self, q: QueueId, id: RequestId) {
-        let slot = self.slots[id];
         let queue = &mut self.queues[q.index()];
-        queue.last_request_end = slot.end();
-        if self.in_service != Some(q) || !queue.wait_request {
+        queue.seeks.set_end(self.requests.end(id));
+        if self.in_service != Some(q) || !queue.turn.waits() {
             return;
         }
-        let alone_and_small = queue.queued[usize::from(slot.sync)] == 1 && slot.sectors < SMALL_SECTORS;
+        let is_alone = queue.backlog.waiting(self.requests.is_sync(id)) == 1;
+        let alone_and_small = is_alone && self.requests.sectors(id) < SMALL_SECTORS;
         let timeout = self.budget_time_is_over(q);
         // More requests may come and merge with it.
         if alone_and_small && self.idling_boosts_throughput(q) && !timeout {

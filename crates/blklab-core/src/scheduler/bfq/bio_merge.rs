@@ -3,8 +3,7 @@
 
 use super::Bfq;
 use super::parts::QueueId;
-use super::queue::TaskIndex;
-use super::tasks::task_index;
+use super::parts::tasks::TaskIndex;
 use crate::request::{Bio, RequestId};
 use crate::scheduler::shared::merge_conditions::{mergeable, same_kind};
 use crate::scheduler::{Merge, Queue};
@@ -22,8 +21,8 @@ impl Bfq {
         if !mergeable(bio.op, bio.fua) {
             return None;
         }
-        let task = task_index(bio.process);
-        let own = self.tasks.get(task.index())?.queues[usize::from(bio.sync)]?;
+        let task = TaskIndex::of(bio.process);
+        let own = self.tasks.queue(task, bio.sync)?;
         let mut bringer = Bringer { task, queue: own };
         let (begin, end) = (bio.sector, bio.sector.offset(bio.sectors));
         let fits = |id: RequestId| same_kind(&queue.requests[id], bio);
@@ -47,7 +46,7 @@ impl Bfq {
         {
             return self.take_merge(queue, bio, Merge::Back(id), &mut bringer);
         }
-        let front = self.queues[bringer.queue.index()].sorted.starting_at(end);
+        let front = self.queues[bringer.queue.index()].backlog.starting_at(end);
         let id = front.filter(|&id| !self.merges.is_full(id) && fits(id))?;
         if self.allows(id, bio, &mut bringer) {
             return self.take_merge(queue, bio, Merge::Front(id), &mut bringer);
@@ -72,13 +71,13 @@ impl Bfq {
 
     /// `bfq_allow_bio_merge`.
     fn allows(&mut self, id: RequestId, bio: &Bio, bringer: &mut Bringer) -> bool {
-        if bio.sync && !self.slots[id].sync {
+        if bio.sync && !self.requests.is_sync(id) {
             return false;
         }
         if let Some(into) = self.cooperator(bringer.queue, bio.sector, bringer.task) {
             self.merge_up_to(bringer.task, bringer.queue, into);
             bringer.queue = into;
         }
-        bringer.queue == self.slots[id].queue
+        bringer.queue == self.requests.queue_of(id)
     }
 }

@@ -19,8 +19,8 @@ impl Bfq {
     /// The sectors that a request charges to its queue's budget (`bfq_serv_to_charge`).
     #[inline]
     pub(super) fn charge_for(&self, id: RequestId, q: QueueId) -> i32 {
-        let sectors = self.slots[id].sectors as i32;
-        if self.queues[q.index()].sync { sectors } else { self.charge_async(sectors, q) }
+        let sectors = self.requests.sectors(id) as i32;
+        if self.queues[q.index()].kind.sync { sectors } else { self.charge_async(sectors, q) }
     }
 
     fn charge_async(&self, sectors: i32, q: QueueId) -> i32 {
@@ -30,11 +30,12 @@ impl Bfq {
 
     /// The queue's next request changes: the budget must suffice for it (`bfq_updated_next_req`).
     pub(super) fn budget_for_next(&mut self, q: QueueId) {
-        let Some(next) = self.queues[q.index()].next else { return };
+        let Some(next) = self.queues[q.index()].backlog.next() else { return };
         if self.in_service == Some(q) {
             return;
         }
-        let wanted = self.queues[q.index()].max_budget.max(self.charge_for(next, q)).max(self.service(q));
+        let max = self.queues[q.index()].turn.max_budget();
+        let wanted = max.max(self.charge_for(next, q)).max(self.service(q));
         if self.budget(q) != wanted {
             self.set_budget(q, wanted);
             self.requeue(q, false);
@@ -46,15 +47,15 @@ impl Bfq {
     pub(super) fn budget_for_activation(&mut self, q: QueueId, in_time: bool) -> bool {
         let left = self.budget_left(q);
         let queue = &mut self.queues[q.index()];
-        let max = queue.max_budget;
-        if queue.non_blocking_wait && in_time && left > 0 {
-            // The queue keeps the flag: activation moves its timestamps back.
+        let max = queue.turn.max_budget();
+        if queue.turn.is_expected() && in_time && left > 0 {
+            // It is still expected: activation moves the queue's timestamps back.
             self.set_budget(q, left.min(max));
             self.reset_service(q);
             return true;
         }
-        queue.non_blocking_wait = false;
-        let next = queue.next.expect("a request has come");
+        queue.turn.begin_anew();
+        let next = queue.backlog.next().expect("a request has come");
         self.reset_service(q);
         let budget = max.max(self.charge_for(next, q));
         self.set_budget(q, budget);
@@ -65,17 +66,16 @@ impl Bfq {
     pub(super) fn recalculate_budget(&mut self, q: QueueId, reason: EndReason) {
         let queue = &self.queues[q.index()];
         let slice = Slice {
-            sync: queue.sync,
+            sync: queue.kind.sync,
             raised: queue.is_raised(),
-            max_budget: queue.max_budget,
+            max_budget: queue.turn.max_budget(),
             service: self.service(q),
-            in_flight: queue.dispatched,
+            in_flight: queue.backlog.in_flight(),
         };
         let Some(max) = self.budgets.after(slice, reason) else { return };
         let queue = &mut self.queues[q.index()];
-        queue.max_budget = max;
-        let next = queue.next;
-        if let Some(next) = next {
+        queue.turn.set_max_budget(max);
+        if let Some(next) = queue.backlog.next() {
             let budget = max.max(self.charge_for(next, q));
             self.set_budget(q, budget);
         }
@@ -96,7 +96,7 @@ impl Bfq {
     /// than half of the largest budget after 20 ms or more (`bfq_bfqq_is_slow`).
     pub(super) fn slowness(&self, q: QueueId, without_idling: bool) -> (bool, u64) {
         let queue = &self.queues[q.index()];
-        if !queue.sync {
+        if !queue.kind.sync {
             return (false, 0);
         }
         let until = if without_idling { self.idle_timer.began() } else { self.clock.now };
@@ -108,18 +108,18 @@ impl Bfq {
         let soft_rt = self.queues[q.index()].raising.is_soft_rt(&self.spans);
         let coeff = if soft_rt { 1 } else { self.wf2q.weight(q) / self.wf2q.orig_weight(q) };
         self.budgets.slice_begins(self.clock.now);
-        self.queues[q.index()].budget_timeout = self.clock.jiffies + self.tuning.timeout * i64::from(coeff);
+        self.queues[q.index()].turn.begins(&self.clock, self.tuning.timeout * i64::from(coeff));
     }
 
     #[inline]
     pub(super) fn budget_time_is_over(&self, q: QueueId) -> bool {
-        self.clock.is_reached(self.queues[q.index()].budget_timeout)
+        self.queues[q.index()].turn.is_over(&self.clock)
     }
 
     /// The timeout has passed; and, if the disk idles for the queue, at most two thirds of the
     /// budget are used (`bfq_may_expire_for_budg_timeout`).
     pub(super) fn may_expire_for_timeout(&self, q: QueueId) -> bool {
-        (!self.queues[q.index()].wait_request || self.has_a_third_left(q)) && self.budget_time_is_over(q)
+        (!self.queues[q.index()].turn.waits() || self.has_a_third_left(q)) && self.budget_time_is_over(q)
     }
 
     pub(super) fn has_a_third_left(&self, q: QueueId) -> bool {

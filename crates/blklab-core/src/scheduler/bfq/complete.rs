@@ -2,25 +2,24 @@
 
 use super::Bfq;
 use super::parts::QueueId;
-use super::slots::Stage;
 use crate::request::RequestId;
 use crate::scheduler::journal::EndReason;
 
 impl Bfq {
     /// Detaches the request from its queue, dispatched or not (`bfq_finish_requeue_request`).
     pub(super) fn finish(&mut self, id: RequestId) {
-        let slot = self.slots[id];
-        let q = slot.queue;
-        if slot.stage == Stage::Started {
+        let q = self.requests.queue_of(id);
+        if self.requests.is_started(id) {
             if let Some(measured) = self.injection.ended(id, self.clock.now) {
-                let limit = &mut self.queues[q.index()].learnt.inject_limit;
-                limit.learn(measured, self.counts.in_driver(), self.queueing.max_in_driver(), &self.clock);
+                let (in_driver, most) = (self.counts.in_driver(), self.queueing.max_in_driver());
+                let learnt = &mut self.queues[q.index()].learnt;
+                learnt.learn_inject_limit(measured, in_driver, most, &self.clock);
             }
             self.completed_request(q);
         }
-        self.slots[id].stage = Stage::Gone;
+        self.requests.freed(id);
         self.wf2q.request_freed(q);
-        self.tasks[slot.task.index()].requests -= 1;
+        self.tasks.freed(self.requests.task_of(id));
         self.free_if_unused(q);
     }
 
@@ -31,22 +30,22 @@ impl Bfq {
         let jiffies = self.clock.jiffies;
         let now = self.clock.now;
         let queue = &mut self.queues[q.index()];
-        queue.dispatched -= 1;
-        if queue.dispatched == 0 && !queue.busy {
-            queue.budget_timeout = jiffies;
+        queue.backlog.completed();
+        if queue.backlog.in_flight() == 0 && !queue.turn.is_busy() {
+            queue.turn.idle_from(jiffies);
             self.wf2q.uncount_pending(q);
             self.wf2q.uncount_weight(q);
         }
         let queue = &mut self.queues[q.index()];
-        queue.learnt.ttime.ended(now);
-        self.wakers.completed((!queue.coop).then_some(q));
+        queue.learnt.completed(now);
+        self.wakers.completed((!self.sharing.is_shared(q)).then_some(q));
         if self.peak_rate.completed(now) {
             self.budgets.rate_changed(&self.peak_rate);
         }
         self.start_soft_rt(q);
         if self.in_service == Some(q) {
             if self.must_idle(q) {
-                if self.queues[q.index()].dispatched == 0 {
+                if self.queues[q.index()].backlog.in_flight() == 0 {
                     self.start_idling(q);
                 }
                 return;
@@ -54,7 +53,7 @@ impl Bfq {
             let queue = &self.queues[q.index()];
             if self.may_expire_for_timeout(q) {
                 self.expire(q, false, EndReason::TimeOut);
-            } else if queue.is_empty() && (queue.dispatched == 0 || !self.better_to_idle(q)) {
+            } else if queue.is_empty() && (queue.backlog.in_flight() == 0 || !self.better_to_idle(q)) {
                 self.expire(q, false, EndReason::NoMoreRequests);
             }
         }
@@ -66,11 +65,10 @@ impl Bfq {
     /// The last request of an idle queue completes: sets the earliest time at which its next
     /// request makes it soft real-time.
     fn start_soft_rt(&mut self, q: QueueId) {
-        let queue = &self.queues[q.index()];
-        if queue.softrt_update && queue.dispatched == 0 && queue.is_empty() && !queue.raising.is_interactive()
-        {
-            let start = self.soft_rt_next_start(q);
-            self.queues[q.index()].soft_rt_next_start = start;
+        let queue = &mut self.queues[q.index()];
+        let is_idle = queue.backlog.in_flight() == 0 && queue.is_empty();
+        if queue.soft_rt.is_idle_at_completion() && is_idle && !queue.raising.is_interactive() {
+            queue.soft_rt.becomes_idle(&self.tuning, &self.clock);
         }
     }
 }

@@ -46,28 +46,24 @@ impl Bfq {
     /// The queue gets its first request.
     pub(super) fn add_busy(&mut self, q: QueueId) {
         let queue = &mut self.queues[q.index()];
-        queue.busy = true;
-        let non_blocking_wait = std::mem::take(&mut queue.non_blocking_wait);
-        self.wf2q.add_busy(q, queue.dispatched > 0, non_blocking_wait, self.clock.run);
+        let expected = queue.turn.becomes_busy();
+        self.wf2q.add_busy(q, queue.backlog.in_flight() > 0, expected, self.clock.run);
         self.wakers.became_busy(q);
     }
 
     /// The queue has no requests left.
     pub(super) fn remove_busy(&mut self, q: QueueId, expiration: bool) {
         let queue = &mut self.queues[q.index()];
-        queue.busy = false;
-        self.wf2q.remove_busy(q, queue.dispatched > 0, expiration, self.clock.run);
+        queue.turn.becomes_idle();
+        self.wf2q.remove_busy(q, queue.backlog.in_flight() > 0, expiration, self.clock.run);
     }
 
     /// Charges the sectors to the queue (`bfq_bfqq_served`).
     pub(super) fn serve(&mut self, q: QueueId, sectors: i32) {
         let sectors = sectors.max(0) as u32;
         let queue = &mut self.queues[q.index()];
-        if queue.service_from_backlogged == 0 {
-            queue.first_io_time = self.clock.jiffies;
-        }
+        queue.soft_rt.served(sectors, self.clock.jiffies);
         queue.raising.served(sectors);
-        queue.service_from_backlogged += u64::from(sectors);
         self.wf2q.served(q, sectors);
     }
 
@@ -76,14 +72,14 @@ impl Bfq {
     pub(super) fn free_if_unused(&mut self, q: QueueId) {
         // The queue may be free already, and must not be released twice.
         self.reap();
-        if self.queues[q.index()].process_refs == 0 {
+        if self.sharing.has_no_process(q) {
             self.free_without_processes(q);
         }
     }
 
     fn free_without_processes(&mut self, q: QueueId) {
-        let queue = &self.queues[q.index()];
-        if queue.stable_refs == 0 && self.wf2q.allocated(q) == 0 && queue.used {
+        let is_unused = self.sharing.is_unused(q) && self.wf2q.allocated(q) == 0;
+        if is_unused && self.queues[q.index()].used {
             self.wf2q.release(q);
         }
         self.reap();
@@ -100,7 +96,7 @@ impl Bfq {
     #[cold]
     fn reap_all(&mut self) {
         while let Some(q) = self.wf2q.pop_freed() {
-            self.burst.queue_gone(q, self.queues[q.index()].owner.is_some());
+            self.burst.queue_gone(q, self.sharing.owner(q).is_some());
             self.wakers.queue_gone(q);
             self.queues[q.index()].used = false;
         }

@@ -26,7 +26,7 @@ impl Bfq {
     #[inline]
     pub(super) fn idling_boosts_throughput(&self, q: QueueId) -> bool {
         let queue = &self.queues[q.index()];
-        if queue.process_refs == 0 {
+        if self.sharing.has_no_process(q) {
             return false;
         }
         let (rotational, queueing) = (self.tuning.rotational, self.queueing.may_queue());
@@ -39,12 +39,12 @@ impl Bfq {
     #[inline]
     pub(super) fn idling_guarantees_service(&self, q: QueueId) -> bool {
         let queue = &self.queues[q.index()];
-        if queue.process_refs == 0 {
+        if self.sharing.has_no_process(q) {
             return false;
         }
         let busy = self.total_busy();
         let raised_before_others = queue.is_raised()
-            && (self.wf2q.raised_busy() < busy || self.counts.in_driver() >= queue.dispatched + 4);
+            && (self.wf2q.raised_busy() < busy || self.counts.in_driver() >= queue.backlog.in_flight() + 4);
         raised_before_others || self.is_asymmetric(q) || busy == 1
     }
 
@@ -52,13 +52,13 @@ impl Bfq {
     #[inline]
     pub(super) fn better_to_idle(&self, q: QueueId) -> bool {
         let queue = &self.queues[q.index()];
-        if queue.process_refs == 0 {
+        if self.sharing.has_no_process(q) {
             return false;
         }
         if self.tuning.strict_guarantees {
             return true;
         }
-        if self.tuning.slice_idle_ns == 0 || !queue.sync || queue.is_idle_class() {
+        if self.tuning.slice_idle_ns == 0 || !queue.kind.sync || queue.is_idle_class() {
             return false;
         }
         self.idling_boosts_throughput(q) || self.idling_guarantees_service(q)
@@ -73,7 +73,7 @@ impl Bfq {
     /// Starts idling for the queue in service (`bfq_arm_slice_timer`).
     pub(super) fn start_idling(&mut self, q: QueueId) {
         let queue = &mut self.queues[q.index()];
-        queue.wait_request = true;
+        queue.turn.begin_to_wait();
         let (seeky, raised) = (queue.seeks.seeky(), queue.is_raised());
         let mut span = self.tuning.slice_idle_ns;
         if seeky && !raised && !self.is_asymmetric(q) {
@@ -87,7 +87,7 @@ impl Bfq {
 
     /// Stops idling for the queue.
     pub(super) fn stop_idling(&mut self, q: QueueId, why: IdleEnd) {
-        if std::mem::take(&mut self.queues[q.index()].wait_request) {
+        if self.queues[q.index()].turn.stop_waiting() {
             self.idle_timer.stop();
             self.note(q, Decision::IdleEnd { why });
         }
@@ -99,9 +99,9 @@ impl Bfq {
         let in_service = self.in_service.map(|q| &self.queues[q.index()]);
         let is_starved = || {
             in_service.is_some_and(|queue| {
-                let outstanding = queue.dispatched + queue.queued[0] + queue.queued[1];
+                let outstanding = queue.backlog.outstanding();
                 let few = outstanding < QUEUEING_REQUESTS && in_driver < QUEUEING_REQUESTS;
-                queue.learnt.has_short_ttime && few
+                queue.learnt.has_short_ttime() && few
             })
         };
         self.queueing.completed(in_driver, waiting, is_starved);

@@ -11,19 +11,19 @@ impl Bfq {
     /// Resets the queue's limit, which is then learned again.
     pub(super) fn reset_inject_limit(&mut self, q: QueueId) {
         self.injection.stop_watching();
-        let learnt = &mut self.queues[q.index()].learnt;
-        learnt.inject_limit.reset(learnt.has_short_ttime, &self.clock);
+        self.queues[q.index()].learnt.reset_inject_limit(&self.clock);
     }
 
     /// A busy queue to inject from while the queue in service is empty
     /// (`bfq_choose_bfqq_for_injection`).
     pub(super) fn choose_for_injection(&mut self, in_service: QueueId) -> Option<QueueId> {
         let queue = &self.queues[in_service.index()];
-        let always = !queue.is_raised() || !queue.learnt.has_short_ttime;
-        let mut limit = queue.learnt.inject_limit.requests();
+        let always = !queue.is_raised() || !queue.learnt.has_short_ttime();
+        let inject_limit = queue.learnt.inject_limit();
+        let mut limit = inject_limit.requests();
         if limit == 0
-            && !queue.learnt.inject_limit.is_measured()
-            && queue.wait_request
+            && !inject_limit.is_measured()
+            && queue.turn.waits()
             && self.idle_timer.is_long_ago(self.tuning.slice_idle_ns, &self.clock)
         {
             limit = 1;
@@ -38,12 +38,12 @@ impl Bfq {
 
     fn may_inject(&self, q: QueueId, always: bool) -> bool {
         let queue = &self.queues[q.index()];
-        let Some(next) = queue.next else { return false };
+        let Some(next) = queue.backlog.next() else { return false };
         if !always && !queue.is_raised() || self.charge_for(next, q) > self.budget_left(q) {
             return false;
         }
         // On flash a large request delays those of the queue in service.
-        let large = !self.tuning.rotational && self.slots[next].sectors >= LARGE_SECTORS;
+        let large = !self.tuning.rotational && self.requests.sectors(next) >= LARGE_SECTORS;
         !(large && self.counts.in_driver() >= 1)
     }
 
@@ -52,7 +52,7 @@ impl Bfq {
         let chosen = self.related_queue(q).or_else(|| {
             let queue = &self.queues[q.index()];
             let may_inject = !self.idling_boosts_throughput(q)
-                && (!queue.is_raised() || self.wf2q.raised_busy() > 1 || !queue.learnt.has_short_ttime);
+                && (!queue.is_raised() || self.wf2q.raised_busy() > 1 || !queue.learnt.has_short_ttime());
             if may_inject { self.choose_for_injection(q) } else { None }
         })?;
         let during = self.process_of(q);
@@ -63,11 +63,10 @@ impl Bfq {
     /// The asynchronous queue of the same process, this queue's waker, or a queue that it wakes:
     /// their requests make the queue's next request come sooner.
     fn related_queue(&self, q: QueueId) -> Option<QueueId> {
-        let queue = &self.queues[q.index()];
-        let own = queue.owner;
-        let asynchronous = own.and_then(|task| self.tasks[task.index()].queues[0]).filter(|&other| {
-            let next = self.queues[other.index()].next;
-            next.is_some_and(|next| Some(self.slots[next].task) == own)
+        let own = self.sharing.owner(q);
+        let asynchronous = own.and_then(|task| self.tasks.queue(task, false)).filter(|&other| {
+            let next = self.queues[other.index()].backlog.next();
+            next.is_some_and(|next| Some(self.requests.task_of(next)) == own)
         });
         [asynchronous, self.wakers.waker_of(q), self.wakers.woken_by(q)]
             .into_iter()
@@ -77,6 +76,7 @@ impl Bfq {
 
     fn can_go_now(&self, q: QueueId) -> bool {
         let queue = &self.queues[q.index()];
-        queue.busy && queue.next.is_some_and(|next| self.charge_for(next, q) <= self.budget_left(q))
+        let next = queue.backlog.next().filter(|_| queue.turn.is_busy());
+        next.is_some_and(|next| self.charge_for(next, q) <= self.budget_left(q))
     }
 }

@@ -6,8 +6,7 @@
 use super::Bfq;
 use super::parts::QueueId;
 use super::parts::seek::is_close;
-use super::queue::TaskIndex;
-use super::tasks::Saved;
+use super::parts::tasks::{Saved, TaskIndex};
 use crate::request::RequestId;
 use crate::scheduler::journal::Decision;
 use crate::units::Sector;
@@ -18,15 +17,12 @@ const STABLE_MS: u64 = 600;
 /// split.
 const LATE_STABLE_MS: u64 = 600;
 
-/// A queue that has done I/O for this long no longer looks for cooperators: `HZ / 10` ticks.
-const TOO_LATE_PER_SECOND: i64 = 10;
-
 impl Bfq {
     /// The queue that `q` should be merged into, now that its process does I/O at `sector`
     /// (`bfq_setup_cooperator`).
     pub(super) fn cooperator(&mut self, q: QueueId, sector: Sector, task: TaskIndex) -> Option<QueueId> {
-        if self.queues[q.index()].merge_into.is_some() {
-            return Some(self.end_of_chain(q));
+        if self.sharing.target(q).is_some() {
+            return Some(self.sharing.end_of_chain(q));
         }
         if self.queueing.is_flash_with_queueing() {
             return None;
@@ -49,66 +45,41 @@ impl Bfq {
         if self.may_cooperate(q, close) { self.set_up_merge(q, close) } else { None }
     }
 
-    fn end_of_chain(&self, mut q: QueueId) -> QueueId {
-        while let Some(next) = self.queues[q.index()].merge_into {
-            q = next;
-        }
-        q
-    }
-
     /// `bfq_may_be_close_cooperator`.
     fn may_cooperate(&self, q: QueueId, other: QueueId) -> bool {
         let (a, b) = (&self.queues[q.index()], &self.queues[other.index()]);
         !self.is_too_late_to_merge(other)
             && !a.is_idle_class()
-            && a.class == b.class
+            && a.kind.class == b.kind.class
             && !a.seeks.seeky()
             && !b.seeks.seeky()
-            && a.sync
-            && b.sync
+            && a.kind.sync
+            && b.kind.sync
     }
 
     /// Plans a merge of `q` into `other`, or into the end of its chain (`bfq_setup_merge`).
     fn set_up_merge(&mut self, q: QueueId, other: QueueId) -> Option<QueueId> {
-        if self.queues[other.index()].process_refs == 0 {
-            return None;
-        }
-        let mut into = other;
-        while let Some(next) = self.queues[into.index()].merge_into {
-            if next == q {
-                return None;
-            }
-            into = next;
-        }
-        let refs = self.queues[q.index()].process_refs;
-        let alive = refs > 0 && self.queues[into.index()].process_refs > 0;
-        if !alive || self.group(q) != self.group(into) {
-            return None;
-        }
+        let wf2q = &self.wf2q;
+        let into = self.sharing.plan_merge(q, other, |into| wf2q.group(q) == wf2q.group(into))?;
         self.settled = None;
-        self.queues[q.index()].merge_into = Some(into);
-        // The processes that will join hold the new queue from now on.
-        self.queues[into.index()].process_refs += refs;
         Some(into)
     }
 
     fn due_stable_merge(&self, q: QueueId, task: TaskIndex) -> Option<QueueId> {
-        let stable = self.tasks[task.index()].stable_merge?;
+        let stable = self.tasks.stable_merge(task)?;
         let queue = &self.queues[q.index()];
         let late = self.tuning.ticks_of_ms(LATE_STABLE_MS);
-        let due = queue.sync
-            && !queue.just_created
-            && self.clock.is_past(queue.split_time + late)
-            && self.clock.is_past(queue.creation_time + late);
-        due.then_some(stable)
+        (queue.kind.sync && queue.age.is_settled(late, &self.clock)).then_some(stable)
     }
 
     fn set_up_stable_merge(&mut self, q: QueueId, stable: QueueId, task: TaskIndex) -> Option<QueueId> {
         self.settled = None;
-        self.tasks[task.index()].stable_merge = None;
-        let refs = self.queues[q.index()].process_refs.min(self.queues[stable.index()].process_refs);
-        let into =
-            if self.idling_boosts_throughput(q) || refs == 0 { None } else { self.set_up_merge(q, stable) };
+        self.tasks.take_stable_merge(task);
+        let is_either_unused = self.sharing.has_no_process(q) || self.sharing.has_no_process(stable);
+        let into = match self.idling_boosts_throughput(q) || is_either_unused {
+            true => None,
+            false => self.set_up_merge(q, stable),
+        };
         if let Some(into) = into {
             self.merged_for_good(task, into);
         }
@@ -117,14 +88,14 @@ impl Bfq {
     }
 
     fn merged_for_good(&mut self, task: TaskIndex, into: QueueId) {
-        self.tasks[task.index()].stably_merged = true;
-        if let Some(owner) = self.queues[into.index()].owner {
-            self.tasks[owner.index()].stably_merged = true;
+        self.tasks.merged_stably(task);
+        if let Some(owner) = self.sharing.owner(into) {
+            self.tasks.merged_stably(owner);
         }
     }
 
     pub(super) fn put_stable_ref(&mut self, q: QueueId) {
-        self.queues[q.index()].stable_refs -= 1;
+        self.sharing.stable_merge_done(q);
         self.free_if_unused(q);
     }
 
@@ -132,42 +103,42 @@ impl Bfq {
     /// once on flash that queues commands, else perhaps later (`bfq_do_or_sched_stable_merge`).
     pub(super) fn consider_stable_merge(&mut self, q: QueueId, task: TaskIndex) -> QueueId {
         let group = self.group(q) as usize;
-        let made = self.queues[q.index()].creation_time;
+        let made = self.queues[q.index()].age.created();
         let Some(last) = self.last_created[group].filter(|&last| {
             let other = &self.queues[last.index()];
-            let queue = &self.queues[q.index()];
-            other.creation_time + self.tuning.ticks_of_ms(STABLE_MS) >= made
-                && other.ioprio == queue.ioprio
-                && other.class == queue.class
+            let (own, others) = (self.queues[q.index()].kind, other.kind);
+            other.age.created() + self.tuning.ticks_of_ms(STABLE_MS) >= made
+                && others.level == own.level
+                && others.class == own.class
         }) else {
             self.last_created[group] = Some(q);
             return q;
         };
-        if self.queues[last.index()].creation_time + self.burst.interval() < made {
+        if self.queues[last.index()].age.created() + self.burst.interval() < made {
             return q;
         }
         if !self.queueing.is_flash_with_queueing() {
-            self.queues[last.index()].stable_refs += 1;
-            self.tasks[task.index()].stable_merge = Some(last);
+            self.sharing.stable_merge_planned(last);
+            self.tasks.plan_stable_merge(task, last);
             return q;
         }
         let Some(into) = self.set_up_merge(q, last) else { return q };
         self.merged_for_good(task, into);
-        self.queues[q.index()].owner = Some(task);
+        self.sharing.set_owner(q, task);
         self.merge_queues(task, q)
     }
 
     /// A request has come to a queue with a planned merge: the request and its process move to the
     /// other queue.
     pub(super) fn follow_merge(&mut self, id: RequestId, q: QueueId) -> QueueId {
-        let (sector, task) = (self.slots[id].sector, self.slots[id].task);
+        let (sector, task) = (self.requests.sector(id), self.requests.task_of(id));
         let Some(into) = self.cooperator(q, sector, task) else { return q };
         self.wf2q.request_allocated(into);
         self.wf2q.request_freed(q);
-        if self.tasks[task.index()].queues[1] == Some(q) {
+        if self.tasks.queue(task, true) == Some(q) {
             self.merge_up_to(task, q, into);
         }
-        self.queues[q.index()].just_created = false;
+        self.queues[q.index()].age.not_new_any_more();
         self.free_if_unused(q);
         into
     }
@@ -181,22 +152,19 @@ impl Bfq {
 
     /// The process of `q` now issues into the queue of the planned merge (`bfq_merge_bfqqs`).
     fn merge_queues(&mut self, task: TaskIndex, q: QueueId) -> QueueId {
-        let into = self.queues[q.index()].merge_into.expect("a merge was set up");
+        let into = self.sharing.target(q).expect("a merge was set up");
         self.settled = None;
         self.save_state(q);
         self.save_state(into);
         let with = self.process_of(into);
         self.note(q, Decision::QueuesMerged { with });
-        let mut intensity = self.queues[q.index()].learnt.intensity;
-        intensity.pass_on_to(&mut self.queues[into.index()].learnt.intensity);
-        self.queues[q.index()].learnt.intensity = intensity;
+        let mut learnt = self.queues[q.index()].learnt;
+        learnt.pass_on_to(&mut self.queues[into.index()].learnt);
+        self.queues[q.index()].learnt = learnt;
         self.wakers.merged(q, into);
         self.hand_over_raising(q, into);
         self.set_task_queue(task, true, Some(into));
-        let shared = &mut self.queues[into.index()];
-        shared.coop = true;
-        shared.owner = None;
-        self.queues[q.index()].owner = None;
+        self.sharing.merged(q, into);
         self.replace_last_created(q, Some(into));
         self.release_process_ref(q);
         into
@@ -221,39 +189,41 @@ impl Bfq {
     /// Saves what the owner of `q` gets back after a split (`bfq_bfqq_save_state`).
     fn save_state(&mut self, q: QueueId) {
         let queue = &self.queues[q.index()];
-        let Some(owner) = queue.owner else { return };
+        let Some(owner) = self.sharing.owner(q) else { return };
         let mut raising = queue.raising;
-        if queue.just_created && !self.burst.marks(q) && self.tuning.low_latency {
+        if queue.age.is_just_created() && !self.burst.marks(q) && self.tuning.low_latency {
             // Without the immediate merge, the queue would have been raised.
-            let before = self.tasks[owner.index()].saved.raising;
+            let before = self.tasks.saved(owner).raising;
             raising = before.as_new_interactive(self.spans.interactive(&self.peak_rate), &self.clock);
         }
-        self.tasks[owner.index()].saved = Saved {
+        let saved = Saved {
             learnt: queue.learnt,
             burst: self.burst.membership(q),
             weight: self.wf2q.orig_weight(q),
             raising,
         };
+        self.tasks.save(owner, saved);
     }
 
     /// The queue has been served for longer than cooperators need to be found.
     pub(super) fn is_too_late_to_merge(&self, q: QueueId) -> bool {
-        let queue = &self.queues[q.index()];
-        let limit = self.tuning.ticks.hz() as i64 / TOO_LATE_PER_SECOND;
-        queue.service_from_backlogged > 0 && self.clock.is_past(queue.first_io_time + limit)
+        self.queues[q.index()].soft_rt.is_too_late_to_merge(&self.tuning, &self.clock)
     }
 
     /// The queue's next request changes (`bfq_pos_tree_add_move`).
     pub(super) fn move_in_positions(&mut self, q: QueueId) {
         let queue = &self.queues[q.index()];
         let keeps_out = self.is_too_late_to_merge(q) || queue.is_idle_class();
-        let next = queue.next.filter(|_| !keeps_out).map(|next| self.slots[next].sector);
+        let next = queue.backlog.next().filter(|_| !keeps_out).map(|next| self.requests.sector(next));
         self.positions.set(q, self.group(q), next);
     }
 
     /// A queue of the same group whose next request is near `sector`.
     fn near_queue(&self, q: QueueId, sector: Sector) -> Option<QueueId> {
-        let next_of = |other: QueueId| self.queues[other.index()].next.map(|next| self.slots[next].sector);
+        let next_of = |other: QueueId| {
+            let next = self.queues[other.index()].backlog.next();
+            next.map(|next| self.requests.sector(next))
+        };
         self.positions.find_close(self.group(q), sector, next_of)
     }
 }

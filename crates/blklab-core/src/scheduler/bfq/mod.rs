@@ -12,7 +12,9 @@
 //! This folder coordinates: a request arrives (`arrive.rs`), is dispatched (`serve.rs`), completes
 //! (`complete.rs`). BFQ's state and rules are in `parts/`, one struct each:
 //!
-//! * **Next request** of a queue: the nearest to the head, upwards first (`choose.rs`).
+//! * **Next request** of a queue: the nearest to the head, upwards first (`parts/requests.rs`).
+//! * **Processes** and their queues (`tasks.rs`, `parts/tasks.rs`), and the turns and ages of queues
+//!   (`parts/turn.rs`, `parts/age.rs`).
 //! * **Budgets** grow for a queue that uses them up and shrink for a queue that does not
 //!   (`parts/budgets.rs`). The largest is what the disk moves at its peak rate in `timeout_sync`
 //!   (`parts/peak_rate.rs`).
@@ -21,9 +23,9 @@
 //!   BFQ may *inject* requests of other queues (`inject.rs`, `parts/injection.rs`,
 //!   `parts/wakers.rs`).
 //! * **Low latency**: weight-raising for queues that look interactive or soft real-time
-//!   (`raise.rs`, `parts/raising.rs`), unless they came in a burst (`parts/burst.rs`).
+//!   (`raise.rs`, `parts/raising.rs`, `parts/soft_rt.rs`), unless they came in a burst (`parts/burst.rs`).
 //! * **Merging of queues** that read side by side or were created together, and splits
-//!   (`parts/positions.rs`, `merging.rs`, `tasks.rs`).
+//!   (`parts/positions.rs`, `parts/sharing.rs`, `merging.rs`, `tasks.rs`).
 //! * **Depth**: asynchronous requests, writes, and processes beyond their share may use fewer of
 //!   the disk queue's requests (`parts/depth.rs`).
 //!
@@ -46,7 +48,6 @@
 mod arrive;
 mod bio_merge;
 mod budget;
-mod choose;
 mod complete;
 mod entities;
 mod idling;
@@ -56,7 +57,6 @@ mod parts;
 mod queue;
 mod raise;
 mod serve;
-mod slots;
 mod tasks;
 mod tunables;
 
@@ -64,7 +64,6 @@ use super::journal::Journal;
 use super::shared::merge::MergeIndex;
 use super::shared::wf2q::Wf2q;
 use super::{Generation, Info, Merge, Queue, QueueLimits, Scheduler, Settings, Tasks};
-use crate::containers::lists::Links;
 use crate::request::{Bio, Op, ProcessId, RequestId};
 use crate::units::{Nanos, Sector};
 use parts::QueueId;
@@ -79,11 +78,13 @@ use parts::peak_rate::PeakRate;
 use parts::positions::Positions;
 use parts::queueing::QueueingWatch;
 use parts::raising::Spans;
+use parts::requests::Requests;
 use parts::seek::DiskKind;
+use parts::sharing::Sharing;
+use parts::tasks::TaskIndex;
 use parts::wakers::Wakers;
 use queue::BfqQueue;
-use slots::{Slots, Stage};
-use tasks::{ASYNC_QUEUES, Task, task_index};
+use tasks::ASYNC_QUEUES;
 use tunables::{TUNABLES, Tuning};
 
 /// The state of BFQ.
@@ -97,15 +98,15 @@ pub struct Bfq {
     wf2q: Wf2q,
     /// By entity number.
     queues: Vec<BfqQueue>,
-    tasks: Vec<Task>,
+    tasks: parts::tasks::Tasks,
+    sharing: Sharing,
     /// By group, [`ASYNC_QUEUES`] each.
     async_queues: Vec<Option<QueueId>>,
     /// By group: the queue created last, and the sectors of next requests.
     last_created: Vec<Option<QueueId>>,
     positions: Positions,
 
-    slots: Slots,
-    links: Links,
+    requests: Requests,
     merges: MergeIndex,
     counts: Counts,
 
@@ -170,12 +171,12 @@ impl Scheduler for Bfq {
             journal: Journal::default(),
             wf2q,
             queues: Vec::new(),
-            tasks: Vec::new(),
+            tasks: Default::default(),
+            sharing: Sharing::default(),
             async_queues: vec![None; groups * ASYNC_QUEUES],
             last_created: vec![None; groups],
             positions: Positions::new(groups),
-            slots: Slots::with_capacity(requests),
-            links: Links::with_capacity(requests),
+            requests: Requests::new(requests, tuning.back_seek),
             merges: MergeIndex::with_capacity(requests),
             counts: Counts::new(limits.hw_queues),
             in_service: None,
@@ -203,26 +204,21 @@ impl Scheduler for Bfq {
         self.happens(queue.now);
         match merge {
             Merge::Back(id) => {
-                self.slots[id].sectors = queue.requests[id].sectors;
+                self.requests.grown(id, queue.requests[id].sectors);
                 self.merges.grown(id, queue.requests[id].end());
             }
             Merge::Front(id) => {
                 let request = &queue.requests[id];
-                let old = std::mem::replace(&mut self.slots[id].sector, request.sector);
-                self.slots[id].sectors = request.sectors;
-                // The kernel leaves its tree unchanged: the order is the same.
-                let sorted = &mut self.queues[self.slots[id].queue.index()].sorted;
-                sorted.remove(old, id);
-                sorted.insert(request.sector, id);
+                let own = &mut self.queues[self.requests.queue_of(id).index()];
+                self.requests.grown_downwards(&mut own.backlog, id, request.sector, request.sectors);
                 self.merges.grown_downwards(id);
             }
         }
     }
 
     fn neighbour(&self, queue: &Queue<'_>, id: RequestId, after: bool) -> Option<RequestId> {
-        let slot = &self.slots[id];
-        let sorted = &self.queues[slot.queue.index()].sorted;
-        let other = if after { sorted.above(slot.sector, id) } else { sorted.below(slot.sector, id) }?;
+        let own = &self.queues[self.requests.queue_of(id).index()];
+        let other = self.requests.neighbour(&own.backlog, id, after)?;
         self.merges.joins(queue, id, other, after).then_some(other)
     }
 
@@ -235,22 +231,10 @@ impl Scheduler for Bfq {
     /// `bfq_requests_merged`.
     fn requests_merged(&mut self, queue: &Queue<'_>, kept: RequestId, gone: RequestId) {
         self.happens(queue.now);
-        let (keeper, goner) = (self.slots[kept], self.slots[gone]);
-        let same_queue = keeper.queue == goner.queue;
-        let own = &mut self.queues[keeper.queue.index()];
-        let both_wait = keeper.stage == Stage::Waits && goner.stage == Stage::Waits;
-        if same_queue && both_wait && goner.fifo_time < keeper.fifo_time {
-            self.links.remove(&mut own.fifo, kept);
-            self.links.insert_after(&mut own.fifo, gone, kept);
-            self.slots[kept].fifo_time = goner.fifo_time;
-        }
-        if own.next == Some(gone) {
-            own.next = Some(kept);
-        }
-        if goner.stage == Stage::Waits {
+        let own = &mut self.queues[self.requests.queue_of(kept).index()];
+        if self.requests.merge(&mut own.backlog, kept, gone) {
             self.remove_request(gone);
         }
-        self.slots[kept].sectors += goner.sectors;
         self.merges.grown(kept, queue.requests[gone].end());
         self.finish(gone);
     }
@@ -292,12 +276,9 @@ impl Scheduler for Bfq {
     }
 
     fn depth_limit(&self, _: &Queue<'_>, process: ProcessId, op: Op, sync: bool) -> u32 {
-        {
-            let limit = self.depths.limit(op, sync, self.wf2q.raised_busy() > 0);
-            let task = self.tasks.get(task_index(process).index());
-            let own = task.and_then(|task| task.queues[usize::from(sync)]);
-            if own.is_some_and(|q| self.wf2q.is_over_limit(q, limit)) { 1 } else { limit }
-        }
+        let limit = self.depths.limit(op, sync, self.wf2q.raised_busy() > 0);
+        let own = self.tasks.queue(TaskIndex::of(process), sync);
+        if own.is_some_and(|q| self.wf2q.is_over_limit(q, limit)) { 1 } else { limit }
     }
 
     fn least_depth(&self) -> u32 {

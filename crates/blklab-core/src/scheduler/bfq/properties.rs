@@ -54,7 +54,7 @@ fn any_step(processes: usize) -> impl Strategy<Value = Step> {
 /// The class in service, and whether processes of each class wait; as indices of [`CLASSES`].
 fn in_service(rig: &Rig) -> Option<u8> {
     let bfq = bfq(rig);
-    bfq.in_service.map(|q| bfq.queues[q.index()].class)
+    bfq.in_service.map(|q| bfq.queues[q.index()].kind.class)
 }
 
 fn take(rig: &mut Rig, step: &Step) {

@@ -6,8 +6,6 @@ use super::parts::QueueId;
 use super::parts::clock::Jiffies;
 use crate::scheduler::journal::{Decision, Raising as For};
 
-/// The highest rate of a soft real-time queue, in sectors per second (`bfq_wr_max_softrt_rate`).
-const MAX_SOFT_RT_RATE: u64 = 7000;
 /// Only queues of the default weight are raised.
 const DEFAULT_WEIGHT: u32 = 40;
 
@@ -39,11 +37,11 @@ impl Bfq {
         let of_default_weight = self.wf2q.new_weight(q) == DEFAULT_WEIGHT;
         let soft_rt = !queue.seeks.totally_seeky()
             && !in_burst
-            && self.clock.is_past(queue.soft_rt_next_start)
-            && queue.dispatched == 0
+            && queue.soft_rt.may_begin(&self.clock)
+            && queue.backlog.in_flight() == 0
             && of_default_weight;
         let interactive = !in_burst && idle_for_long && of_default_weight;
-        let deserves = queue.sync && own_or_stable && (interactive || soft_rt);
+        let deserves = queue.kind.sync && own_or_stable && (interactive || soft_rt);
         let raised_or_deserves = self.tuning.low_latency && (queue.is_raised() || deserves);
         Signs { interactive, soft_rt, in_burst, raised_or_deserves }
     }
@@ -106,7 +104,7 @@ impl Bfq {
     fn end_raising(&mut self, q: QueueId) {
         let queue = &mut self.queues[q.index()];
         if !queue.raising.is_soft_rt(&self.spans) {
-            queue.soft_rt_next_start = self.clock.jiffies;
+            queue.soft_rt.restart(self.clock.jiffies);
         }
         queue.raising.end(&self.clock);
         self.apply_coefficient(q);
@@ -179,18 +177,5 @@ impl Bfq {
             self.apply_coefficient(q);
             self.note(q, Decision::WeightRaisedEnd);
         }
-    }
-
-    /// The earliest time at which the idle queue may count as soft real-time: when the sectors
-    /// served so far keep to the highest soft real-time rate, and after a longer pause than the
-    /// disk idles (`bfq_bfqq_softrt_next_start`).
-    pub(super) fn soft_rt_next_start(&self, q: QueueId) -> Jiffies {
-        let queue = &self.queues[q.index()];
-        let at_rate = self.tuning.ticks.hz() * queue.service_from_backlogged / MAX_SOFT_RT_RATE;
-        let idle = u64::from(self.tuning.slice_idle_ns) / (1_000_000_000 / self.tuning.ticks.hz());
-        queue
-            .soft_rt_next_start
-            .max(queue.last_idle_bklogged + at_rate as Jiffies)
-            .max(self.clock.jiffies + idle as Jiffies + 4)
     }
 }

@@ -3,7 +3,6 @@
 use super::Bfq;
 use super::parts::QueueId;
 use super::parts::peak_rate::Dispatch;
-use super::slots::Stage;
 use crate::request::RequestId;
 use crate::scheduler::journal::{Decision, EndReason, IdleEnd};
 use crate::units::{Nanos, Sector};
@@ -22,7 +21,7 @@ impl Bfq {
 
     fn hand_over(&mut self, id: RequestId) {
         self.counts.dispatched();
-        self.slots[id].stage = Stage::Started;
+        self.requests.started(id);
     }
 
     /// The queue in service, a queue to inject from, or the next queue (`bfq_select_queue`); none
@@ -42,13 +41,13 @@ impl Bfq {
                 None => self.begin_service()?,
             };
             let queue = &self.queues[q.index()];
-            let reason = match queue.next {
+            let reason = match queue.backlog.next() {
                 Some(next) if self.charge_for(next, q) <= self.budget_left(q) => {
                     self.stop_idling(q, IdleEnd::Request);
                     return Some(q);
                 }
                 Some(_) => EndReason::BudgetExhausted,
-                None if queue.wait_request || queue.dispatched != 0 && self.better_to_idle(q) => {
+                None if queue.turn.waits() || queue.backlog.in_flight() != 0 && self.better_to_idle(q) => {
                     return self.choose_instead(q);
                 }
                 None => EndReason::NoMoreRequests,
@@ -64,12 +63,12 @@ impl Bfq {
         self.in_service = next;
         self.in_service_end = Sector(0);
         let q = next?;
-        self.queues[q.index()].fifo_checked = false;
         let queue = &mut self.queues[q.index()];
-        queue.raising.do_not_count_waiting(queue.budget_timeout, &self.spans, &self.clock);
+        queue.backlog.slice_begins();
+        queue.raising.do_not_count_waiting(queue.turn.idle_since(), &self.spans, &self.clock);
         self.start_budget_timeout(q);
         let slice = Nanos(
-            (self.queues[q.index()].budget_timeout - self.clock.jiffies).max(0) as u64
+            self.queues[q.index()].turn.time_left(&self.clock).max(0) as u64
                 * (1_000_000_000 / self.tuning.ticks.hz()),
         );
         let budget = self.budget(q).max(0) as u32;
@@ -79,14 +78,14 @@ impl Bfq {
 
     /// Dispatches the queue's next request (`bfq_dispatch_rq_from_bfqq`).
     fn dispatch_from(&mut self, q: QueueId) -> RequestId {
-        let id = self.queues[q.index()].next.expect("a selected queue has a request");
+        let id = self.queues[q.index()].backlog.next().expect("a selected queue has a request");
         let charge = self.charge_for(id, q);
         self.serve(q, charge);
         let in_service = self.in_service == Some(q);
         if in_service {
             self.injection.dispatched(id);
         }
-        self.queues[q.index()].dispatched += 1;
+        self.queues[q.index()].backlog.dispatched();
         self.observe_rate(q, id);
         self.remove_request(id);
         if in_service {
@@ -99,18 +98,17 @@ impl Bfq {
     }
 
     fn observe_rate(&mut self, q: QueueId, id: RequestId) {
-        let slot = self.slots[id];
         let dispatch = Dispatch {
             now: self.clock.now,
-            sector: slot.sector,
-            sectors: slot.sectors,
+            sector: self.requests.sector(id),
+            sectors: self.requests.sectors(id),
             last_position: self.last_position,
             in_driver: self.counts.in_driver(),
         };
         if self.peak_rate.dispatched(self.disk_kind(), dispatch) {
             self.budgets.rate_changed(&self.peak_rate);
         }
-        self.last_position = slot.end();
+        self.last_position = self.requests.end(id);
         if self.in_service == Some(q) {
             self.in_service_end = self.last_position;
         }
@@ -118,27 +116,21 @@ impl Bfq {
 
     /// Removes a waiting request from its queue (`bfq_remove_request`).
     pub(super) fn remove_request(&mut self, id: RequestId) {
-        let slot = self.slots[id];
-        let q = slot.queue;
-        if self.queues[q.index()].next == Some(id) {
-            let next = self.find_next(q, id);
-            self.queues[q.index()].next = next;
+        let q = self.requests.queue_of(id);
+        let backlog = &mut self.queues[q.index()].backlog;
+        if self.requests.remove(backlog, id, self.clock.now) {
             self.budget_for_next(q);
         }
-        let queue = &mut self.queues[q.index()];
-        self.links.remove(&mut queue.fifo, id);
-        queue.sorted.remove(slot.sector, id);
-        queue.queued[usize::from(slot.sync)] -= 1;
         self.counts.removed();
         self.merges.remove(id);
+        let queue = &self.queues[q.index()];
         if !queue.is_empty() {
             if !self.queueing.is_flash_with_queueing() {
                 self.move_in_positions(q);
             }
             return;
         }
-        queue.next = None;
-        if queue.busy && self.in_service != Some(q) {
+        if queue.turn.is_busy() && self.in_service != Some(q) {
             self.remove_busy(q, false);
             self.set_budget(q, 0);
             self.reset_service(q);
@@ -164,8 +156,9 @@ impl Bfq {
             return;
         }
         let used_up = matches!(reason, EndReason::TimeOut | EndReason::BudgetExhausted);
-        if !self.queues[q.index()].busy && !used_up {
-            self.queues[q.index()].non_blocking_wait = true;
+        let turn = &mut self.queues[q.index()].turn;
+        if !turn.is_busy() && !used_up {
+            turn.expect_request();
         } else {
             self.reset_service(q);
         }
@@ -178,26 +171,22 @@ impl Bfq {
             queue.raising.restart(&self.clock);
         }
         if queue.is_empty() {
-            if queue.dispatched == 0 {
-                let start = self.soft_rt_next_start(q);
-                self.queues[q.index()].soft_rt_next_start = start;
+            if queue.backlog.in_flight() == 0 {
+                queue.soft_rt.becomes_idle(&self.tuning, &self.clock);
             } else {
-                // The completion of its last request sets the time.
-                queue.softrt_update = true;
+                queue.soft_rt.becomes_idle_at_completion();
             }
         }
     }
 
     /// `__bfq_bfqq_expire`; true if the queue was freed.
     pub(super) fn leave_service(&mut self, q: QueueId, reason: EndReason) -> bool {
-        let queue = &mut self.queues[q.index()];
-        if queue.coop && queue.seeks.seeky() {
-            queue.split_coop = true;
-        }
+        self.sharing.slice_ends(q, self.queues[q.index()].seeks.seeky());
         let keeps = reason == EndReason::Preempted && self.idling_guarantees_service(q);
         if self.queues[q.index()].is_empty() && !keeps {
-            if self.queues[q.index()].dispatched == 0 {
-                self.queues[q.index()].budget_timeout = self.clock.jiffies;
+            let queue = &mut self.queues[q.index()];
+            if queue.backlog.in_flight() == 0 {
+                queue.turn.idle_from(self.clock.jiffies);
             }
             self.remove_busy(q, true);
         } else {
@@ -222,8 +211,8 @@ impl Bfq {
         self.idle_timer.stop();
         let Some(q) = self.in_service else { return };
         let queue = &mut self.queues[q.index()];
-        queue.wait_request = false;
-        let nothing_came = queue.queued == [0; 2];
+        queue.turn.stop_waiting();
+        let nothing_came = queue.is_empty();
         self.note(q, Decision::IdleEnd { why: IdleEnd::TimeOut });
         if self.budget_time_is_over(q) {
             self.expire(q, true, EndReason::TimeOut);

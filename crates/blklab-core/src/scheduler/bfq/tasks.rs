@@ -2,10 +2,9 @@
 
 use super::Bfq;
 use super::parts::QueueId;
-use super::parts::burst::{Membership, Newcomer};
-use super::parts::raising::Raising;
-use super::queue::{BfqQueue, Learnt, TaskIndex};
-use super::slots::Stage;
+use super::parts::burst::Newcomer;
+use super::parts::tasks::TaskIndex;
+use super::queue::{BfqQueue, Kind};
 use crate::request::{IoPrio, PrioClass, ProcessId, RequestId};
 use crate::scheduler::journal::{Decision, EndReason};
 use crate::scheduler::shared::wf2q::{Class, weight_of_level};
@@ -18,45 +17,6 @@ const CLASSES: [Class; 3] = [Class::RealTime, Class::BestEffort, Class::Idle];
 /// Asynchronous queues of a group: eight levels of two classes, and one for the idle class.
 pub(super) const ASYNC_QUEUES: usize = 2 * LEVELS as usize + 1;
 
-/// What a process's queue had learned before the merge.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Saved {
-    pub learnt: Learnt,
-    pub burst: Membership,
-    pub weight: u32,
-    pub raising: Raising,
-}
-
-/// A process as BFQ knows it (`bfq_io_cq`).
-#[derive(Debug)]
-pub(super) struct Task {
-    /// Async, sync.
-    pub queues: [Option<QueueId>; 2],
-    /// Requests that have not completed.
-    pub requests: u32,
-    pub prio: IoPrio,
-    pub cgroup: CgroupId,
-    pub saved: Saved,
-    /// The queue of the planned stable merge.
-    pub stable_merge: Option<QueueId>,
-    /// A stable merge was done.
-    pub stably_merged: bool,
-}
-
-impl Task {
-    fn new(prio: IoPrio, cgroup: CgroupId) -> Task {
-        let nothing = BfqQueue::vacant();
-        let saved = Saved {
-            learnt: nothing.learnt,
-            burst: Membership::default(),
-            weight: 0,
-            raising: nothing.raising,
-        };
-        let (queues, requests) = ([None; 2], 0);
-        Task { queues, requests, prio, cgroup, saved, stable_merge: None, stably_merged: false }
-    }
-}
-
 /// The class as an index, and the level: no class is best effort; the idle class has one level.
 fn class_and_level(prio: IoPrio) -> (u8, u8) {
     match prio.class {
@@ -67,14 +27,9 @@ fn class_and_level(prio: IoPrio) -> (u8, u8) {
     }
 }
 
-/// The kernel's own thread comes first.
-pub(super) fn task_index(process: ProcessId) -> TaskIndex {
-    TaskIndex(process.0.wrapping_add(1))
-}
-
 /// The process that the queue was created for.
 fn process_of(queue: &BfqQueue) -> ProcessId {
-    ProcessId(queue.made_for.0.wrapping_sub(1))
+    queue.kind.made_for.process()
 }
 
 impl Bfq {
@@ -84,17 +39,17 @@ impl Bfq {
     }
 
     fn know(&mut self, queue: &Queue<'_>, process: ProcessId) -> TaskIndex {
-        let task = task_index(process);
-        while self.tasks.len() <= task.index() {
-            let known = queue.tasks.get(ProcessId((self.tasks.len() as u32).wrapping_sub(1)));
-            self.tasks.push(Task::new(known.prio, known.cgroup));
-        }
+        let task = TaskIndex::of(process);
+        self.tasks.know(task, |process| {
+            let known = queue.tasks.get(process);
+            (known.prio, known.cgroup)
+        });
         task
     }
 
     /// Assigns a new request to its queue (`bfq_init_rq`).
     pub(super) fn assign(&mut self, queue: &Queue<'_>, id: RequestId) {
-        if self.slots.stage(id) != Stage::Gone {
+        if self.requests.is_assigned(id) {
             return;
         }
         let request = &queue.requests[id];
@@ -102,24 +57,22 @@ impl Bfq {
         let task = self.know(queue, request.process);
         let q = self.queue_for(task, request.sync);
         self.wf2q.request_allocated(q);
-        self.tasks[task.index()].requests += 1;
-        self.slots.assign(id, request, task, q);
-        let own = &mut self.queues[q.index()];
-        if own.merge_into.is_none() && own.process_refs == 1 {
-            own.owner = Some(task);
-        }
+        self.tasks.request(task);
+        self.requests.assign(id, request, task, q);
+        self.sharing.request_of(q, task);
         self.consider_burst(q);
     }
 
     /// The first request of a new queue starts a burst or joins one.
     fn consider_burst(&mut self, q: QueueId) {
-        if !self.queues[q.index()].just_created {
+        let age = self.queues[q.index()].age;
+        if !age.is_just_created() {
             return;
         }
         let newcomer = Newcomer {
             queue: q,
             group: self.group(q),
-            split_time: self.queues[q.index()].split_time,
+            split_time: age.split_time(),
             beside_busy: self.total_busy() > 0,
         };
         let Bfq { burst, clock, queues, journal, .. } = self;
@@ -133,23 +86,18 @@ impl Bfq {
     /// The process's queue; a new one if the process has none, or if it shares one that is to be
     /// split (`bfq_get_bfqq_handle_split`).
     fn queue_for(&mut self, task: TaskIndex, sync: bool) -> QueueId {
-        let Some(q) = self.tasks[task.index()].queues[usize::from(sync)] else {
+        let Some(q) = self.tasks.queue(task, sync) else {
             return self.new_queue_of(task, sync, false);
         };
-        let queue = &self.queues[q.index()];
-        if !queue.coop || !queue.split_coop || self.tasks[task.index()].stably_merged {
+        if !self.sharing.is_to_split(q) || self.tasks.is_stably_merged(task) {
             return q;
         }
         let waker = self.waker_after_split(q);
         if self.burst.marks(q) {
-            self.tasks[task.index()].saved.burst.mark();
+            self.tasks.mark_burst(task);
         }
         self.note(q, Decision::QueueSplit);
-        let queue = &mut self.queues[q.index()];
-        if queue.process_refs == 1 && queue.merge_into.is_none() {
-            // The other processes are gone: the queue belongs to this process alone.
-            queue.coop = false;
-            queue.split_coop = false;
+        if self.sharing.keep_if_last(q) {
             self.resume_state(q, task);
             return q;
         }
@@ -167,14 +115,12 @@ impl Bfq {
     /// The waker that a process keeps when its queue is split off (`bfq_waker_bfqq`).
     fn waker_after_split(&self, q: QueueId) -> Option<QueueId> {
         let waker = self.wakers.waker_of(q)?;
-        let mut at = self.queues[q.index()].merge_into;
-        while let Some(next) = at {
-            if next == waker {
-                return (self.queues[waker.index()].process_refs != 1).then_some(waker);
-            }
-            at = self.queues[next.index()].merge_into;
-        }
-        (self.queues[waker.index()].process_refs != 0).then_some(waker)
+        let is_left_alone = match self.sharing.leads_to(q, waker) {
+            // This process, which leaves, is one of the waker's.
+            true => self.sharing.has_one_process(waker),
+            false => self.sharing.has_no_process(waker),
+        };
+        (!is_left_alone).then_some(waker)
     }
 
     /// `__bfq_get_bfqq_handle_split` for a process without a queue.
@@ -182,19 +128,19 @@ impl Bfq {
         let q = self.get_queue(task, sync, split);
         self.set_task_queue(task, sync, Some(q));
         if split && sync {
-            self.burst.resume(q, self.tasks[task.index()].saved.burst);
-            self.queues[q.index()].split_time = self.clock.jiffies;
+            self.burst.resume(q, self.tasks.saved(task).burst);
+            self.queues[q.index()].age.split_off(self.clock.jiffies);
         }
         q
     }
 
     /// `bfq_get_queue`: a new queue, or the group's asynchronous one of that priority.
     fn get_queue(&mut self, task: TaskIndex, sync: bool, split: bool) -> QueueId {
-        let Task { prio, cgroup, .. } = self.tasks[task.index()];
-        let (class, level) = class_and_level(prio);
+        let cgroup = self.tasks.cgroup(task);
+        let (class, level) = class_and_level(self.tasks.prio(task));
+        let kind = Kind { sync, class, level, made_for: task };
         if sync {
-            let q = self.make_queue(task, true, class, level, cgroup);
-            self.queues[q.index()].process_refs = 1;
+            let q = self.make_queue(kind, cgroup);
             return if split { q } else { self.consider_stable_merge(q, task) };
         }
         let slot = match class {
@@ -205,54 +151,47 @@ impl Bfq {
         let q = match self.async_queues[at] {
             Some(q) => q,
             None => {
-                let q = self.make_queue(task, false, class, level, cgroup);
-                // The group holds a reference too.
-                self.queues[q.index()].process_refs = 1;
+                // The group counts as its first process.
+                let q = self.make_queue(kind, cgroup);
                 self.async_queues[at] = Some(q);
                 q
             }
         };
-        self.queues[q.index()].process_refs += 1;
+        self.sharing.process_comes(q);
         q
     }
 
-    fn make_queue(&mut self, task: TaskIndex, sync: bool, class: u8, level: u8, cgroup: CgroupId) -> QueueId {
-        let q = self.wf2q.add_leaf(cgroup, CLASSES[usize::from(class)], weight_of_level(level));
+    fn make_queue(&mut self, kind: Kind, cgroup: CgroupId) -> QueueId {
+        let class = CLASSES[usize::from(kind.class)];
+        let q = self.wf2q.add_leaf(cgroup, class, weight_of_level(kind.level));
         if q.index() >= self.queues.len() {
             self.queues.resize_with(q.index() + 1, BfqQueue::vacant);
         }
         self.burst.queue_made(q);
         self.wakers.queue_made(q);
         self.positions.queue_made(q);
+        self.sharing.queue_made(q);
         let max_budget = 2 * self.budgets.most() / 3;
-        let queue = &mut self.queues[q.index()];
-        queue.begin(task, sync, &self.clock);
-        queue.class = class;
-        queue.ioprio = level;
-        queue.max_budget = max_budget;
-        queue.learnt.has_short_ttime = sync && !queue.is_idle_class();
+        self.queues[q.index()].begin(kind, max_budget, &self.clock);
         q
     }
 
     /// `bic_set_bfqq`.
     pub(super) fn set_task_queue(&mut self, task: TaskIndex, sync: bool, q: Option<QueueId>) {
-        let old = std::mem::replace(&mut self.tasks[task.index()].queues[usize::from(sync)], q);
-        if let Some(old) = old
-            && self.queues[old.index()].owner == Some(task)
-        {
-            self.queues[old.index()].owner = None;
+        if let Some(old) = self.tasks.set_queue(task, sync, q) {
+            self.sharing.disown(old, task);
         }
         if let Some(q) = q
-            && self.tasks[task.index()].stable_merge == Some(q)
+            && self.tasks.stable_merge(task) == Some(q)
         {
-            self.tasks[task.index()].stable_merge = None;
+            self.tasks.take_stable_merge(task);
             self.put_stable_ref(q);
         }
     }
 
     /// `bfq_bfqq_resume_state`.
     fn resume_state(&mut self, q: QueueId, task: TaskIndex) {
-        let saved = self.tasks[task.index()].saved;
+        let saved = *self.tasks.saved(task);
         let queue = &mut self.queues[q.index()];
         queue.learnt = saved.learnt;
         // Without low latency, weights are never raised.
@@ -274,35 +213,35 @@ impl Bfq {
     /// A process drops its queue (`bfq_release_process_ref`).
     pub(super) fn release_process_ref(&mut self, q: QueueId) {
         let queue = &self.queues[q.index()];
-        if queue.busy && queue.is_empty() && self.in_service != Some(q) {
+        if queue.turn.is_busy() && queue.is_empty() && self.in_service != Some(q) {
             self.remove_busy(q, false);
         }
         self.replace_last_created(q, None);
-        self.queues[q.index()].process_refs -= 1;
+        self.sharing.process_leaves(q);
         self.free_if_unused(q);
     }
 
     /// It also drops the targets of planned merges (`bfq_put_cooperator`).
     fn put_cooperators(&mut self, q: QueueId) {
-        let mut at = self.queues[q.index()].merge_into;
+        let mut at = self.sharing.target(q);
         while let Some(next) = at {
-            at = self.queues[next.index()].merge_into;
-            self.queues[next.index()].process_refs -= 1;
+            at = self.sharing.target(next);
+            self.sharing.process_leaves(next);
             self.free_if_unused(next);
         }
     }
 
     /// A process exits (`bfq_exit_icq`).
     pub(super) fn exit(&mut self, process: ProcessId) {
-        let task = task_index(process);
-        if task.index() >= self.tasks.len() {
+        let task = TaskIndex::of(process);
+        if !self.tasks.knows(task) {
             return;
         }
-        if let Some(stable) = self.tasks[task.index()].stable_merge.take() {
+        if let Some(stable) = self.tasks.take_stable_merge(task) {
             self.put_stable_ref(stable);
         }
         for sync in [true, false] {
-            if let Some(q) = self.tasks[task.index()].queues[usize::from(sync)] {
+            if let Some(q) = self.tasks.queue(task, sync) {
                 self.set_task_queue(task, sync, None);
                 self.exit_queue(q);
             }

@@ -3,7 +3,7 @@
 
 use super::super::testing::{Rig, Submitted, bio, limits};
 use super::super::{AnyScheduler, QueueLimits};
-use super::{Bfq, TUNABLES, task_index};
+use super::{Bfq, TUNABLES, TaskIndex};
 use crate::request::Op::{self, Read, Write};
 use crate::request::{Bio, ProcessId};
 use crate::units::Nanos;
@@ -217,7 +217,7 @@ fn bfq(rig: &Rig) -> &Bfq {
 fn a_raised_process_has_its_own_weight_again_after_sixty_megabytes() {
     let mut rig = Rig::with_limits("bfq", &[], hard_disk());
     let weight = |rig: &Rig| {
-        let [_, own] = bfq(rig).tasks[task_index(ProcessId(A)).index()].queues;
+        let own = bfq(rig).tasks.queue(TaskIndex::of(ProcessId(A)), true);
         bfq(rig).wf2q.weight(own.expect("it has read"))
     };
     let mut weights = Vec::new();
@@ -237,7 +237,7 @@ fn an_asynchronous_sector_counts_three_times_where_no_share_is_in_danger() {
     for (sync, charge) in [(true, 8), (false, 24)] {
         let bio = Bio { sync, ..of(A, Write, u64::from(sync) * FAR) };
         let Submitted::Waits(id) = rig.submit(bio) else { panic!("nothing to merge with") };
-        let q = bfq(&rig).slots[id].queue;
+        let q = bfq(&rig).requests.queue_of(id);
         assert_eq!(bfq(&rig).charge_for(id, q), charge);
     }
 }

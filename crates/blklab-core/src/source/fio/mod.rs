@@ -8,6 +8,7 @@ pub mod issuer;
 mod pool;
 mod process;
 pub mod tally;
+pub mod units;
 
 use std::iter;
 

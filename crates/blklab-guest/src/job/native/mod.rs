@@ -29,7 +29,6 @@ use std::thread;
 use blklab_core::device::{DeviceId, Layout, PlacedFile};
 use blklab_core::recorder::SeriesRecorder;
 use blklab_core::result::{JobResult, RunResult};
-use blklab_core::source::fio::tally::Tally;
 use blklab_core::units::{Nanos, Sector};
 use blklab_core::workload::plan::{Plan, ProcessSpec};
 use blklab_disk::service::clock;

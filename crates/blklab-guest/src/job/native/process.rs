@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 
 use blklab_core::source::fio::issuer::{Issuer, Step, Then};
 use blklab_core::source::fio::tally::IoTimes;
+use blklab_core::source::fio::units::{Started, Units};
 use blklab_core::workload::pattern::IoUnit;
 use blklab_core::workload::spec::{Direction, Engine};
 use rustix::io::{pread, pwrite};
@@ -27,14 +28,6 @@ pub fn refuse(spec: &ProcessSpec) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// An I/O that was started and not reaped.
-#[derive(Clone, Copy, Debug)]
-struct Slot {
-    unit: IoUnit,
-    start: Nanos,
-    issued: Nanos,
-}
-
 /// A process and its state. Times count from the run's epoch.
 pub struct Process<'a> {
     spec: &'a ProcessSpec,
@@ -42,8 +35,7 @@ pub struct Process<'a> {
     files: Files,
     queue: Queue,
     issuer: Issuer,
-    slots: Vec<Option<Slot>>,
-    free: Vec<u32>,
+    units: Units,
     /// Started, not submitted.
     prepared: Vec<u32>,
     now: Nanos,
@@ -70,8 +62,7 @@ impl<'a> Process<'a> {
             files: Files::open(spec, run.places)?,
             queue: Queue::new(job.queueing.engine, depth, largest as usize)?,
             issuer,
-            slots: vec![None; depth as usize],
-            free: (0..depth).rev().collect(),
+            units: Units::new(&job.queueing),
             prepared: Vec::with_capacity(depth as usize),
             now,
             sleeps: 0,
@@ -131,9 +122,8 @@ impl<'a> Process<'a> {
     fn begin(&mut self, unit: IoUnit) -> io::Result<()> {
         let job = &self.spec.job;
         self.issuer.begun(unit.direction);
-        let slot = self.free.pop().expect("the queue is reaped when it is full");
-        self.slots[slot as usize] = Some(Slot { unit, start: self.now, issued: self.now });
-        self.issuer.tally.depth(self.depth());
+        let slot = self.units.start(unit, self.now);
+        self.issuer.tally.depth(self.units.depth());
         if !job.queueing.engine.is_queued() {
             return self.block_on(slot, unit);
         }
@@ -143,10 +133,10 @@ impl<'a> Process<'a> {
         let (fd, bytes) = (file.as_raw_fd(), unit.len);
         self.queue.prepare(Request { slot, fd, write, at, bytes, prio });
         self.prepared.push(slot);
-        if self.free.is_empty() {
+        if self.units.all_in_use() {
             return self.reap();
         }
-        if self.prepared.len() as u32 >= job.queueing.batch_submit {
+        if self.units.is_batch(self.prepared.len()) {
             self.submit(0)?;
         }
         Ok(())
@@ -163,8 +153,8 @@ impl<'a> Process<'a> {
             Direction::Trim => sys::discard(file, at, len.into()).map(|()| len)?,
         };
         self.look();
-        self.issuer.tally.submit_levels[1] += 1;
-        self.issuer.tally.complete_levels[1] += 1;
+        self.issuer.submitted(1);
+        self.issuer.collected(1);
         self.reaped(slot, done)
     }
 
@@ -174,13 +164,13 @@ impl<'a> Process<'a> {
             return Ok(());
         }
         self.queue.submit(least)?;
-        self.issuer.tally.submit_levels[Tally::batch_level(self.prepared.len() as u32)] += 1;
+        self.issuer.submitted(self.prepared.len() as u32);
         if self.spec.job.queueing.engine == Engine::Libaio {
             // It may have slept for a tag; fio counts the I/Os as issued when the call returns.
             self.look();
         }
         for slot in self.prepared.drain(..) {
-            self.slots[slot as usize].as_mut().expect("it was begun").issued = self.now;
+            self.units.issued(slot, self.now);
         }
         Ok(())
     }
@@ -195,18 +185,16 @@ impl<'a> Process<'a> {
             let Some((slot, bytes)) = self.queue.take() else { break };
             self.reaped(slot, bytes?)?;
         }
-        self.issuer.tally.complete_levels[Tally::batch_level(count)] += 1;
+        self.issuer.collected(count);
         Ok(())
     }
 
     /// All slots are in use: waits for completions, down to the depth at which it fills again.
     fn reap(&mut self) -> io::Result<()> {
-        let queueing = self.spec.job.queueing;
-        let low = queueing.low.min(self.slots.len() as u32 - 1);
         loop {
-            let least = queueing.batch_complete_min.clamp(1, self.depth());
-            self.reap_some(least, queueing.batch_complete_max.max(least))?;
-            if self.depth() <= low {
+            let (least, most) = self.units.to_reap();
+            self.reap_some(least, most)?;
+            if self.units.is_low() {
                 return Ok(());
             }
         }
@@ -214,30 +202,24 @@ impl<'a> Process<'a> {
 
     /// Waits for everything in flight.
     fn drain(&mut self) -> io::Result<()> {
-        while self.depth() > 0 {
+        while self.units.depth() > 0 {
             self.reap_some(1, u32::MAX)?;
         }
         Ok(())
     }
 
     fn reaped(&mut self, slot: u32, done: u32) -> io::Result<()> {
-        let Slot { unit, start, issued } = self.slots[slot as usize].take().expect("it was begun");
+        let Started { unit, start, issued } = self.units.reaped(slot);
         if done != unit.len {
             let what = format!("{done} of {} bytes at {}", unit.len, unit.offset);
             return Err(io::Error::other(what));
         }
-        self.free.push(slot);
         let bytes = u64::from(unit.len);
         self.issuer.reaped(&unit, IoTimes { start, issued, reaped: self.now });
         let write = unit.direction != Direction::Read;
         let clat = self.now.saturating_sub(issued);
         self.run.series.lock().expect("nobody panics with it").completed(self.now, write, bytes, clat);
         Ok(())
-    }
-
-    /// I/Os started and not reaped.
-    fn depth(&self) -> u32 {
-        (self.slots.len() - self.free.len()) as u32
     }
 
     /// Reads the clock. A call that took time has slept, because CPU work takes none.

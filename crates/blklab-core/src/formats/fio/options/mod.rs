@@ -240,10 +240,11 @@ impl JobOption {
             None => Problem::BadValue {
                 name: name(),
                 found: value.to_owned(),
-                expected: self.expects() + &self.nearest_word(value),
+                expected: self.expects(),
+                nearest: self.nearest_word(value),
             },
             Some(Refusal::Expected(expected)) => {
-                Problem::BadValue { name: name(), found: value.to_owned(), expected }
+                Problem::BadValue { name: name(), found: value.to_owned(), expected, nearest: None }
             }
             Some(Refusal::NotSimulated(why)) => {
                 Problem::ValueNotSimulated { name: name(), found: value.to_owned(), reason: why.to_owned() }
@@ -259,9 +260,9 @@ impl JobOption {
         }
     }
 
-    fn nearest_word(&self, value: &str) -> String {
+    fn nearest_word(&self, value: &str) -> Option<String> {
         let word = value.split(':').next().unwrap_or(value);
-        text::nearest(word, self.words()).map(|n| format!("; did you mean '{n}'?")).unwrap_or_default()
+        text::nearest(word, self.words()).map(str::to_owned)
     }
 
     /// `Err(None)` if the value does not have the form of `expects`.
@@ -363,8 +364,8 @@ pub fn find(name: &str) -> Option<&'static JobOption> {
 pub fn unknown(name: &str) -> Problem {
     let names: Vec<&str> =
         all().flat_map(|option| option.aliases.iter().copied().chain([option.name])).collect();
-    let hint = text::nearest(name, &names).map(|n| format!("; did you mean '{n}'?")).unwrap_or_default();
-    Problem::UnknownOption { name: name.to_owned(), hint }
+    let nearest = text::nearest(name, &names).map(str::to_owned);
+    Problem::UnknownOption { name: name.to_owned(), nearest }
 }
 
 /// For rows that are checked and change nothing.

@@ -30,28 +30,43 @@ pub(in crate::scheduler::bfq) fn is_close(a: Sector, b: Sector) -> bool {
     a.0.abs_diff(b.0) <= CLOSE_SECTORS
 }
 
-/// The last 32 requests of a queue, one bit each: 1 is a seek.
+/// The last 32 requests of a queue.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::scheduler::bfq) struct SeekHistory(u32);
+pub(in crate::scheduler::bfq) struct SeekHistory {
+    /// One bit each: 1 is a seek.
+    seeks: u32,
+    /// Where the last one ended; 0: there was none.
+    last_end: Sector,
+}
 
 impl SeekHistory {
     /// Of a new queue.
-    pub const NEW: SeekHistory = SeekHistory(1);
+    pub const NEW: SeekHistory = SeekHistory { seeks: 1, last_end: Sector(0) };
 
-    pub fn push(&mut self, seek: bool) {
-        self.0 = self.0 << 1 | u32::from(seek);
+    /// A request comes.
+    pub fn request(&mut self, disk: DiskKind, sector: Sector, sectors: u32) {
+        self.push(is_seeky(disk, self.last_end, sector, sectors));
+    }
+
+    fn push(&mut self, seek: bool) {
+        self.seeks = self.seeks << 1 | u32::from(seek);
+    }
+
+    /// Sets the end with which the next request is compared.
+    pub fn set_end(&mut self, end: Sector) {
+        self.last_end = end;
     }
 
     /// Mostly seeks (`BFQQ_SEEKY`).
     #[inline]
     pub fn seeky(self) -> bool {
-        self.0.count_ones() > 19
+        self.seeks.count_ones() > 19
     }
 
     /// All requests were seeks (`BFQQ_TOTALLY_SEEKY`).
     #[inline]
     pub fn totally_seeky(self) -> bool {
-        self.0 == u32::MAX
+        self.seeks == u32::MAX
     }
 }
 

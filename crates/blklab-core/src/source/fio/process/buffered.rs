@@ -15,7 +15,7 @@ impl Process {
     /// Continues a buffered read or write at byte `done`.
     #[inline]
     pub(super) fn buffered(&mut self, slot: u32, done: u64, world: &mut World) -> Flow {
-        let unit = self.slots[slot as usize].unit;
+        let unit = *self.units.unit(slot);
         let (offset, left) = (unit.offset + done, u64::from(unit.len) - done);
         let file = FileId(unit.file);
         self.pages.begin(false);
@@ -56,7 +56,7 @@ impl Process {
         if self.pages.hand_over(world, self.who) == Err(Asleep) {
             return Flow::Sleep;
         }
-        let file = FileId(self.slots[slot as usize].unit.file);
+        let file = FileId(self.units.unit(slot).file);
         match wait {
             None => self.go(State::BufferedDone(slot)),
             Some(pagecache::Wait::Page(page)) if world.cache.is_reading(file, page) => {
@@ -70,7 +70,7 @@ impl Process {
                 Flow::Sleep
             }
             Some(pagecache::Wait::Pause(pause)) => {
-                self.state = if done == u64::from(self.slots[slot as usize].unit.len) {
+                self.state = if done == u64::from(self.units.unit(slot).len) {
                     State::BufferedDone(slot)
                 } else {
                     State::Buffered { slot, done }
@@ -84,7 +84,7 @@ impl Process {
     #[inline]
     pub(super) fn buffered_done(&mut self, slot: u32, world: &mut World) -> Flow {
         let durable = self.spec.job.durability.mode != SyncMode::None;
-        if durable && self.slots[slot as usize].unit.direction == Direction::Write {
+        if durable && self.units.unit(slot).direction == Direction::Write {
             self.syncing.begin(world.now());
             return self.go(State::SyncWrite(slot));
         }
@@ -92,7 +92,7 @@ impl Process {
     }
 
     pub(super) fn sync_write(&mut self, slot: u32, world: &mut World) -> Flow {
-        let unit = self.slots[slot as usize].unit;
+        let unit = *self.units.unit(slot);
         match self.syncing.run(&[unit.file], !self.spec.job.queueing.direct, self.who, world) {
             SyncProgress::Asleep => Flow::Sleep,
             SyncProgress::Done => self.blocking_done(slot, world),

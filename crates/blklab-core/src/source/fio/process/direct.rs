@@ -9,13 +9,13 @@ const UNPLUGGED_MAX: usize = 2;
 
 impl Process {
     /// The CPU work of submitting a direct I/O.
-    #[inline]
+    #[inline(always)]
     pub(super) fn submit_cost(&mut self, slot: u32, world: &mut World) -> Flow {
         self.state = State::Prepared(slot);
         let cost = world.host.submit;
         self.system += cost;
         let now = world.now();
-        let device = world.layout.file(FileId(self.slots[slot as usize].unit.file)).device;
+        let device = world.layout.file(FileId(self.units.unit(slot).file)).device;
         let World { cpus, devices, .. } = world;
         Flow::At(cpus.submit(self.who.cpu, now, cost, &mut devices[device].lock))
     }
@@ -23,7 +23,7 @@ impl Process {
     /// Direct I/O to a range with cached pages: dirty pages are written to the disk first; a write
     /// or trim drops the range's pages (`kiocb_invalidate_pages`).
     pub(super) fn uncache(&mut self, slot: u32, world: &mut World) -> Flow {
-        let IoUnit { direction, file, offset, len, .. } = self.slots[slot as usize].unit;
+        let IoUnit { direction, file, offset, len, .. } = *self.units.unit(slot);
         let (file, len) = (FileId(file), u64::from(len));
         if self.syncing.write_range(file, offset, len, self.who, world) == SyncProgress::Asleep {
             return Flow::Sleep;
@@ -36,9 +36,8 @@ impl Process {
 
     #[inline]
     pub(super) fn prepared(&mut self, slot: u32, world: &mut World) -> Flow {
-        self.issuer.tally.depth(self.depth());
-        let batch = self.spec.job.queueing.batch_submit;
-        if batch <= 1 {
+        self.issuer.tally.depth(self.units.depth());
+        if self.units.are_single() {
             return match self.hand_over(slot, world) {
                 Ok(()) => self.committed(world),
                 Err(asleep) => {
@@ -49,11 +48,7 @@ impl Process {
             };
         }
         self.prepared.push_back(slot);
-        if self.prepared.len() as u32 >= batch || self.free.is_empty() {
-            self.go(State::Commit)
-        } else {
-            self.go(State::Top)
-        }
+        if self.units.is_batch(self.prepared.len()) { self.go(State::Commit) } else { self.go(State::Top) }
     }
 
     /// `io_submit()`: all prepared I/Os become bios. A few have at most a plug each.
@@ -72,21 +67,21 @@ impl Process {
     }
 
     /// All bios of a submission are in the block layer.
-    #[inline]
+    #[inline(always)]
     fn committed(&mut self, world: &mut World) -> Flow {
         world.unplug();
         world.pass_on_request();
-        self.issuer.tally.submit_levels[Tally::batch_level(self.handed_over)] += 1;
+        self.issuer.submitted(self.handed_over);
         self.handed_over = 0;
         self.queued(world)
     }
 
     /// Submits the bios of a slot to the block layer, as long as there are requests for them.
-    #[inline]
+    #[inline(always)]
     fn hand_over(&mut self, slot: u32, world: &mut World) -> Result<(), Flow> {
         if self.stream.is_none() {
             let (id, whole) = self.bio(slot, world);
-            let manner = self.manner(&self.slots[slot as usize].unit, world);
+            let manner = self.manner(self.units.unit(slot), world);
             let now = world.now();
             let left = world.devices[id].begin(now, whole, manner);
             self.stream = left.map(|stream| (id, stream));
@@ -94,10 +89,9 @@ impl Process {
         if self.stream.is_some() {
             self.hand_over_stream(world)?;
         }
-        self.in_flight += 1;
         self.handed_over += 1;
         if self.spec.job.queueing.engine.is_queued() {
-            self.slots[slot as usize].issued = world.now();
+            self.units.issued(slot, world.now());
         }
         Ok(())
     }
@@ -115,15 +109,14 @@ impl Process {
     }
 
     /// A direct I/O as one bio, to be cut, and its device.
-    #[inline]
+    #[inline(always)]
     fn bio(&mut self, slot: u32, world: &World) -> (DeviceId, Bio) {
         let job = &self.spec.job;
-        let io = &mut self.slots[slot as usize];
-        let unit = io.unit;
+        let unit = *self.units.unit(slot);
         let place = world.layout.locate(FileId(unit.file), unit.offset);
         let device = &world.devices[place.device];
         let sectors = Bytes(u64::from(unit.len)).sectors() as u32;
-        io.bios_left = device.bios_of(sectors);
+        self.bios_left[slot as usize] = device.bios_of(sectors);
         let prio = self.issuer.priority(unit.direction);
         let bio = Bio {
             op: unit.direction.op(),
@@ -148,7 +141,7 @@ impl Process {
     }
 
     /// An I/O on a device that fits one bio has no plug, unless it is one of many.
-    #[inline]
+    #[inline(always)]
     fn manner(&self, unit: &IoUnit, world: &World) -> Manner {
         let sectors = Bytes(u64::from(unit.len)).sectors() as u32;
         let few = self.at_once() <= UNPLUGGED_MAX;

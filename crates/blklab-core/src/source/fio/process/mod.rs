@@ -16,7 +16,8 @@ use std::rc::Rc;
 
 use super::issuer::{Issuer, Step, Then};
 use super::pool::{AioRequest, Pool};
-use super::tally::{IoTimes, Tally};
+use super::tally::IoTimes;
+use super::units::{Started, Units};
 use crate::block::BioStream;
 use crate::device::DeviceId;
 use crate::engine::{Asleep, Owner, PageWork, Ran, Submitter, SyncProgress, Syncing, Wait, World};
@@ -28,16 +29,6 @@ use crate::workload::machine;
 use crate::workload::pattern::IoUnit;
 use crate::workload::plan::ProcessSpec;
 use crate::workload::spec::{AdviceHint, Direction, SyncMode};
-
-/// An I/O unit that fio has started to work on (`struct io_u`).
-#[derive(Clone, Copy, Debug)]
-struct Slot {
-    unit: IoUnit,
-    start: Nanos,
-    issued: Nanos,
-    /// Bios that have not completed.
-    bios_left: u32,
-}
 
 /// The step after everything in flight has been reaped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,15 +114,15 @@ pub struct Process {
     dirtier: Dirtier,
     pages: PageWork,
     syncing: Syncing,
-    slots: Vec<Slot>,
-    free: Vec<u32>,
+    units: Units,
+    /// By slot: bios that have not completed.
+    bios_left: Vec<u32>,
     /// Started, not submitted.
     prepared: VecDeque<u32>,
     /// The rest of the first prepared I/O, and its device.
     stream: Option<(DeviceId, BioStream)>,
     /// Slots submitted by the current commit.
     handed_over: u32,
-    in_flight: u32,
     /// Completed, not reaped.
     done: VecDeque<u32>,
     /// The number of completions for which the process sleeps; 0 if it sleeps for another reason.
@@ -160,8 +151,6 @@ impl Process {
             AdviceHint::Random => Advice::Random,
             AdviceHint::AsRw | AdviceHint::Sequential => Advice::Sequential,
         };
-        let unit = IoUnit { direction: Direction::Read, wrapped: false, file: 0, offset: 0, len: 0 };
-        let slot = Slot { unit, start: Nanos::ZERO, issued: Nanos::ZERO, bios_left: 0 };
         Process {
             who,
             state: if job.drop_caches { State::DropCaches } else { State::Top },
@@ -170,12 +159,11 @@ impl Process {
             dirtier: world.cache.dirtier(),
             pages: PageWork::default(),
             syncing: Syncing::default(),
-            slots: vec![slot; depth as usize],
-            free: (0..depth).rev().collect(),
+            units: Units::new(&job.queueing),
+            bios_left: vec![0; depth as usize],
             prepared: VecDeque::with_capacity(depth as usize),
             stream: None,
             handed_over: 0,
-            in_flight: 0,
             done: VecDeque::with_capacity(depth as usize),
             wake_at_done: 0,
             ended: Nanos::ZERO,
@@ -255,11 +243,6 @@ impl Process {
         }
     }
 
-    /// I/Os started and not reaped (fio's `cur_depth`).
-    fn depth(&self) -> u32 {
-        self.slots.len() as u32 - self.free.len() as u32
-    }
-
     #[inline]
     fn top(&mut self, world: &mut World) -> Flow {
         if self.is_thread() {
@@ -278,10 +261,9 @@ impl Process {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn begin_io(&mut self, unit: IoUnit, world: &mut World) -> Flow {
-        let slot = self.free.pop().expect("Top is left for Reap when no slot is free");
-        self.slots[slot as usize] = Slot { unit, start: world.now(), issued: world.now(), bios_left: 0 };
+        let slot = self.units.start(unit, world.now());
         let job = &self.spec.job;
         self.issuer.begun(unit.direction);
         if self.has_threads() {
@@ -305,7 +287,7 @@ impl Process {
     /// Continues the loop once an I/O has been queued.
     #[inline]
     fn queued(&mut self, world: &mut World) -> Flow {
-        if self.free.is_empty() {
+        if self.units.all_in_use() {
             self.state = State::Reap;
             return self.reap(world);
         }

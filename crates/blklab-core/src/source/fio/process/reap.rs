@@ -7,12 +7,11 @@ impl Process {
     /// this.
     #[inline]
     pub fn bio_ended(&mut self, slot: u32, world: &mut World) {
-        let io = &mut self.slots[slot as usize];
-        io.bios_left -= 1;
-        if io.bios_left > 0 {
+        let bios_left = &mut self.bios_left[slot as usize];
+        *bios_left -= 1;
+        if *bios_left > 0 {
             return;
         }
-        self.in_flight -= 1;
         self.done.push_back(slot);
         let cost = world.host.complete;
         let at = world.cpus.work(self.who.cpu, world.now(), cost);
@@ -37,17 +36,15 @@ impl Process {
 
     #[inline]
     pub(super) fn reap(&mut self, world: &mut World) -> Flow {
-        let queueing = self.spec.job.queueing;
         if !self.prepared.is_empty() {
             return self.go(State::Commit);
         }
-        let least = queueing.batch_complete_min.clamp(1, self.depth());
+        let (least, most) = self.units.to_reap();
         if !self.await_done(least as usize) {
             return Flow::Sleep;
         }
-        self.reap_done(queueing.batch_complete_max.max(least), world.now(), world);
-        let low = queueing.low.min(self.slots.len() as u32 - 1);
-        if self.depth() > low {
+        self.reap_done(most, world.now(), world);
+        if !self.units.is_low() {
             return Flow::Go;
         }
         self.state = State::Top;
@@ -61,13 +58,12 @@ impl Process {
             let Some(slot) = self.done.pop_front() else { break };
             self.reaped(slot, now, world);
         }
-        self.issuer.tally.complete_levels[Tally::batch_level(count)] += 1;
+        self.issuer.collected(count);
     }
 
     #[inline]
     fn reaped(&mut self, slot: u32, now: Nanos, world: &mut World) {
-        let Slot { unit, start, issued, .. } = self.slots[slot as usize];
-        self.free.push(slot);
+        let Started { unit, start, issued } = self.units.reaped(slot);
         if self.is_thread() {
             return self.served(world);
         }
@@ -83,7 +79,7 @@ impl Process {
             // Commit ends in Top or Reap, and both return here.
             return self.go(State::Commit);
         }
-        while self.depth() > 0 {
+        while self.units.depth() > 0 {
             if !self.await_done(1) {
                 return Flow::Sleep;
             }
@@ -112,14 +108,14 @@ impl Process {
     /// like any other.
     #[inline]
     pub(super) fn blocking_done(&mut self, slot: u32, world: &mut World) -> Flow {
-        self.issuer.tally.depth(self.depth());
-        self.issuer.tally.submit_levels[1] += 1;
+        self.issuer.tally.depth(self.units.depth());
+        self.issuer.submitted(1);
         if self.spec.job.queueing.engine.is_queued() {
-            self.slots[slot as usize].issued = world.now();
+            self.units.issued(slot, world.now());
             self.done.push_back(slot);
-            return self.go(if self.free.is_empty() { State::Reap } else { State::Top });
+            return self.go(if self.units.all_in_use() { State::Reap } else { State::Top });
         }
-        self.issuer.tally.complete_levels[1] += 1;
+        self.issuer.collected(1);
         self.reaped(slot, world.now(), world);
         self.go(State::Top)
     }

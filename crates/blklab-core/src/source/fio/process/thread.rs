@@ -66,9 +66,9 @@ impl Process {
 
     /// `aio_read()`, `aio_write()`: passes the I/O to a thread.
     pub(super) fn hand_to_thread(&mut self, slot: u32, world: &mut World) -> Flow {
-        self.issuer.tally.depth(self.depth());
-        self.issuer.tally.submit_levels[1] += 1;
-        let unit = self.slots[slot as usize].unit;
+        self.issuer.tally.depth(self.units.depth());
+        self.issuer.submitted(1);
+        let unit = *self.units.unit(slot);
         let request = AioRequest { slot, unit, region: self.region(unit.file) };
         let thread = self.pool().submit(request);
         if let Some(thread) = thread {

@@ -1,0 +1,119 @@
+"""The scalars of a run: one JSON document from every rig, of these types and no other fields.
+
+`crates/blklab-core/src/result.rs` says what they mean, and has the same names.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, TypeAlias
+
+import msgspec
+from msgspec import Meta
+
+Count: TypeAlias = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+"""What fits into a column."""
+
+
+@dataclass(frozen=True)
+class LatencySummary:
+    """Exact moments of a latency, ns."""
+
+    count: Count
+    min_ns: Count
+    max_ns: Count
+    mean_ns: float
+    stddev_ns: float
+
+
+@dataclass(frozen=True)
+class SampleSummary:
+    """Moments of samples taken over time (fio's ``bw_*`` in KiB/s and ``iops_*``)."""
+
+    count: Count
+    min: float
+    max: float
+    mean: float
+    stddev: float
+
+
+@dataclass(frozen=True)
+class DiskCounters:
+    """The block layer's counters, as in ``/proc/diskstats``; times in ns."""
+
+    read_ios: Count
+    read_merges: Count
+    read_sectors: Count
+    read_ticks_ns: Count
+    write_ios: Count
+    write_merges: Count
+    write_sectors: Count
+    write_ticks_ns: Count
+    flush_ios: Count
+    flush_ticks_ns: Count
+    discard_ios: Count
+    discard_ticks_ns: Count
+    io_ticks_ns: Count
+    in_queue_ns: Count
+    joined_ns: Count
+    in_flight_ns: Count
+    service_ns: Count
+    disk_busy_ns: Count
+    depth_max: Count
+
+
+class _Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Each field is there, and no other."""
+
+
+class DirectionSummary(_Strict, frozen=True):
+    """One direction of one job."""
+
+    ios: Count
+    bytes: Count
+    runtime_ns: Count
+    slat: LatencySummary
+    clat: LatencySummary
+    lat: LatencySummary
+    bw: SampleSummary
+    iops: SampleSummary
+
+
+class JobSummary(_Strict, frozen=True):
+    """One fio process."""
+
+    name: str
+    group: Count
+    group_reporting: bool
+    options: tuple[tuple[str, str], ...]
+    percentiles: tuple[Annotated[float, Meta(ge=0, le=100)], ...]
+    start_ns: Count
+    end_ns: Count
+    user_ns: Count
+    system_ns: Count
+    context_switches: Count
+    read: DirectionSummary
+    write: DirectionSummary
+    trim: DirectionSummary
+    sync_lat: LatencySummary
+    depth_levels: tuple[Count, ...]
+    submit_levels: tuple[Count, ...]
+    complete_levels: tuple[Count, ...]
+    latency_levels: tuple[Count, ...]
+
+
+class RunSummary(_Strict, frozen=True):
+    """One run."""
+
+    duration_ns: Count
+    jobs: tuple[JobSummary, ...]
+    disk: DiskCounters
+    series_interval_ns: Count
+    overview_stride: Count
+    detail_left_out: Count
+    decisions_left_out: Count | None
+
+
+def parse(text: str) -> RunSummary:
+    """A rig's document. msgspec.ValidationError if it is none."""
+    return msgspec.json.decode(text, type=RunSummary)

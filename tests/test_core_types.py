@@ -1,0 +1,96 @@
+"""The types on both sides of the core's boundary are the same."""
+
+from __future__ import annotations
+
+import ast
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+import blklab
+from blklab import _core
+from blklab.base import plain
+from blklab.base.catalogue import Entry
+from blklab.domain import core, summaries
+from tests import plausible
+
+_STUBS = Path(blklab.__file__).with_name("_core.pyi")
+
+
+def properties() -> dict[str, list[str]]:
+    """Of each class in the stubs that has `FIELDS`."""
+    classes = [
+        node for node in ast.parse(_STUBS.read_text()).body if isinstance(node, ast.ClassDef)
+    ]
+    found = {}
+    for one in classes:
+        fields = (node.target for node in one.body if isinstance(node, ast.AnnAssign))
+        named = {target.id for target in fields if isinstance(target, ast.Name)}
+        if "FIELDS" in named:
+            methods = (node for node in one.body if isinstance(node, ast.FunctionDef))
+            found[one.name] = [node.name for node in methods if node.decorator_list]
+    return found
+
+
+def test_each_field_of_the_cores_classes_has_a_type_and_each_type_a_field() -> None:
+    described = properties()
+    assert len(described) >= 14
+    assert {name: getattr(_core, name).FIELDS for name in described} == described
+    built = {name for name in dir(_core) if hasattr(getattr(_core, name), "FIELDS")}
+    assert built == set(described)
+
+
+def test_the_cores_data_cannot_be_changed() -> None:
+    [first, *_] = core.schedulers()
+    with pytest.raises(AttributeError):
+        first.name = "mine"  # type: ignore[misc]
+    deadline = next(one for one in core.schedulers() if one.name == "mq-deadline")
+    deadline.tunables.clear()
+    assert deadline.tunables[0].name == "read_expire"
+
+
+def test_the_cores_data_are_json_as_data_classes_are() -> None:
+    model = _core.Disk(_core.disk_files()["wd10ezrx"], "wd10ezrx.toml", [("rpm", "7200")])
+    document = json.loads(plain.encode(model))
+    assert document == plain.plain(model)
+    assert document["limits"]["queue_depth"] == model.limits.queue_depth == 32
+    [rpm] = [row for row in document["parameters"] if row["key"] == "rpm"]
+    assert rpm == {"key": "rpm", "value": "7200", "unit": "1/min", "help": "turns per minute",
+                   "source": "override"}  # fmt: skip
+    flash = _core.Disk(_core.disk_files()["optane-900p"], "optane-900p.toml")
+    assert (flash.kind, flash.longest_wait_ms) == ("ssd", None)
+
+
+def test_a_job_says_what_is_in_it() -> None:
+    text = "[global]\nrw=read\n[a]\nsize=1m\nnumjobs=3\nverify=md5\n"
+    job = core.describe_job(Entry("a", Path("a.fio"), text), ignore_unsupported=True)
+    assert job.defaults == [("rw", "read")]
+    [section] = job.jobs
+    assert (section.name, section.line, section.clones) == ("a", 3, 3)
+    assert dict(section.options) == {"rw": "read", "size": "1m", "numjobs": "3"}
+    [idle] = job.ignored
+    assert (idle.path, idle.line, idle.name, idle.value) == ("a.fio", 6, "verify", "md5")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"more": 1},
+        {"duration_ns": -1},
+        {"duration_ns": 1.5},
+        {"jobs": [{"name": "a"}]},
+        {"disk": {"read_ios": 1}},
+    ],
+)
+def test_a_summary_of_another_shape_is_refused(change: dict[str, Any]) -> None:
+    made = plausible.run()
+    assert summaries.parse(made.summary).duration_ns == made.document["duration_ns"]
+    with pytest.raises(msgspec.ValidationError):
+        summaries.parse(json.dumps(made.document | change))
+    for name in made.document:
+        less = {key: value for key, value in made.document.items() if key != name}
+        with pytest.raises(msgspec.ValidationError, match=name):
+            summaries.parse(json.dumps(less))
