@@ -120,7 +120,7 @@ def run(
         job["depth_levels"] = [1, 1, 2, ios - 4, 0, 0, 0]
         job["submit_levels"] = [0, ios, 0, 0, 0, 0, 0]
         job["complete_levels"] = [0, ios, 0, 0, 0, 0, 0]
-        job["latency_levels"] = [0] * 20 + [0, 10, ios - 10] + [0] * 9
+        job["latency_levels"] = [0] * 20 + [0, min(ios, 10), max(ios - 10, 0)] + [0] * 9
         made.document["jobs"].append(job)
     made.document["disk"] = {
         "read_ios": read_ios * jobs,
