@@ -22,6 +22,7 @@ from filled import ROOT, ExampleError, filled
 
 _MARK = re.compile(r"^<!-- generate: (.+?) -->$", re.MULTILINE)
 _CORE = ROOT / "crates" / "blklab-core" / "src"
+_DISKS = ROOT / "crates" / "blklab-disk-model" / "src"
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
@@ -258,15 +259,16 @@ def _text(path: Path) -> str:
 
 
 def header(path: str) -> str:
-    """A source file's header."""
-    return _header(_CORE / path)
+    """A source file's header, of the core or of the disk models."""
+    return _header(next(root / path for root in (_CORE, _DISKS) if (root / path).exists()))
 
 
 def left_out() -> str:
     """What the sources' headers say they leave out, by file."""
     rows = [
-        (_code(path.relative_to(_CORE)), found.strip())
-        for path in sorted(_CORE.rglob("*.rs"))
+        (_code(path.relative_to(root)), found.strip())
+        for root in (_CORE, _DISKS)
+        for path in sorted(root.rglob("*.rs"))
         for paragraph in _header(path).split("\n\n")
         for found in re.findall(r"Left out: (.*)", paragraph.replace("\n", " "))
     ]

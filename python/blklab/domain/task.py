@@ -17,7 +17,6 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from hashlib import sha256
-from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
@@ -65,7 +64,7 @@ class Task:
         try:
             document = json.loads(content)
             outside = document.pop("outside")
-            task = msgspec.convert(document, cls, dec_hook=_from_text)
+            task = msgspec.convert(document, cls, dec_hook=plain.path_from_text)
         except (ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
             raise InputError(f"not a task of blklab's: {error}") from error
         if outside != _outside(task.experiment.job):
@@ -101,13 +100,6 @@ def _document(task: Task) -> dict[str, Any]:
 def _encoded(document: Mapping[str, Any]) -> bytes:
     """The same bytes for the same content: sorted, ASCII, also of names that are not UTF-8."""
     return json.dumps(document, sort_keys=True, separators=(",", ":"), default=str).encode()
-
-
-def _from_text(kind: type, value: Any) -> Any:
-    """msgspec's `dec_hook`: what JSON has no type for."""
-    if kind is Path:
-        return Path(value)
-    raise NotImplementedError(kind)
 
 
 def _without_paths(value: Any) -> Any:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, TypeVar
 
 from blklab.base import plain
@@ -51,7 +50,7 @@ def to_bytes(request: Any) -> bytes:
 
 def from_bytes(where: str, kept: Any, kind: type[_Kind]) -> _Kind:
     """What `to_bytes` was given. DamagedError, which says `where`, if it was something else."""
-    return packing.column(where, kept, kind, _from_text)
+    return packing.column(where, kept, kind, plain.path_from_text)
 
 
 def check_same(
@@ -83,11 +82,3 @@ def _difference(key: str, before: Any, after: Any) -> str:
         texts = (str((value or {}).get("text")) for value in (before, after))
         return "it ran on {}; now it would run on {}".format(*texts)
     return f"its {key.replace('_', ' ')} would not be what it was"
-
-
-def _from_text(kind: type, value: Any) -> Any:
-    """msgspec's `dec_hook`: what JSON has no type for."""
-    if kind is Path:
-        return Path(value)
-    # By msgspec's contract: it then says itself which type it does not know, and where.
-    raise NotImplementedError(kind)
