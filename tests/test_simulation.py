@@ -226,3 +226,13 @@ def test_the_host_reaches_the_simulation_and_wrong_ones_are_refused_in_one_line(
         blklab.simulate(job, disk="optane-900p", host={"cpu": 1})
     with pytest.raises(InputError, match=r"^host:cpus: 0 is out of range \(1 to 1024\)$"):
         blklab.simulate(job, disk="optane-900p", host={"cpus": 0})
+
+
+def test_pacing_does_not_slow_large_writes_down_without_end() -> None:
+    """What had not arrived yet counted as what the dies were slow to write, and made the pace of
+    the next writes slower still."""
+    job = "[copy]\nioengine=libaio\ndirect=1\nrw=write\nbs=1m\niodepth=16\nsize=4g\nruntime=3\n"
+    [paced], [free] = (
+        blklab.simulate(job, disk=f"pm983-960gb:paced={paced}").jobs for paced in ("on", "off")
+    )
+    assert paced.write.bytes > 0.95 * free.write.bytes

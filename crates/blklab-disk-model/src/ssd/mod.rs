@@ -92,6 +92,8 @@ pub struct Ssd {
     mapping: Mapping,
     open: [Open; 2],
     buffer_used: u64,
+    /// Those of them whose data have not arrived yet.
+    on_the_way: u64,
     waiting: VecDeque<Waiting>,
     waiters: VecDeque<Waiter>,
     orders: u64,
@@ -132,6 +134,7 @@ impl Ssd {
             mapping: Mapping::new(logical, config.filled_units.min(logical), per_superblock, superblocks),
             open: [Open::default(); 2],
             buffer_used: 0,
+            on_the_way: 0,
             waiting: VecDeque::new(),
             waiters: VecDeque::new(),
             orders: 1,
@@ -301,6 +304,9 @@ impl Disk for Ssd {
             let mut tag = Tag(key);
             if key & ARRIVES != 0 {
                 let write = self.arriving.remove((key & !ARRIVES) as usize);
+                let need = self.buffer_need(write.sector, write.sectors);
+                self.on_the_way -= need;
+                self.pacing.arrive(need);
                 self.store(at, write.sector, write.sectors);
                 if write.through {
                     self.close_page(at);

@@ -6,7 +6,9 @@
 //!
 //! The time that the dies take for a sector is measured while the buffer is in use; a write
 //! then waits for its share of it, twice as long when the buffer is three quarters full and
-//! not at all below a quarter, so that the buffer stays about half full.
+//! not at all below a quarter, so that the buffer stays about half full. What has not arrived yet
+//! does not count: dies that wait for it would be measured as slower than they are, and the
+//! writes as slow as that, without end.
 
 /// Part of the buffer over which the dies' pace is measured.
 const WINDOW: u64 = 8;
@@ -14,8 +16,8 @@ const WINDOW: u64 = 8;
 #[derive(Debug)]
 pub(super) struct Pacing {
     buffer_sectors: u64,
-    /// Sectors that have entered the buffer.
-    entered: u64,
+    /// Sectors that have arrived in the buffer.
+    arrived: u64,
     /// When the present measurement began, and what the dies had written by then.
     since: u64,
     written: u64,
@@ -25,14 +27,19 @@ pub(super) struct Pacing {
 
 impl Pacing {
     pub fn new(buffer_sectors: u64) -> Pacing {
-        Pacing { buffer_sectors, entered: 0, since: 0, written: 0, sector_fx: 0 }
+        Pacing { buffer_sectors, arrived: 0, since: 0, written: 0, sector_fx: 0 }
     }
 
-    /// `sectors` enter the buffer, of which `used` are in use then: how long the write waits for each
-    /// of them, ns times 2^16.
-    pub fn wait(&mut self, now: u64, sectors: u64, used: u64) -> u64 {
-        self.entered += sectors;
-        let written = self.entered - used;
+    /// A write has arrived.
+    #[inline]
+    pub fn arrive(&mut self, sectors: u64) {
+        self.arrived += sectors;
+    }
+
+    /// How long a write waits for each of its sectors, ns times 2^16, if `used` of those that have
+    /// arrived are in the buffer.
+    pub fn wait(&mut self, now: u64, used: u64) -> u64 {
+        let written = self.arrived - used;
         let quarter = (self.buffer_sectors / 4).max(1);
         if used < quarter {
             // The host is slower than the dies, which may have been idle.
@@ -58,8 +65,8 @@ mod tests {
 
     /// The dies have written all but what is in use.
     fn after(pacing: &mut Pacing, now: u64, written: u64, used: u64) -> u64 {
-        let entered = written + used - pacing.entered;
-        pacing.wait(now, entered, used) >> 16
+        pacing.arrive(written + used - pacing.arrived);
+        pacing.wait(now, used) >> 16
     }
 
     #[test]

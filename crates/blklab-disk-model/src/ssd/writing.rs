@@ -18,7 +18,7 @@ impl Ssd {
         self.take_in(now, Waiting { tag, sector, sectors, through });
     }
 
-    fn buffer_need(&self, sector: u64, sectors: u32) -> u64 {
+    pub(super) fn buffer_need(&self, sector: u64, sectors: u32) -> u64 {
         self.units_of(sector, sectors).len() as u64 * self.config.unit_sectors
     }
 
@@ -33,10 +33,10 @@ impl Ssd {
         used <= self.config.buffer_sectors || self.buffer_used < self.stripe_sectors()
     }
 
-    /// How long the dies' pace keeps a write of so many sectors, which is in the buffer by now.
+    /// How long the dies' pace keeps a write of so many sectors, which has its room in the buffer.
     fn pace(&mut self, now: u64, sectors: u64) -> u64 {
         self.catch_up(now);
-        (self.pacing.wait(now, sectors, self.buffer_used) * sectors) >> 16
+        (self.pacing.wait(now, self.buffer_used - self.on_the_way) * sectors) >> 16
     }
 
     pub(super) fn catch_up(&mut self, now: u64) {
@@ -55,6 +55,7 @@ impl Ssd {
             Some(pace) if self.writes.follows(sector, end).is_some() => pace.of(write.sectors),
             _ => self.config.write_command_ns,
         };
+        self.on_the_way += need;
         let takes = if self.config.paced { takes.max(self.pace(now, need)) } else { takes };
         self.writer_free = self.writer_free.max(understood) + takes;
         let there = self.link.transfer(self.now, self.writer_free, u64::from(write.sectors));

@@ -148,7 +148,7 @@ impl Scheduler for Bfq {
     const INFO: Info = Info {
         name: "bfq",
         generation: Generation::MultiQueue,
-        summary: "shares of sectors by weight, budgets, idling, and raised weights for who waits before a screen",
+        summary: "shares of sectors by weight, budgets, idling, and weight-raising for interactive tasks",
         follows: "Linux 7.3, bfq-iosched.c; without actuators, REQ_META and changes of priority during a run",
         // bfq's own figure: about 1.9 us of scheduling per request on a desktop CPU
         // (Documentation/block/bfq-iosched.rst, "low latency" off).
