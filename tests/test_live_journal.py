@@ -53,19 +53,24 @@ def loop(tmp_path: Path) -> Iterator[Queue]:
             found.write_all(fresh)
 
 
-def helper(journal: Journal, *disks: str) -> subprocess.Popen[str]:
-    """A process that sets and puts back without end; it has begun."""
+@contextlib.contextmanager
+def helper(journal: Journal, *disks: str) -> Iterator[subprocess.Popen[str]]:
+    """A process that sets and puts back without end; it has begun. It ends with the test."""
     process = subprocess.Popen(
-        # Under nohup it would ignore SIGHUP.
-        ["env", "--default-signal=HUP", sys.executable, "-m", "tests.live_helper", *disks],
+        # Under nohup it would ignore SIGHUP, from the background of a shell SIGQUIT.
+        ["env", "--default-signal", sys.executable, "-m", "tests.live_helper", *disks],
         env=os.environ | {"BLKLAB_JOURNAL": str(journal.directory)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
     assert process.stdout is not None
-    assert process.stdout.readline() == "ready\n", process.communicate()
-    return process
+    with process:
+        try:
+            assert process.stdout.readline() == "ready\n", process.communicate()
+            yield process
+        finally:
+            process.kill()
 
 
 @contextlib.contextmanager
