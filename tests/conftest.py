@@ -27,10 +27,12 @@ from tests.applying import Asked, loop_disk, own_roots
 def pytest_configure(config: pytest.Config) -> None:
     """A first build of a kernel takes minutes, and says so.
 
-    What a shell starts in the background ignores Ctrl-C, and so would all that tests start.
+    What a shell starts in the background ignores Ctrl-C and SIGQUIT, and so would all that tests
+    start.
     Programs that `make test` builds lie beside Python; those of the machine come first.
     """
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGQUIT, signal.SIG_DFL)
     # Before the tests are collected, which are skipped without.
     if real_tracefs.mount():
         config.add_cleanup(real_tracefs.unmount)
@@ -48,7 +50,7 @@ def _starts_workers(config: pytest.Config) -> bool:
 # Settings of disks, cgroups, tracefs and the page cache are the whole machine's: these tests run
 # one after another.
 _OF_MACHINE = re.compile(
-    r"test_(apply|cli|device|homes|live|machine|programs|rights|study_live|udev|virtual)\w*"
+    r"test_(apply|cli|device|homes|live|machine|programs|rights|study_live|udev)\w*"
 )
 
 
