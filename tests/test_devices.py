@@ -306,6 +306,15 @@ def test_every_device_of_this_machine_as_any_user() -> None:
     assert len(whole) == len(set(whole))
 
 
+def test_a_disk_that_disappears_while_all_are_listed_is_left_out(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine.disk("sda")
+    listed = queue.disks(machine.roots)
+    monkeypatch.setattr(queue, "disks", lambda _: [*listed, "sdz"])
+    assert [one.name for one in device.devices(machine.roots)] == ["sda"]
+
+
 def test_devices_are_counted_up_and_those_of_a_directory_are_found(
     machine: Machine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -25,10 +25,13 @@ GUEST: Mapping[str, int] = {
     "hz": 100,
     "budget": 0,
     "partitions": 1,
+    "clock_ns": 0,
+    "drain_at_once": 0,
+    "probe_on_close": 0,
 }
 """The host that a guest of the kernel rig has: user-mode Linux with virtual time has one CPU whose
 work takes no time and 100 ticks per second, and its disk (ublk) has no budget and no file
-system."""
+system. The native driver reads no clock between I/Os, and reaps each I/O when it is done."""
 _GUEST_WORD = "guest"
 _EXPECTED = f"name=number or {_GUEST_WORD}"
 

@@ -107,11 +107,12 @@ def describe(name: str, around: Surroundings) -> Device:
     roots = around.roots
     directory = roots.sys / "class/block" / name
     number = reading.value(directory / "dev")
-    whole = None if (directory / "partition").exists() else queue.named(name, roots)
+    is_partition = (directory / "partition").exists()
+    whole = None if is_partition else queue.Queue.of_disk(name, roots)
     mounted = mounts.of_device(name, number, around.mounts, roots)
     attributes = whole.attributes() if whole else {}
     rotational = attributes.get("rotational")
-    return Device(
+    found = Device(
         name=name,
         kind=stack.kind(name, roots),
         number=number,
@@ -139,6 +140,9 @@ def describe(name: str, around: Surroundings) -> Device:
         backing_file=stack.backing_file(name, roots),
         decision=order.decide(whole, roots) if whole else None,
     )
+    if not directory.is_dir():
+        raise queue.GoneError(name, "size")
+    return found
 
 
 def _depth(directory: Path) -> int | None:

@@ -109,7 +109,7 @@ class Schedulers:
 
 @dataclass(frozen=True)
 class Queue:
-    """The queue of a whole disk. Get one from `find` or `named`."""
+    """The queue of a whole disk. Get one from `find`, `named` or `of_disk`."""
 
     name: str
     """As in ``/sys/block``, where ``/`` is written ``!``."""
@@ -118,6 +118,12 @@ class Queue:
     sequence: str
     """Its ``diskseq``, which no two disks share between two boots; empty where the kernel
     (before 5.15) has none."""
+
+    @classmethod
+    def of_disk(cls, name: str, roots: Roots = HERE) -> Queue:
+        """The queue of a disk that was listed: if it is gone since, each question says so."""
+        disk = roots.sys / "block" / name
+        return cls(name, disk, reading.value(disk / "diskseq"))
 
     def schedulers(self) -> Schedulers:
         """Which scheduler is active, and which could be at once."""
@@ -301,10 +307,9 @@ def find(what: str, roots: Roots = HERE) -> Queue:
 
 def named(name: str, roots: Roots = HERE) -> Queue:
     """The queue of the whole disk `name` of ``/sys/block``. InputError if there is none."""
-    disk = roots.sys / "block" / name
     if name not in disks(roots):
         raise InputError(f"no disk '{shown(name)}'{nearest(name, map(shown, disks(roots)))}")
-    return Queue(name, disk, reading.value(disk / "diskseq"))
+    return Queue.of_disk(name, roots)
 
 
 def disks(roots: Roots = HERE) -> list[str]:
