@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +21,7 @@ from blklab.experiment.analyse import analyse
 from blklab.experiment.hinges import Hinge, hinges
 from blklab.experiment.statistics import decide
 from blklab.experiment.summary import summarise
-from blklab.experiment.words import hinge_text, sentence
+from blklab.experiment.words import hinge_text, interval_text, sentence
 from blklab.study import parse
 from blklab.study.plan import plan as study_plan
 
@@ -108,7 +109,7 @@ def test_drawn_disks_are_kept_told_and_reported(
     told = re.sub(r"\s+", " ", capsys.readouterr().out)
     assert (
         "Each repeat has a disk drawn from the ranges of its estimates (--exact-disk: the file's "
-        "values); from 8 on, answers tell what they hang on." in told
+        "values); from 8 on, each answer names the parameter that it hangs on." in told
     )
     assert "Not validated: wd10ezrx (0 of 5 independent figures)." in told
     assert blklab.compare(**asked).rows() == found.rows()  # type: ignore[arg-type]
@@ -227,3 +228,19 @@ def test_an_answer_that_hangs_on_the_disk_is_told_with_its_parameter(
     assert re.search(r"is ahead of \w+ unless p3 is (below|above) 1\.[23]", told), told
     [row] = summarise(analysis)["cells"][0]["hangs_on"]
     assert row["parameter"] == "p3"
+
+
+@pytest.mark.parametrize(
+    ("ratios", "text"),
+    [
+        ((1.034, 1.012, 1.056), "1.2 % to 5.6 %"),
+        ((1.8, 1.149, 2.1), "14.9 % to 110.0 %"),
+        ((2.9, 1.98, 4.3), "2.0 times to 4.3 times"),
+        ((2.9, 2.0, math.inf), "2.0 times to any number of times"),
+        ((1.5, 1.1, 1e9), "10.0 % to more than 1000 times"),
+    ],
+)
+def test_an_interval_has_the_unit_of_its_estimate(
+    ratios: tuple[float, float, float], text: str
+) -> None:
+    assert interval_text(*ratios) == text

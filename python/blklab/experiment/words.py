@@ -52,8 +52,9 @@ def sentence(verdict: Answer, objective: str) -> str:
         gaps = verdict.behind
         nearest = min(gaps, key=lambda name: gaps[name].estimate)
         gap = gaps[nearest]
-        low, high = factor(gap.low), factor(gap.high)
-        sure = "the same in every run" if low == high else f"{low} to {high}"
+        same = factor(gap.low) == factor(gap.high)
+        ends = interval_text(gap.estimate, gap.low, gap.high)
+        sure = "the same in every run" if same else ends
         return f"{verdict.winner} is {factor(gap.estimate)} {quality} than {nearest} ({sure})"
     depending = [name for name in verdict.leads if verdict.depends_on_disk(name)]
     if depending and len(depending) == len(verdict.leads) - 1:
@@ -76,7 +77,9 @@ def sentence(verdict: Answer, objective: str) -> str:
 def drawn_text(repeats: int) -> str:
     """What the repeats are, where disks are drawn."""
     few = repeats < DISKS_LEAST
-    more = f"; from {DISKS_LEAST} on, answers tell what they hang on" if few else ""
+    more = (
+        f"; from {DISKS_LEAST} on, each answer names the parameter that it hangs on" if few else ""
+    )
     return f"{DRAWN.capitalize()} (--exact-disk: the file's values){more}."
 
 
@@ -111,6 +114,16 @@ def factor(ratio: float) -> str:
         return f"more than {_HUGE:.0f} times"
     change = (ratio - 1.0) * 100.0
     return f"{change:.1f} %" if ratio < 2 else f"{ratio:.1f} times"  # noqa: PLR2004
+
+
+def interval_text(estimate: float, low: float, high: float) -> str:
+    """An interval in the unit of its estimate: ``3.4 %``: ``1.2 % to 5.6 %``."""
+    ends = (low, high)
+    if estimate >= 2 and low < 2 and high <= _HUGE:  # noqa: PLR2004
+        return " to ".join(f"{end:.1f} times" for end in ends)
+    if estimate < 2 <= high <= _HUGE:  # noqa: PLR2004
+        return " to ".join(f"{(end - 1.0) * 100.0:.1f} %" for end in ends)
+    return " to ".join(map(factor, ends))
 
 
 def spread_text(spread: float) -> str:
