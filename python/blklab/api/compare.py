@@ -113,6 +113,7 @@ def compare(
     rig: str | RigSpec = "sim",
     host: Mapping[str, int] | None = None,
     ignore_unsupported: bool = False,
+    vary_disk: bool | None = None,
     out: str | os.PathLike[str] | None = None,
     keep: bool = False,
     store: str | None = None,
@@ -135,6 +136,8 @@ def compare(
         rig: where to run.
         host: costs and sizes of the modelled host, by name.
         ignore_unsupported: leave out job options that are not simulated instead of refusing.
+        vary_disk: whether each repeat has a disk of its own, drawn from the ranges of the file's
+            estimates. None: on rigs with modelled disks.
         out: a directory for ``results.json`` and ``report.html``.
         keep: whether the store keeps every run as it ends, so that `resume` can go on.
         store: a file or a URL; None is the default store.
@@ -154,6 +157,9 @@ def compare(
     if out is not None:
         check_files(*files(Path(out)))
     spec = RigSpec.of(rig)
+    real = spec.name == "live"
+    if vary_disk and real:
+        raise InputError("--vary-disk: only modelled disks have ranges; --rig live has real ones")
     place = rig_of(spec)
     usual = defaults.schedulers(spec.name)
     found = tuple(find_disk(place, one) for one in disks or defaults.disks(spec.name))
@@ -167,6 +173,7 @@ def compare(
         dict(host or {}),
         ignore_unsupported,
         () if schedulers else defaults.left_out(found, usual),
+        not real if vary_disk is None else vary_disk,
     )
     work = _new(setup, place, spec, objective, out, budget, keep, store, listener)
     return _carried_out(work, objective, None if out is None else Path(out), max_parallel, listener)

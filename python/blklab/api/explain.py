@@ -69,7 +69,8 @@ def explain(
     place = rigs.rig(spec)
     with listener.run(place):
         result = place.run(experiment)
-    for note in result.notes:
+    found = core.disk_model(model).validation
+    for note in (*(() if found.validated else [f"{model.label}: {found.text}"]), *result.notes):
         listener.note(note)
     timeline = build(
         result,

@@ -86,6 +86,8 @@ class Part:
     weights: Mapping[str, float]
     """What share each job is to get, by name; 1 unless told."""
     claims: tuple[Claim, ...]
+    vary_disk: bool = False
+    """Whether each repeat has a disk drawn from the ranges of the estimates."""
 
 
 @dataclass(frozen=True)
