@@ -70,6 +70,8 @@ def test_what_a_source_lacks_that_our_patches_do_not_fit_is_told(ball: str) -> N
         "clock.patch does not fit this source: a guest reads its clock in 256 ns steps",
         "seed.patch does not fit this source: a guest has other random numbers at each boot",
         "own-cpu.patch does not fit this source: a guest is slower, on one CPU",
+        "disk.patch does not fit this source: a guest's disk can only be ublk, "
+        "neither SATA, SAS nor NVMe",
     ]
 
 

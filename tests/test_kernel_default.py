@@ -65,9 +65,10 @@ def test_a_kernel_says_what_tells_it_from_the_published_one(empty: Path) -> None
         "Linux 7.3.4 (d, /linux)",
     ]
     # Of a source that it does not fit, or built before there was one.
-    assert replace(PLAIN, key="e", patches=("clock.patch", "own-cpu.patch")).text == (
-        "Linux 7.3.4 (e, without changes, lacks seed.patch)"
-    )
+    older = replace(PLAIN, key="e", patches=("clock.patch", "own-cpu.patch"))
+    assert older.text == "Linux 7.3.4 (e, without changes, lacks seed.patch, lacks disk.patch)"
+    assert not PLAIN.has_transports and not replace(older, config=("BLKLAB_DISK=y",)).has_transports
+    assert replace(PLAIN, config=("BLKLAB_DISK=y",)).has_transports
     both = replace(CHANGED[0], added=("a.c",), config=("XFS_FS=y",))
     assert both.text == "Linux 7.3.4 (b, patched with mine.patch, with a.c, XFS_FS=y)"
 
@@ -129,7 +130,8 @@ def test_a_run_says_which_kernel_it_was_on(
     done = run("fio", str(job), *rig)
     assert done.exit_code == 0, done.stderr
     assert done.stderr == (
-        f"blklab: {kernel}, driver native, clock inf-cpu: virtual, CPU work takes no time; "
+        f"blklab: {kernel}, driver native, disk ublk, clock inf-cpu: "
+        "virtual, CPU work takes no time; "
         "host: 1 CPU, 100 ticks per second, no budget, no file system (--host guest)\n"
     )
     assert kernel not in done.stdout

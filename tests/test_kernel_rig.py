@@ -284,7 +284,7 @@ def test_a_comparison_names_kernel_and_driver(place: Path, kernel: str) -> None:
     tunables = {row["name"]: row for row in setup["schedulers"][1]["tunables"]}
     assert (tunables["low_latency"]["value"], tunables["low_latency"]["changed"]) == (0, True)
     assert not tunables["slice_idle"]["changed"]
-    assert "driver native, clock inf-cpu" in (place / "out/report.html").read_text()
+    assert "driver native, disk ublk, clock inf-cpu" in (place / "out/report.html").read_text()
 
 
 @pytest.mark.parametrize(

@@ -21,8 +21,7 @@ _LEFT_TO_KERNEL = ("nr_requests", "async_depth")
 ADAPTER_TAGS = 32
 """Commands that a SATA adapter takes."""
 GUEST_TAGS = 128
-"""Commands that a disk takes in a guest, which has one CPU and so one hardware queue. See the facts
-about the guest in the notes for developers."""
+"""Commands that ublk takes in a guest: see the facts about the guest."""
 
 
 Setting: TypeAlias = int | str

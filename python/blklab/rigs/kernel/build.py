@@ -24,7 +24,9 @@ from blklab.rigs.kernel.source import Source
 from blklab.rigs.kernel.tree import Tree
 
 _PATCHES = Path(__file__).parent
-_COMPILED_AT_FIRST = 730
+_FILES = {"disk.patch": {"disk.c": "drivers/scsi/blklab_disk.c"}}
+"""Files of ours that come with a patch, and where they go."""
+_COMPILED_AT_FIRST = 755
 """Files that a first build compiles: of 7.3.4 with our configuration. Others differ a little."""
 _LONGEST_COMPILATION_NS = 60 * 10**9
 """estimate: of one file on a busy machine; usual are one to five seconds."""
@@ -116,7 +118,11 @@ def _own_patches(place: Source, steps: Steps) -> list[tuple[str, bytes]]:
     for label, without in cache.OWN_PATCHES.items():
         newest = _PATCHES / label
         older = sorted(newest.parent.glob(f"{newest.stem}-[0-9]*.patch"), reverse=True)
-        texts = [path.read_bytes() for path in (newest, *older)]
+        added = b"".join(
+            changes.adding(name, (_PATCHES / file).read_bytes())
+            for file, name in _FILES.get(label, {}).items()
+        )
+        texts = [path.read_bytes() + added for path in (newest, *older)]
         fits = next((text for text in texts if _fits(text, place)), None)
         if fits is None:
             steps.note(f"{label} does not fit this source: {without}")

@@ -35,6 +35,7 @@ OWN_PATCHES = {
     "clock.patch": "a guest reads its clock in 256 ns steps",
     "seed.patch": "a guest has other random numbers at each boot",
     "own-cpu.patch": "a guest is slower, on one CPU",
+    "disk.patch": "a guest's disk can only be ublk, neither SATA, SAS nor NVMe",
 }
 """What every kernel is patched with where it can be, in this order, and how one is that it does
 not fit. They touch no scheduler."""
@@ -96,6 +97,11 @@ class Kernel:
     def label(self) -> str:
         """Its name, or its key where it has none."""
         return self.names[0] if self.names else self.key
+
+    @property
+    def has_transports(self) -> bool:
+        """A guest's disk has the transport of the modelled one; elsewhere it is ublk."""
+        return "disk.patch" in self.patches and "BLKLAB_DISK=y" in self.config
 
     @property
     def changes(self) -> tuple[str, ...]:

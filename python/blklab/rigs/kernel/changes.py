@@ -45,6 +45,13 @@ def touched(text: bytes) -> set[str]:
     return {name for name in stripped if name} | set(_RENAME.findall(plain))
 
 
+def adding(name: str, text: bytes) -> bytes:
+    """A patch that makes the file `name`, which ends with a new line."""
+    lines = text.splitlines(keepends=True)
+    head = f"--- /dev/null\n+++ b/{name}\n@@ -0,0 +1,{len(lines)} @@\n"
+    return head.encode() + b"".join(b"+" + line for line in lines)
+
+
 def apply(
     patches: Sequence[tuple[str, bytes]], original: Callable[[str], Path]
 ) -> dict[str, bytes | None]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias, TypedDict, TypeVar
+from typing import Annotated, Any, Literal, NotRequired, TypeAlias, TypedDict, TypeVar
 
 import msgspec
 from msgspec import Meta
@@ -61,7 +61,7 @@ class _Ended(TypedDict):
 
 
 class _Traced(TypedDict):
-    file: Literal["trace.txt", "ublkb0.blktrace.0"]
+    file: Annotated[str, Meta(pattern=r"\A(trace\.txt|(sd[a-z]|nvme0n1|ublkb0)\.blktrace\.0)\Z")]
     events: Count
     lost: Count
 
@@ -72,9 +72,16 @@ class _Rounded(TypedDict):
     set: _Word
 
 
+class _Device(TypedDict):
+    transport: Literal["sata", "sas", "nvme", "ublk"]
+    hw_queues: Count
+    queue_depth: Count
+
+
 class _Outcome(TypedDict):
     """Of ``result.json`` what is used. Of a job there is no ``program``."""
 
+    device: NotRequired[_Device]
     scheduler: _Word
     rounded: list[_Rounded]
     program: _Ended | None
@@ -119,16 +126,19 @@ def decoded(text: bytes, decoder: msgspec.json.Decoder[_Found], name: str) -> _F
 
 
 def notes(outcome: Mapping[str, Any], disk: Disk) -> tuple[str, ...]:
-    """What was not as it was asked for, a line each: queues of the disk, and tunables of which the
+    """What was not as it was asked for, a line each: the disk's queues, and tunables of which the
     kernel has made others."""
     limits = core.disk_model(disk).limits
     queues, depth = limits.hw_queues, limits.queue_depth
-    tags = min(depth, scheduler.GUEST_TAGS)
+    device = outcome.get("device") or {"transport": "ublk", "hw_queues": 1}
+    many = 1 if device["transport"] == "ublk" else device["hw_queues"]
+    tags = min(depth, scheduler.GUEST_TAGS) if device["transport"] == "ublk" else depth
     fewer = (
-        f"{disk.label}: a guest has 1 hardware queue of {tags} commands, not {queues} of {depth}"
+        f"{disk.label}: a guest has {many} hardware queue{'s' if many > 1 else ''} of {tags} "
+        f"commands, not {queues} of {depth}"
     )
     return (
-        *([fewer] if (queues, depth) != (1, tags) else []),
+        *([fewer] if (queues, depth) != (many, tags) else []),
         *(
             f"{Path(row['tunable']).name}={row['asked']} is {row['set']}: "
             "the kernel counts in ticks"

@@ -28,12 +28,6 @@ _SBIN = "/usr/local/sbin:/usr/sbin:/sbin"
 TRACE_FORMATS = ("events", "blktrace")
 """How the block layer's events can be kept: as tracefs prints them, or for blkparse and btt."""
 
-DEVICE = "/dev/ublkb0"
-"""The disk, inside."""
-
-DEVICE_WORD = "{disk}"
-"""Stands for the disk in a command."""
-
 _INIT = "blklab-guest"
 _SIGNALLED = 128
 
@@ -184,8 +178,7 @@ def _order(program: Program, kernel: Kernel, seen: view.View) -> dict[str, Any]:
         "trace": program.trace_format if program.trace is not None else None,
         "run": {
             "program": {
-                "command": [word.replace(DEVICE_WORD, DEVICE) for word in program.command],
-                "environment": {"BLKLAB_DISK": DEVICE},
+                "command": list(program.command),
                 "directory": str(program.mount) if program.file_system else "scratch",
             }
         },

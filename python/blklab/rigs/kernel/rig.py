@@ -86,7 +86,8 @@ class KernelRig(ModelledDisks):
     def describe(self) -> dict[str, Any]:
         """See :class:`blklab.rigs.Rig`."""
         kernel = _told(self._kernel)
-        text = f"{kernel['text']}, driver {self._driver}, clock {_TIME_TRAVEL}"
+        disk = "of its transport" if self._kernel.has_transports else "ublk"
+        text = f"{kernel['text']}, driver {self._driver}, disk {disk}, clock {_TIME_TRAVEL}"
         return {
             "text": f"{text}: {_CLOCKS[_TIME_TRAVEL]}; {_HOST}",
             "kernel": kernel,
@@ -196,7 +197,7 @@ class KernelRig(ModelledDisks):
         check_workload(self.name, experiment.job)
         job = core.describe_job(experiment.job, experiment.ignore_unsupported)
         limits = core.disk_model(experiment.disk).limits
-        requests = _requests(chosen.name, limits)
+        requests = {} if kernel.has_transports else _requests(chosen.name, limits)
         asked = chosen.queue()
         depth = _async_depth(chosen.name, requests and requests | asked, kernel.version)
         queue = _QUEUE | requests | depth | asked
@@ -244,7 +245,8 @@ def host_that_counts() -> set[str]:
 
 
 def _requests(name: str, limits: _core.DiskLimits) -> dict[str, int]:
-    """What `nr_requests` is before a SATA disk that takes fewer commands than its adapter."""
+    """What `nr_requests` is before a SATA disk that takes fewer commands than its adapter, which
+    ublk has not."""
     fewer = limits.hw_queues == 1 and limits.queue_depth < scheduler.ADAPTER_TAGS
     return {"nr_requests": 2 * scheduler.ADAPTER_TAGS} if fewer and name != "none" else {}
 

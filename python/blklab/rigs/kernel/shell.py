@@ -24,18 +24,18 @@ _SERVER = "blklab-disk"
 _REASON_BYTES_MAX = 4096
 
 
-def _order(disk: Disk, spec: str, version: str) -> dict[str, bytes | None]:
+def _order(disk: Disk, spec: str, kernel: Kernel) -> dict[str, bytes | None]:
     """What is in the run directory of a guest with a disk of the model `disk` under the scheduler
-    `spec`, for a kernel of that `version`. InputError if one is wrong.
+    `spec`, on `kernel`. InputError if one is wrong.
     """
     depth = core.disk_model(disk).limits.queue_depth
     changes = [*disk.overrides]
-    if depth > scheduler.GUEST_TAGS:
+    if depth > scheduler.GUEST_TAGS and not kernel.has_transports:
         changes.append(("queue_depth", str(scheduler.GUEST_TAGS)))
-    serve = [f"./{_SERVER}", "create", "--disk", "disk.toml"]
+    serve = [f"./{_SERVER}", "create", "--driver", "own", "--disk", "disk.toml"]
     for key, value in changes:
         serve += ["--set", f"{key}={value}"]
-    document = {"serve": serve, **scheduler.parse(spec).for_guest({}, version)}
+    document = {"serve": serve, **scheduler.parse(spec).for_guest({}, kernel.version)}
     return {
         # Where the guest has directories of its own, it would not see the server.
         _SERVER: binaries.find(_SERVER).read_bytes(),
@@ -64,7 +64,7 @@ def run(
 ) -> None:
     """Start it on this process's terminal, and wait for its end. InputError without a terminal, or
     if the disk or its scheduler `spec` is wrong; RunError if the guest fails."""
-    order = {} if disk is None else _order(disk, spec, kernel.version)
+    order = {} if disk is None else _order(disk, spec, kernel)
     if not sys.stdin.isatty():
         raise InputError("a shell needs a terminal as its standard input")
     terminal = termios.tcgetattr(sys.stdin)

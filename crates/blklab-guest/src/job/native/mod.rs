@@ -31,7 +31,7 @@ use blklab_core::recorder::SeriesRecorder;
 use blklab_core::result::{JobResult, RunResult};
 use blklab_core::units::{Nanos, Sector};
 use blklab_core::workload::plan::{Plan, ProcessSpec};
-use blklab_disk::queue::clock;
+use blklab_disk::service::clock;
 
 pub use files::Place;
 use process::Process;
