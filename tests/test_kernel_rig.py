@@ -126,9 +126,10 @@ def test_with_the_same_host_the_same_question_has_the_same_answer(place: Path, k
 def test_a_guest_has_a_value_of_everything_that_cannot_be_set_there() -> None:
     assert specs.GUEST.keys() == core.check_host({}).keys() - host_that_counts()
     assert specs.host([" guest ,memory_kb=65536"]) == {**specs.GUEST, "memory_kb": 65536}
+    assert specs.host(["guest-scsi"]) == {**specs.GUEST, "budget": 1}
     with pytest.raises(InputError, match="--host: 'hz' is given twice"):
         specs.host(["guest", "hz=250"])
-    with pytest.raises(InputError, match="expected name=number or guest, found 'gest'"):
+    with pytest.raises(InputError, match="expected name=number, guest or guest-scsi, found 'gest'"):
         specs.host(["gest"])
 
 

@@ -9,16 +9,22 @@ from blklab.agreement.chance import disturbed
 from blklab.agreement.matrix import DiskCase, Load
 from blklab.agreement.measure import Cell, figures, figures_at_disk, order
 from blklab.base.catalogue import Entry
-from blklab.domain import specs
+from blklab.domain import core, specs
 from blklab.domain.experiment import Disk, Experiment, RigSpec
 from blklab.domain.result import Result
 from blklab.domain.task import Task
 from blklab.execute import Ended, Executor
+from blklab.rigs.kernel import cache
 
 MEMORY = "memory_kb=1048576"
 """What two guests can have at a time."""
-HOST = f"guest,{MEMORY}"
-"""As in a guest: one CPU whose work is free, no file system, a driver without a budget."""
+
+
+def host(has_transports: bool, disk: Disk) -> dict[str, int]:
+    """The simulator's, as in a guest: one CPU whose work is free, no file system, and a budget only
+    where the disk is behind the SCSI layer of a kernel that `has_transports`."""
+    scsi = has_transports and core.disk_model(disk).transport != "nvme"
+    return specs.host([f"{'guest-scsi' if scsi else 'guest'},{MEMORY}"])
 
 
 @dataclass(frozen=True)
@@ -67,10 +73,12 @@ def run(
     BlklabError if a run fails; KeyboardInterrupt ends all guests first.
     """
 
+    has_transports = cache.chosen(kernel).has_transports
+
     def runs(planned: Planned) -> list[Task]:
         """Those of one cell, which follow each other, so that few results wait for the others."""
         asked = planned.experiment(seed)
-        ours = replace(asked, host=specs.host([HOST]))
+        ours = replace(asked, host=host(has_transports, planned.disk))
         guest = RigSpec("kernel", kernel=kernel, driver=planned.driver)
         found = [
             Task(RigSpec("sim"), ours, "result"),

@@ -112,7 +112,8 @@ class Host:
     page_cache: tuple[Tunable, ...]
     """Memory and writeback."""
     guest: Mapping[str, int]
-    """The values that a guest of the kernel rig has, for ``--host guest``."""
+    """The values that a guest of the kernel rig has, for ``--host guest``; before a SATA or SAS
+    disk of a kernel with transports ``budget`` is 1 (``--host guest-scsi``)."""
     described: Mapping[str, Any]
     """The same as plain data, as of ``blklab host --json``."""
 

@@ -32,8 +32,10 @@ GUEST: Mapping[str, int] = {
 """The host that a guest of the kernel rig has: user-mode Linux with virtual time has one CPU whose
 work takes no time and 100 ticks per second, and its disk (ublk) has no budget and no file
 system. The native driver reads no clock between I/Os, and reaps each I/O when it is done."""
-_GUEST_WORD = "guest"
-_EXPECTED = f"name=number or {_GUEST_WORD}"
+GUESTS: Mapping[str, Mapping[str, int]] = {"guest": GUEST, "guest-scsi": {**GUEST, "budget": 1}}
+"""What ``--host`` can name: a guest's host before ublk or NVMe, and before a SATA or SAS disk of a
+kernel with transports, whose SCSI layer has a budget."""
+_EXPECTED = f"name=number, {' or '.join(GUESTS)}"
 
 
 def disk(spec: str | os.PathLike[str] | Disk) -> Disk:
@@ -58,8 +60,8 @@ def disk(spec: str | os.PathLike[str] | Disk) -> Disk:
 
 
 def host(changes: Iterable[str]) -> dict[str, int]:
-    """``name=value`` or several with commas: tunables of the host and its page cache; ``guest``
-    stands for all of `GUEST`."""
+    """``name=value`` or several with commas: tunables of the host and its page cache; a word of
+    `GUESTS` stands for all of its values."""
     values: dict[str, int] = {}
 
     def put(name: str, value: int) -> None:
@@ -71,8 +73,8 @@ def host(changes: Iterable[str]) -> dict[str, int]:
         name, _, value = shown(change).partition("=")
         if not change:
             continue
-        if change.strip() == _GUEST_WORD:
-            for known, own in GUEST.items():
+        if guest := GUESTS.get(change.strip()):
+            for known, own in guest.items():
                 put(known, own)
             continue
         try:

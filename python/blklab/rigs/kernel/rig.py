@@ -51,6 +51,10 @@ _CLOCKS: Mapping[TimeTravel, str] = {
 }
 
 _HOST = "host: 1 CPU, 100 ticks per second, no budget, no file system (--host guest)"
+_HOST_OF_TRANSPORTS = (
+    "host: 1 CPU, 100 ticks per second, a budget for SATA and SAS, no file system (--host "
+    "guest-scsi; for NVMe guest)"
+)
 
 
 class KernelRig(ModelledDisks):
@@ -86,10 +90,12 @@ class KernelRig(ModelledDisks):
     def describe(self) -> dict[str, Any]:
         """See :class:`blklab.rigs.Rig`."""
         kernel = _told(self._kernel)
-        disk = "of its transport" if self._kernel.has_transports else "ublk"
+        disk, host = "ublk", _HOST
+        if self._kernel.has_transports:
+            disk, host = "of its transport", _HOST_OF_TRANSPORTS
         text = f"{kernel['text']}, driver {self._driver}, disk {disk}, clock {_TIME_TRAVEL}"
         return {
-            "text": f"{text}: {_CLOCKS[_TIME_TRAVEL]}; {_HOST}",
+            "text": f"{text}: {_CLOCKS[_TIME_TRAVEL]}; {host}",
             "kernel": kernel,
             "driver": self._driver,
             "time_travel": _TIME_TRAVEL,
@@ -99,8 +105,9 @@ class KernelRig(ModelledDisks):
         """See :class:`blklab.rigs.Rig`."""
         values = core.check_host(changed)
         counts = host_that_counts()
+        free = {*counts, "budget"} if self._kernel.has_transports else counts
         for name, value in changed.items():
-            if name not in counts and value != GUEST[name]:
+            if name not in free and value != GUEST[name]:
                 raise InputError(
                     f"--host: {name} is {GUEST[name]} in a guest; with --rig kernel you can set "
                     f"{', '.join(sorted(counts))}"
