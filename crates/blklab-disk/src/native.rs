@@ -345,11 +345,12 @@ fn request(command: &Arrived) -> Request {
 mod tests {
     use std::mem::size_of;
 
+    use blklab_core::disk::catalogue;
+
     use super::*;
 
     fn model(name: &str) -> DiskModel {
-        let path = format!("{}/../../python/blklab/disks/{name}.toml", env!("CARGO_MANIFEST_DIR"));
-        DiskModel::parse(&fs::read_to_string(&path).expect("a shipped disk"), &path).expect("good")
+        catalogue::model(name).expect("a shipped disk")
     }
 
     #[test]
