@@ -28,7 +28,7 @@ _SPEC = "bfq:low_latency=0,slice_idle_us=500"
     ("spec", "message"),
     [
         ("bfq:low_latncy=0", "iosched/low_latncy: the scheduler bfq has no such tunable; did you"),
-        ("mq-deadline:fifo_batch=many", "the kernel does not take many"),
+        ("mq-deadline:fifo_batch=many", "the kernel refuses many"),
         ("mq-deadline:fifo_batch=-5", "set to -5 and read back as 0"),
     ],
 )

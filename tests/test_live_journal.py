@@ -158,7 +158,7 @@ def test_a_scheduler_that_cannot_be_set_is_one_line_and_all_is_put_back(
         borrowing([loop], journal, signals, []) as borrowed,
     ):
         borrowed.use("cfq", {})
-    assert "the kernel does not take cfq" in str(refused.value)
+    assert "the kernel refuses cfq" in str(refused.value)
     assert loop.settings() == before
 
 

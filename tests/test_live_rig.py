@@ -433,7 +433,7 @@ def test_what_needs_more_room_than_there_is_is_refused_before_anything_is_writte
     ("options", "scheduler", "message"),
     [
         ({"cache": "hot"}, "none", "--cache: no 'hot'; there is: cold, warm"),
-        ({}, "cfq", "the kernel does not take cfq.* it has none, mq-deadline"),
+        ({}, "cfq", "the kernel refuses cfq.* it has none, mq-deadline"),
         ({}, "mq-deadline:fifo_batsh=1", "no such tunable; did you mean 'fifo_batch'"),
         ({}, "kyber@mine", "a kernel of its own needs --rig kernel"),
     ],
