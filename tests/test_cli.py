@@ -155,7 +155,7 @@ def test_tunables_and_disk_overrides_reach_the_report(fake: Path) -> None:
         (["compare", "--repeats", "0"], "Invalid value for '--repeats'"),
         (["compair"], "No such command 'compair'"),
         (["disks", "nothing"], "no disk 'nothing'"),
-        (["disks", "--file"], "--file: of which disk? expected a name"),
+        (["disks", "--file"], "--file: expected the name of a disk"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(

@@ -199,8 +199,8 @@ def test_programs_that_go_by_paths_run_only_where_nobody_else_can_swap_one(
     own = tmp_path / "own"
     own.mkdir()
     for owner, mode, why in (
-        (65534, 0o755, "user nobody may change what is in"),
-        (0, 0o777, "other users may change what is in"),
+        (65534, 0o755, "user nobody may change the contents of"),
+        (0, 0o777, "other users may change the contents of"),
         (0, 0o1777, ""),
         (0, 0o755, ""),
     ):

@@ -400,7 +400,7 @@ def test_a_journal_on_a_full_disk_is_one_line_and_nothing_of_it_stays(
 
     monkeypatch.setattr(os, "fsync", full)
     with (
-        pytest.raises(InputError, match=r"no place for the journal .*: No space left on device"),
+        pytest.raises(InputError, match=r"cannot hold the journal .*: No space left on device"),
         borrowing([loop], journal, signals, []),
     ):
         pass

@@ -165,7 +165,7 @@ def test_what_has_run_to_its_end_is_only_written_again(here: Path) -> None:
         (["compare", "--resume", "--no-keep"], "--no-keep: --resume continues a stored comparison"),
         (["run", "--resume", "--no-keep"], "--no-keep: --resume continues a stored comparison"),
         (["run", "--resume", "1"], "1 is resumed with: blklab compare --resume 1"),
-        (["run"], "which study? See: blklab studies"),
+        (["run"], "expected the name of a study; see: blklab studies"),
         (["compare", "--resume", "--store", "absent.db"], "absent.db: no store there yet"),
     ],
 )

@@ -152,7 +152,7 @@ def test_a_record_of_something_else_is_one_line(journal: Journal, text: str) -> 
 
 def test_no_room_is_one_line(tmp_path: Path, journal: Journal) -> None:
     with (
-        pytest.raises(RunError, match="no place for scratch: No such file"),
+        pytest.raises(RunError, match="cannot hold temporary files: No such file"),
         scratch.directory("run", tmp_path / "none"),
     ):
         pass

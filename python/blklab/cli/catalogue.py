@@ -1,5 +1,5 @@
-"""``blklab disks``, ``schedulers``, ``workloads``, ``studies`` and ``host``: what there is to
-choose from, and what can be set."""
+"""``blklab disks``, ``schedulers``, ``workloads``, ``studies`` and ``host``: lists of the choices
+and their parameters."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def disks(
     """List the disk models; with a name, all parameters with their sources. (default)"""
     if name is None:
         if as_file:
-            raise InputError("--file: of which disk? expected a name")
+            raise InputError("--file: expected the name of a disk")
         known = blklab.list_disks()
         if as_json:
             console.print_json({key: one.described for key, one in known.items()})
