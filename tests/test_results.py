@@ -262,7 +262,7 @@ def test_what_is_removed_is_gone_all_or_none(here: Path) -> None:
         (["report", "7"], "no comparison 7"),
         (
             ["report", "reports", "--store", "x.db"],
-            "--store: goes with a number; reports is",
+            "--store: only works with a number; reports is",
         ),
         (["report", "reports"], "reports/results.json: No such file or directory"),
     ],

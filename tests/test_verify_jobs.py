@@ -123,7 +123,7 @@ def test_jobs_through_the_page_cache_are_issued_by_fio_itself(tmp_path: Path) ->
         (["--random", "3", "randread-qd32"], "expected one of: job files, --random, or"),
         (["--quick", "randread-qd32"], "expected one of: job files, --random, or"),
         (["--show"], "--show: only works with --random"),
-        (["--misses", "there"], "--misses: is for job files and --random"),
+        (["--misses", "there"], "--misses: only works with job files and --random"),
         (["--random", "10001"], "--random: 10001 is out of range (1 to 10000)"),
         (["randread-qd23"], "no workload 'randread-qd23'; did you mean 'randread-qd32'?"),
         (["--random", "1", "--disk", "wd10ezrz"], "no disk 'wd10ezrz'; did you mean 'wd10ezrx'?"),

@@ -21,9 +21,9 @@ _KINDS = {
 
 
 def content(path: Path, bytes_max: int, what: str) -> bytes:
-    """All of the file at `path`, which should be `what`:
+    """All of the file at `path`, which should be `what` (``a patch``).
 
-    ``a patch``. InputError if it is not a regular file, is larger, or cannot be read. Never waits
+    InputError if it is not a regular file, is larger, or cannot be read. Never waits
     for a pipe without a writer. A pipe from the shell, ``<(...)`` or ``/dev/stdin``, is read to its
     end.
     """
