@@ -132,7 +132,7 @@ def test_times_are_as_people_write_them(text: str, seconds: float) -> None:
 @pytest.mark.parametrize("text", ["", "m", "0", "-3m", "ten", "nan", "inf", "5x"])
 def test_what_is_no_time_is_one_line(text: str) -> None:
     with pytest.raises(
-        InputError, match=r"--budget: expected a time as 90s, .*, at most 365d, found"
+        InputError, match=r"--budget: expected a time such as 90s, .*, at most 365d, found"
     ):
         budget.seconds(text)
 

@@ -154,7 +154,7 @@ def test_nothing_is_applied_that_few_samples_recommend(runs: list[Measurement]) 
 
 
 def test_a_budget_is_not_spent_on_what_repeats_cannot_tell(runs: list[Measurement]) -> None:
-    assert _why_enough(of(runs, 8), "latency") == "more repeats would tell no more"
+    assert _why_enough(of(runs, 8), "latency") == "more repeats would not change the answer"
 
 
 # Throughput: one I/O more or less

@@ -454,7 +454,7 @@ def test_a_host_cannot_be_given_and_a_disk_must_be() -> None:
     with pytest.raises(InputError, match="the host is this machine"):
         LiveRig().check_host({"cpus": 3})
     done = CliRunner().invoke(app, ["compare", "--rig", "live"])
-    assert "which disk? Give --disk DIRECTORY" in str(done.exception)
+    assert "expected --disk DIRECTORY" in str(done.exception)
 
 
 def test_a_missing_program_is_named_with_its_package(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -254,7 +254,7 @@ def test_what_is_removed_is_gone_all_or_none(here: Path) -> None:
         (["results", "export", "1", "--format", "parquet"], "name a file with --out"),
         (["results", "import", "absent.json"], "absent.json: No such file or directory"),
         (["results", "import", "tiny.fio"], "tiny.fio: not what 'blklab results export' writes"),
-        (["results", "--since", "soon"], "--since: 'soon' is no time"),
+        (["results", "--since", "soon"], "--since: 'soon' is not a time"),
         (["results", "--rig", "simm"], "no rig 'simm'"),
         (["results", "shwo"], "No such command 'shwo'"),
         (["results", "show", "1", "--objective", "x"], "--objective: no 'x'"),

@@ -109,7 +109,7 @@ def test_the_real_disk_takes_the_place_of_all_and_is_left_as_it_was(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--rig", "live"], "--rig live: which disk? Give --disk DIRECTORY"),
+        (["--rig", "live"], "--rig live: expected --disk DIRECTORY"),
         (["--disk", "/"], "--disk: only with --rig live; elsewhere a study has disks of its own"),
         (["--rig", "sim", "--write-device"], "--write-device: only with --rig live"),
         (["--rig", "sim", "--cache", "warm"], "--cache: only with --rig live"),

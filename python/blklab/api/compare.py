@@ -251,8 +251,8 @@ def _resumed(store: str | None, number: int | None, listener: Listener) -> _Work
     asked = requests.from_bytes(f"comparison {found.id}: request", found.request, Request)
     if asked.budget:
         raise InputError(
-            f"comparison {found.id} cannot be resumed: it had a budget of {asked.budget}; its finished "
-            f"runs are stored: blklab report {found.id}"
+            f"comparison {found.id} cannot be resumed: it had a budget of {asked.budget}; its "
+            f"finished runs are stored: blklab report {found.id}"
         )
     where = rig_of(RigSpec.told(asked.rig, asked.options))
     where.put_right()

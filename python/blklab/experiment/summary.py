@@ -14,7 +14,7 @@ from blklab.experiment.words import sentence
 
 
 def summarise(analysis: Analysis) -> dict[str, Any]:
-    """Units are in the names; what is not known is null."""
+    """Units are in the names; unknown values are null."""
     return {
         "objective": analysis.objective,
         "cells": [_cell(cell) for cell in analysis.cells],

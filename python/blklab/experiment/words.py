@@ -11,14 +11,14 @@ from blklab.experiment.samples import needed
 from blklab.experiment.statistics import MATTERS, Answer, Unranked, Verdict
 
 NO_DIFFERENCE = "no significant difference"
-# From here on, what could not be seen may well be worth seeing.
+# A larger undetected difference may well be relevant.
 _COARSE = 1.10
 _HUGE = 1000.0
-"""So few runs do not tell by how much more."""
+"""With few runs, larger ratios have no useful bound."""
 
 
 def short(verdict: Answer) -> str:
-    """For a table: a name, or that there is none."""
+    """For a table: a name, or words for none."""
     if isinstance(verdict, Unranked):
         return verdict.short
     if verdict.winner:
@@ -34,7 +34,7 @@ def short(verdict: Answer) -> str:
 
 
 def sentence(verdict: Answer, objective: str) -> str:
-    """One sentence: which, by how much, and how sure."""
+    """One sentence: the winner, its lead, and the interval."""
     if isinstance(verdict, Unranked):
         return verdict.why
     if not verdict.behind:
@@ -63,12 +63,12 @@ def sentence(verdict: Answer, objective: str) -> str:
 
 
 def _is_fine(verdict: Verdict) -> bool:
-    """Whether a difference that is worth seeing would have been seen."""
+    """Whether a relevant difference would have been detected."""
     return verdict.visible < _COARSE
 
 
 def factor(ratio: float) -> str:
-    """A ratio: ``3.4 %`` up to a doubling, ``2.3 times`` beyond, if that says anything."""
+    """A ratio: ``3.4 %`` up to a doubling, ``2.3 times`` beyond, or words if it is not bounded."""
     if math.isinf(ratio):
         return "any number of times"
     if ratio > _HUGE:
@@ -78,19 +78,18 @@ def factor(ratio: float) -> str:
 
 
 def spread_text(spread: float) -> str:
-    """Largest over smallest, less one: ``4.2 %``; ``-`` where the smallest is nothing."""
+    """Largest over smallest, less one: ``4.2 %``; ``-`` if the smallest is 0."""
     if math.isinf(spread):
         return "-"
     return f"{spread * 100:.1f} %" if spread <= _HUGE else f"> {_HUGE:.0f} x"
 
 
 FEW = "~"
-"""Before a percentile of too few samples."""
+"""The mark before a percentile of too few samples."""
 
 
 def percentile_text(value_ns: float, percent: float, samples: int) -> str:
-    """``4.17 ms``, or ``~4.17 ms`` if a run has so few samples that it does not know its
-    percentile."""
+    """``4.17 ms``, or ``~4.17 ms`` if a run has too few samples for the percentile."""
     known = math.isnan(value_ns) or samples >= needed(percent)
     return f"{'' if known else FEW}{duration_text(value_ns)}"
 
@@ -102,7 +101,7 @@ def percentiles_text(values_ns: Sequence[float], samples: int) -> list[str]:
 
 
 def few_text() -> str:
-    """What the mark means, for below the tables."""
+    """The meaning of the mark, as a note below tables."""
     least = ", ".join(f"p{percent:g} {needed(percent)}" for percent in PERCENTILES)
     return f"{FEW} too few samples per run (at least: {least})"
 

@@ -1,4 +1,4 @@
-"""Curves over the one number in which several workloads differ: threads, clients, copies."""
+"""Curves of workloads that differ in one number: threads, clients, copies."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _curve(disk: str, sweep: Sweep, by_name: Mapping[str, Cell]) -> dict[str, An
     cells = [by_name[name] for _, name in sweep.members]
     numbers = [number for number, _ in sweep.members]
     operations = {cell.operation for cell in cells}
-    # A latency of reads and one of writes are no curve.
+    # Latencies of reads and of writes do not form one curve.
     operation = operations.pop() if len(operations) == 1 else ""
     p99s_ns = [row.p99.estimate for cell in cells for row in cell.rows]
     known_ns = sorted(value for value in p99s_ns if math.isfinite(value))

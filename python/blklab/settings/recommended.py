@@ -60,7 +60,7 @@ def find(
     if text.isdigit():
         return _of_number(text, place.find(store), tell)
     if store is not None:
-        raise InputError(f"--store: goes with a number; {shown(text)} is a path")
+        raise InputError(f"--store: only works with a number; {shown(text)} is a path")
     if is_study:
         return _of_study(Path(text), part)
     return Source(text, files.load(Path(text)), "both")
