@@ -318,7 +318,7 @@ def test_the_commands_from_apply_to_undo(
     rule.place(roots).write_text("# left\n")
     code, text = run("status")
     assert code == 1
-    assert "is there, but the previous values are not known; remove it" in text
+    assert "exists, but the previous values are not known; remove it" in text
 
 
 def test_udev_itself_sets_it_whenever_the_disk_changes(loop: Queue, tmp_path: Path) -> None:

@@ -212,7 +212,7 @@ def test_a_live_result_is_for_the_disks_that_it_was_measured_on(
     assert 'ATTRS{wwid}=="naa.5001", ATTR{queue/scheduler}="mq-deadline"' in done.stdout
     row["value"] = "ata-Another\x1b"
     place.write_text(json.dumps(document))
-    with pytest.raises(InputError, match=r"measured on ata-Another\\x1b, which is not here"):
+    with pytest.raises(InputError, match=r"measured on ata-Another\\x1b, which is missing here"):
         CliRunner().invoke(app, given, catch_exceptions=False)
     document["setup"]["disks"] = [1]
     place.write_text(json.dumps(document))

@@ -150,7 +150,7 @@ def test_the_command_says_what_will_show_and_why_it_stopped(fake: Path) -> None:
     runs = kept["setup"]["repeats"] * 4
     shown = CliRunner().invoke(app, ["results", "show", "1"], catch_exceptions=False).stdout
     assert f"1: complete, {runs} of {runs} runs" in shown
-    # It cannot go on, since nobody knows how far.
+    # It cannot be resumed: the number of repeats is not known.
     refused = CliRunner().invoke(app, ["compare", "--resume", "1"])
     assert "comparison 1 cannot be resumed: it had a budget of 30s" in str(refused.exception)
     again = CliRunner().invoke(app, ["report", "reports/compare"], catch_exceptions=False)

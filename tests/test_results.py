@@ -176,7 +176,7 @@ def test_the_same_model_of_two_machines_meets_itself(here: Path) -> None:
     assert note == "su800-128gb of the first and sdb of the second are of the same model"
     assert run("report", str(first + 1)).exit_code == 0
     message = run_failing("compare", "--resume", str(first + 1))
-    assert message == f"{first + 1} was imported: it can only go on where it began"
+    assert message == f"{first + 1} was imported: only the machine that began it can resume it"
 
 
 def exported(*numbers: int) -> dict[str, Any]:

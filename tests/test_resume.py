@@ -155,8 +155,8 @@ def test_what_has_run_to_its_end_is_only_written_again(here: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["compare", "--resume"], "--resume: nothing was left unfinished"),
-        (["run", "--resume"], "--resume: nothing was left unfinished"),
+        (["compare", "--resume"], "--resume: no unfinished comparison"),
+        (["run", "--resume"], "--resume: no unfinished comparison"),
         (["compare", "--resume", "9"], "--resume: no comparison 9"),
         (["compare", "--resume", "x"], "'x': not the number of a comparison"),
         (["compare", "1"], "'1': not expected; to resume a number, add --resume"),

@@ -149,7 +149,7 @@ def test_what_cannot_be_taken_in_is_set_aside_and_the_others_are_taken_in() -> N
     bad = [directory / "a.run", directory / "b.run", *in_order[:2]]
     assert len(told) == len(bad)
     for file, line in zip(bad, told, strict=True):
-        assert line.startswith(f"blklab: {file}: no run that waits for the store, or damaged: ")
+        assert line.startswith(f"blklab: {file}: not a run that waits for the store, or damaged: ")
         assert line.endswith(f"; set aside as {file.stem}.refused")
     assert "KeyError: 'disks'" in told[2] and "OverflowError: " in told[3]
     assert set(directory.iterdir()) == {file.with_suffix(".refused") for file in bad}
@@ -251,7 +251,7 @@ def test_a_single_run_does_not_go_on(
     said = "blklab: 1 is a single run, which has ended; to run it again: blklab fio\n"
     assert (code, text) == (2, said)
     code, text = failing(capfd, monkeypatch, "compare", "--resume")
-    assert "nothing was left unfinished" in text
+    assert "no unfinished comparison" in text
 
 
 def test_a_directory_of_any_name_can_be_kept(

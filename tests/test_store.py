@@ -323,7 +323,7 @@ def test_a_request_survives_the_store(setup: Setup) -> None:
         from_bytes("here", packing.pack_json({"setup": 1}), Request)
 
 
-def test_what_would_not_be_the_same_does_not_go_on(
+def test_a_changed_input_prevents_resuming(
     tmp_path: Path, setup: Setup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     described = describe(setup, sim.SimRig())
@@ -333,7 +333,7 @@ def test_what_would_not_be_the_same_does_not_go_on(
     for key, value, message in (
         ("versions", {"blklab": "0.0", "python": ""}, "begun by blklab 0.0, this is "),
         ("rig_setup", {"text": "Linux 1"}, "it ran on Linux 1; now it would run on"),
-        ("disks", [], "its disks would not be what it was"),
+        ("disks", [], "its disks would change"),
     ):
         with pytest.raises(InputError, match=message):
             check_same("it", described | {key: value}, described, request_of(setup))

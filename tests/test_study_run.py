@@ -443,5 +443,5 @@ def test_a_broken_study_of_ones_own_hides_no_other(tmp_path: Path) -> None:
 
 
 def test_a_study_file_of_no_end_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="are no study"):
+    with pytest.raises(InputError, match="not a study: more than"):
         studies.parse(Entry("s", tmp_path / "s.toml", "# " + "x" * (1 << 20)))

@@ -1,6 +1,6 @@
 """The machine's programs that apply settings: udev, modprobe, tuned.
 
-Nothing is given to a shell. Tests put their own in the place of `HERE`.
+No shell is used. Tests replace `HERE`.
 """
 
 from __future__ import annotations
