@@ -424,7 +424,7 @@ def test_a_real_place_without_the_rig_for_it_says_which_rig(
     for command in (("compare",), ("fio", "randread")):
         code, text = failing(capfd, monkeypatch, *command, "--disk", str(tmp_path))
         assert code == 2
-        assert text == f"blklab: --disk: {tmp_path} is no model; to measure it: --rig live\n"
+        assert text == f"blklab: --disk: {tmp_path} is not a model; to measure it: --rig live\n"
     # A model keeps its name beside a directory that is called the same.
     (tmp_path / "950pro-256gb").mkdir()
     assert ModelledDisks().find_disk("950pro-256gb").file.name == "950pro-256gb"

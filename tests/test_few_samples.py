@@ -219,7 +219,7 @@ def test_a_claim_about_a_percentile_of_few_is_not_known(
     [
         ('kind = "order"', 112.5, "not known", "differ by no more than one I/O of a run, 12.5 %"),
         ('kind = "order"', 120, "reproduced", "none is ahead of kyber by 20.0 %"),
-        ('kind = "no-difference"', 101, "not known", "may be 12.5 % apart; a longer runtime decides"),
+        ('kind = "no-difference"', 101, "not known", "12.5 % apart; a longer runtime decides"),
         ('kind = "no-difference"\ntolerance_percent = 13', 101, "reproduced", "at most 12.5 %"),
         ('kind = "ratio"\nvalue = 1\ntolerance_percent = 9', 101, "not known",
          "one I/O of a run is 12.5 % of the figure, more than the tolerance"),

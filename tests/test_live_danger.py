@@ -101,7 +101,7 @@ def refused(name: str) -> str:
             said.add(str(why.value))
     [line] = said
     assert line.endswith(
-        ". The job writes, and nothing was written; what is in use is never written to"
+        ". The job writes, and nothing was written; a device in use is never written to"
     )
     return line.removeprefix(f"/dev/{name}: ").partition(". The job writes")[0]
 
@@ -286,7 +286,7 @@ def test_a_directory_is_resolved_to_the_disks_below_all_layers(tmp_path: Path) -
     )
     assert target.find(str(here), machine.roots).disks == ("sda", "sdb")
     machine.write("proc/self/mountinfo", f"2 1 0:99 / {here} rw - nfs4 server:/export rw")
-    with pytest.raises(InputError, match=r"lies on nfs4 \(server:/export\), with no disk"):
+    with pytest.raises(InputError, match=r"is on nfs4 \(server:/export\), with no disk"):
         target.find(str(here), machine.roots)
 
 

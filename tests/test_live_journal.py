@@ -193,7 +193,7 @@ def test_the_next_borrower_puts_back_what_a_killed_one_left(
     with borrowing([loop], journal, signals, told) as borrowed:
         assert borrowed.before[loop.name] == before
     assert loop.settings() == before
-    assert "put back to mq-deadline" in told[0]
+    assert "restored to mq-deadline" in told[0]
 
 
 @pytest.mark.parametrize("number", sorted(ENDING - {signal.SIGPIPE, signal.SIGXFSZ}))
@@ -256,13 +256,13 @@ def test_a_disk_that_goes_meanwhile_is_one_line_and_one_that_comes_is_left_alone
         (disk / "queue").rename(tmp_path / "old")
         shutil.copytree(tmp_path / "old", disk / "queue")
         (disk / "queue/read_ahead_kb").write_text("4096\n")
-    assert told == ["sda: the disk is gone; nothing to put back"]
+    assert told == ["sda: the disk is gone; nothing to restore"]
     assert journal.keys() == []
     assert queue.named("sda", machine.roots).read("read_ahead_kb") == "4096"
     told.clear()
     with borrowing([fake], journal, signals, told, machine.roots):
         (machine.top / "sys/block/sda").unlink()
-    assert told == ["sda: the disk is gone; nothing to put back"]
+    assert told == ["sda: the disk is gone; nothing to restore"]
 
 
 def test_after_a_reboot_there_is_nothing_to_put_back(loop: Queue, journal: Journal) -> None:
@@ -287,7 +287,7 @@ def test_an_attribute_that_cannot_be_written_leaves_the_rest_put_back(tmp_path: 
     (disk / "queue/nomerges").mkdir()
     problems = put_back(fake, before)
     assert len(problems) == 1
-    assert problems[0].startswith("not put back: sda: nomerges: ")
+    assert problems[0].startswith("not restored: sda: nomerges: ")
     assert fake.read("read_ahead_kb") == "128"
 
 

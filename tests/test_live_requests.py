@@ -272,7 +272,7 @@ def test_a_refused_file_of_tracefs_is_one_line(tmp_path: Path) -> None:
 
 
 def test_a_disk_that_has_gone_is_one_line(tmp_path: Path) -> None:
-    gone = "^sd\\\\n: the kernel does not tell its number: it has gone$"
+    gone = "^sd\\\\n: the disk is gone$"
     with pytest.raises(RunError, match=gone):
         tracefs.numbers("sd\n", Roots(sys=tmp_path))
 

@@ -275,7 +275,7 @@ def test_interrupted_nothing_of_it_stays(
         if number == signal.SIGKILL:
             assert disk.read("scheduler") == "kyber"
             words_of_restore = CliRunner().invoke(app, ["restore"], catch_exceptions=False).stdout
-            assert f"{disk.name}: put back to none" in words_of_restore
+            assert f"{disk.name}: restored to none" in words_of_restore
             assert "removed" in words_of_restore
         else:
             assert process.returncode == {signal.SIGINT: 130, signal.SIGTERM: 143}[number], stderr
@@ -368,7 +368,7 @@ def test_a_killed_comparison_goes_on_where_it_was(
     assert 1 <= there < 4
     done = CliRunner().invoke(app, ["compare", "--resume"], catch_exceptions=False)
     assert f"{4 - there} runs on {mounted}" in done.stderr
-    assert f"{disk.name}: put back to none" in done.stderr
+    assert f"{disk.name}: restored to none" in done.stderr
     assert ": removed" in done.stderr
     assert kept() == 4
     runs = json.loads((out / "results.json").read_text())["runs"]
@@ -403,7 +403,7 @@ def test_a_disk_is_described_as_it_was_before_a_run_that_was_killed(
     told: list[str] = []
     with place.prepared([one], told.append):
         pass
-    [line] = [line for line in told if "put back to none" in line]
+    [line] = [line for line in told if "restored to none" in line]
     assert line.startswith(f"{disk.name}: ")
 
 

@@ -238,7 +238,7 @@ def test_hdparms_units_are_of_1024(said: str, mib_s: float, tmp_path: Path) -> N
     assert hdparm._outcome(text).value == mib_s
     with pytest.raises(RunError, match="device too small"):
         hdparm._outcome("/dev/x:\n Timing buffered disk reads: device too small\n")
-    with pytest.raises(RunError, match=r"^hdparm: told no figure: it wrote nothing$"):
+    with pytest.raises(RunError, match=r"^hdparm: printed no figure: it wrote nothing$"):
         hdparm._outcome("\n")
 
 

@@ -223,10 +223,12 @@ def test_a_server_that_does_not_come_up_says_why(
 
 def test_what_gives_no_figure_is_one_line() -> None:
     failed = "Threads started!\nFATAL: mysql_stmt_execute() returned error 126\n"
-    with pytest.raises(RunError, match=r"^sysbench: told no figure: FATAL: mysql_stmt_execute"):
+    with pytest.raises(RunError, match=r"^sysbench: printed no figure: FATAL: mysql_stmt_execute"):
         sysbench_oltp._outcome(failed)
     failed = "Finished\nfailed to ping db, err dial tcp 127.0.0.1:1: connection refused\n"
-    with pytest.raises(RunError, match=r"^go-tpc: told no figure: failed to ping db, .* refused$"):
+    with pytest.raises(
+        RunError, match=r"^go-tpc: printed no figure: failed to ping db, .* refused$"
+    ):
         tpcc._outcome(failed)
 
 

@@ -186,7 +186,7 @@ def test_of_a_disk_that_is_pulled_out_under_fio_each_trouble_is_one_line(
     assert "kyber" in lines
     said = [line for line in lines if not (line == "kyber" or line.isdecimal())]
     assert all(line.startswith("blklab: ") for line in said)
-    assert any("the disk is gone; nothing to put back" in line for line in said)
+    assert any("the disk is gone; nothing to restore" in line for line in said)
     assert said[-1].startswith("blklab: fio: ")
 
 

@@ -14,8 +14,8 @@
 * A claim that the runs cannot decide is "not known": a percentile of too few samples
   (`blklab.experiment.samples`), a rate within a tolerance that is finer than one I/O.
 * *No difference* is reproduced if, at 95 % for all pairs together, no scheduler can be further
-  than the tolerance from any other. Not having seen a difference is not enough; if one
-  above the tolerance is neither shown nor excluded, the answer is "not known".
+  than the tolerance from any other. An undetected difference is not enough; if a difference above
+  the tolerance is neither shown nor excluded, the answer is "not known".
 """
 
 from __future__ import annotations

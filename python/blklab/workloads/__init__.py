@@ -1,6 +1,6 @@
 """Workloads, one fio job file each; real fio runs them unchanged.
 
-Your own lie in ``~/.local/share/blklab/workloads``, in the directory that
+Your own are in ``~/.local/share/blklab/workloads``, in the directory that
 ``BLKLAB_WORKLOADS`` names, or anywhere, given by path.
 """
 
