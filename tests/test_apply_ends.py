@@ -168,7 +168,7 @@ def test_an_interrupted_apply_is_to_be_undone_first(
         apply(loop, "none", roots, programs)
 
 
-def test_a_record_that_somebody_else_wrote_reaches_no_rule(
+def test_a_record_of_another_user_reaches_no_rule(
     loop: Queue, roots: Roots, programs: Asked
 ) -> None:
     apply(loop, "bfq", roots, programs)

@@ -280,7 +280,7 @@ def test_a_stacked_device_has_nothing_to_choose(machine: Machine) -> None:
         planned(machine, "dm-0", "bfq")
 
 
-def test_those_who_come_later_and_want_something_else_are_named(machine: Machine) -> None:
+def test_later_rules_and_services_with_other_values_are_named(machine: Machine) -> None:
     sata(machine, "sda", 0, wwid="naa.5000")
     kyber = 'KERNEL=="sd*", ATTR{queue/scheduler}="kyber"'
     machine.write("etc/udev/rules.d/60-early.rules", kyber)

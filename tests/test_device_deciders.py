@@ -36,7 +36,7 @@ def place(machine: Machine, path: str) -> str:
     return str(machine.top / path)
 
 
-def test_nobody_but_the_kernel(machine: Machine) -> None:
+def test_only_the_kernel_decides(machine: Machine) -> None:
     machine.disk("sda", files=_ONE_QUEUE)
     assert decided(machine).text == "kernel default"
 

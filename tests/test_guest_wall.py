@@ -401,7 +401,7 @@ def test_an_interrupt_while_the_view_is_made_leaves_nothing(
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 @needs_wall
-def test_a_kernel_that_nobody_may_not_read_is_told_to_root(place: Path) -> None:
+def test_root_is_told_if_the_user_nobody_may_not_read_a_kernel(place: Path) -> None:
     image = hostile_kernel.image(place, "")
     image.chmod(0o700)
     with pytest.raises(RunError, match=f"which may not read {image}: chmod a[+]rX {image}"):

@@ -105,7 +105,7 @@ def test_a_copy_that_starves_the_guest_of_memory_is_the_same_again(kernel: str) 
         _assert_same(first, other)
 
 
-def test_who_waits_for_a_tag_under_bfq_is_the_same_again(kernel: str) -> None:
+def test_the_same_process_waits_for_a_tag_under_bfq_again(kernel: str) -> None:
     # Linux begins its search for a free tag at a random one, and a process with more than its
     # share may have only some of the few.
     job = "[a]\nrw=randwrite\nbs=64k\ndirect=1\nsize=4g\nruntime=4\ntime_based\n"

@@ -216,7 +216,7 @@ def test_a_guest_dies_with_whoever_started_it_and_leaves_nothing(
     _until_gone(program)
 
 
-def test_a_guest_that_nobody_waits_for_any_more_dies_before_it_has_begun(tmp_path: Path) -> None:
+def test_a_guest_without_its_parent_dies_before_it_has_begun(tmp_path: Path) -> None:
     for _ in range(20):
         entry = [os.open(os.devnull, os.O_RDWR) for _ in range(4)]
         to, *shared = map(str, entry)
@@ -399,7 +399,7 @@ def test_a_shell_with_a_disk_has_it_as_it_was_asked_for(linux: Path) -> None:
         assert process.wait(60) == 0
 
 
-def test_a_shell_whose_disk_cannot_be_as_asked_for_says_why_and_ends(linux: Path) -> None:
+def test_a_shell_without_the_requested_disk_prints_why_and_ends(linux: Path) -> None:
     with shell(linux, "--disk", "wd10ezrx", "--scheduler", "noop") as (terminal, process):
         text = _read_until(terminal, "queue/scheduler: noop was refused: Invalid argument\n")
         assert "blklab: in the guest: /sys/block/ublkb0/" in text and "# " not in text

@@ -178,7 +178,7 @@ def test_a_kernel_without_its_program_is_told(empty: Path) -> None:
     assert "built/b/linux: is not there" in cache.damaged()[0]
 
 
-def test_a_name_whose_kernel_has_gone_is_not_offered_as_what_was_meant(empty: Path) -> None:
+def test_a_name_of_a_removed_kernel_is_not_suggested(empty: Path) -> None:
     keep(empty, PLAIN)
     cache.give_name("7.3.4", "gone")
     with pytest.raises(InputError, match=r"^kernel '7\.3\.4': .*built/gone/kernel\.json: No such"):

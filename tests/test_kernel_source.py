@@ -119,7 +119,7 @@ def test_an_index_with_another_hash_is_refused(debian: fake_linux.Mirror) -> Non
 
 
 @pytest.mark.skipif(shutil.which("gpgv") is None, reason="gpgv is not installed")
-def test_a_release_that_nobody_signed_is_refused_where_a_keyring_is(
+def test_an_unsigned_release_is_refused_where_a_keyring_is(
     debian: fake_linux.Mirror, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     assert not mirror.newest("7.3").signed

@@ -191,7 +191,7 @@ def test_another_directory_of_the_same_name_is_not_emptied(
     assert (place / "0").read_text() == "keep"
 
 
-def test_programs_that_go_by_paths_run_only_where_nobody_else_can_swap_one(
+def test_programs_that_use_paths_run_only_where_no_other_user_can_replace_one(
     tmp_path: Path, journal: Journal, signals: Signals
 ) -> None:
     if os.geteuid() != 0:

@@ -162,7 +162,9 @@ def test_a_scheduler_that_cannot_be_set_is_one_line_and_all_is_put_back(
     assert loop.settings() == before
 
 
-def test_somebody_else_at_it_is_noticed(loop: Queue, journal: Journal, signals: Signals) -> None:
+def test_a_change_by_another_program_is_noticed(
+    loop: Queue, journal: Journal, signals: Signals
+) -> None:
     with borrowing([loop], journal, signals, []) as borrowed:
         borrowed.use("kyber", {})
         set_to = {loop.name: loop.settings()}

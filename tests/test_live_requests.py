@@ -193,9 +193,7 @@ def test_killed_at_random_moments_no_tracing_stays(loop: str, journal: Journal) 
 
 
 @needs_tracefs
-def test_what_somebody_else_wrote_into_the_journal_is_not_removed(
-    tmp_path: Path, journal: Journal
-) -> None:
+def test_a_foreign_record_in_the_journal_is_not_removed(tmp_path: Path, journal: Journal) -> None:
     mine = tmp_path / "instances/mine"
     mine.mkdir(parents=True)
     for name in (str(mine), "instances/blklab-7-abcdef", 7, str(mine.with_name("blklab-8-abcdef"))):

@@ -464,7 +464,7 @@ def test_a_missing_program_is_named_with_its_package(monkeypatch: pytest.MonkeyP
     assert str(refused.value) == ("--rig live needs fio, unshare: apt-get install fio util-linux")
 
 
-def test_who_may_set_nothing_measures_what_is_set_and_is_told_what_to_type(
+def test_a_user_without_rights_measures_the_current_settings_and_is_told_what_to_type(
     mounted: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     allowed = os.access

@@ -135,7 +135,7 @@ def test_tpcc_has_go_tpcs_figure_of_all_five_transactions(mounted: Path) -> None
     assert not len(result.operations_ns)
 
 
-def test_who_knows_tcp_only_gets_one_database_and_no_files(place: Place, user: str) -> None:
+def test_a_tcp_account_gets_one_database_and_no_files(place: Place, user: str) -> None:
     require("sysbench-oltp")
     server = mariadb.Server(place, 8, 2, tcp=True)
     account = server.account

@@ -281,7 +281,7 @@ def test_a_report_that_cannot_be_written_is_kept_and_says_where(
     assert (row.state, row.kept) == (read.COMPLETE, row.planned)
 
 
-def test_nobody_goes_on_with_what_another_process_runs(
+def test_a_comparison_that_another_process_runs_is_not_resumed(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run(*TINY)
@@ -366,7 +366,7 @@ def test_what_is_not_to_be_kept_has_the_same_results_and_nothing_in_the_store(
     assert file.read_bytes() == before
 
 
-def test_interrupted_without_being_kept_nobody_is_told_how_to_go_on(
+def test_an_interrupted_comparison_that_is_not_kept_names_no_way_to_resume(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupt(*_: object) -> object:

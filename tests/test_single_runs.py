@@ -104,7 +104,7 @@ def test_a_run_is_taken_in_once_however_often_its_file_is_there() -> None:
     assert len(listed()) == 1 and not file.exists()
 
 
-def test_who_opens_the_store_together_takes_each_run_in_once() -> None:
+def test_parallel_openings_of_the_store_import_each_run_once() -> None:
     count = 12
     for seed in range(count):
         once("--seed", str(seed))
@@ -191,7 +191,7 @@ def test_what_cannot_be_taken_in_yet_waits_and_the_rest_is_shown(
     assert len(listed()) == 2
 
 
-def test_many_do_not_wait_for_somebody_to_look(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_runs_are_imported_by_the_writer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(single, "MANY", 3)
     for number in (1, 2, 0, 1):
         once()

@@ -247,7 +247,7 @@ def test_a_store_of_version_1_is_read(tmp_path: Path) -> None:
     assert found.runs[0].raw["odd"] == bytes(range(256))
 
 
-def test_somebody_elses_database_is_refused(anywhere: str) -> None:
+def test_a_foreign_database_is_refused(anywhere: str) -> None:
     where = place.find(anywhere)
     with database._engine(where, False).begin() as connection:
         connection.execute(text("CREATE TABLE customers (id INTEGER)"))

@@ -159,7 +159,7 @@ def test_a_scheduler_that_is_a_module_is_loaded_and_set(ran: dict[str, Ended]) -
     assert ": holds" in ran["holds"].output
 
 
-def test_who_undoes_it_by_hand_is_found_out(ran: dict[str, Ended]) -> None:
+def test_an_undo_by_hand_is_detected(ran: dict[str, Ended]) -> None:
     assert ran["by_hand"].exit_code == 1
     assert "scheduler is none, bfq was applied" in ran["by_hand"].output
 

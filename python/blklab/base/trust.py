@@ -18,7 +18,7 @@ def why_not(found: os.stat_result) -> str:
     return "other users may write to it" if found.st_mode & _OTHERS_WRITE else ""
 
 
-def who_may_swap(path: Path) -> str:
+def replaceable_part(path: Path) -> str:
     """The part of an absolute path without links that another user can replace, as a clause; empty
     if there is none.
 

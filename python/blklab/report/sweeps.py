@@ -37,9 +37,9 @@ def _curve(disk: str, sweep: Sweep, by_name: Mapping[str, Cell]) -> dict[str, An
     known_ns = sorted(value for value in p99s_ns if math.isfinite(value))
     unit, unit_ns = unit_of(known_ns[len(known_ns) // 2] if operation and known_ns else 1e6)
     what = "figure" if cells[0].is_program else "throughput"
-    told = [f"Best {what}: {_who_wins(numbers, cells, 'throughput')}."]
+    told = [f"Best {what}: {_winners_text(numbers, cells, 'throughput')}."]
     if operation:
-        told.append(f"Best p99: {_who_wins(numbers, cells, 'latency')}.")
+        told.append(f"Best p99: {_winners_text(numbers, cells, 'latency')}.")
     return {
         "name": f"{disk}: {sweep.load} over {sweep.parameter}",
         "parameter": sweep.parameter,
@@ -76,7 +76,7 @@ def _interval(interval: Interval | None, by: float) -> list[float | None]:
     return digits([value / by for value in (interval.estimate, interval.low, interval.high)])
 
 
-def _who_wins(numbers: Sequence[int], cells: Sequence[Cell], objective: str) -> str:
+def _winners_text(numbers: Sequence[int], cells: Sequence[Cell], objective: str) -> str:
     """By the verdicts: `bfq at 4 to 16, none clearly at 32`."""
     verdicts = [cell.verdicts[objective] for cell in cells]
     winners = [

@@ -221,7 +221,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nobody_gets_a_tag_twice_nor_more_than_he_may_have(
+        fn no_tag_is_taken_twice_and_no_limit_is_exceeded(
             depth in 1u32..600, most in 1u32..600, steps in prop::collection::vec(any::<(bool, bool, prop::sample::Index)>(), 1..400)
         ) {
             let mut tags = Tags::new(depth);

@@ -81,7 +81,7 @@ class LaidFiles:
         user could replace it, because programs use paths.
         """
         place = self.place.path / WORK
-        if why := trust.who_may_swap(place):
+        if why := trust.replaceable_part(place):
             raise InputError(
                 f"{shown(str(place.parent.parent))}: {shown(why)}, and so lead a program astray; "
                 "expected a directory of your own"

@@ -224,7 +224,7 @@ fn time_without_writes_does_not_make_the_disk_look_slow() {
 }
 
 #[test]
-fn nobody_waits_below_the_free_run_ceiling() {
+fn no_writer_waits_below_the_free_run_ceiling() {
     let mut cache = PageCache::new(&config(1280));
     let file = cache.add_file(4 << 30);
     let (mut dirtier, mut out) = (cache.dirtier(), Vec::new());

@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn after_shrinking_nobody_gets_a_token_until_enough_have_come_back() {
+    fn after_shrinking_no_request_gets_a_token_until_enough_have_come_back() {
         let mut pool = Tokens::new(16);
         let mut woken = VecDeque::new();
         assert!((0..16).all(|_| pool.take(0)));
