@@ -167,8 +167,8 @@ class _Bench:
         one = "mean latency on `su800-128gb` at depth 1"
 
         def rate(job: str, driver: str, goal: float, how: str) -> Measure:
-            who = "fio" if driver == "fio" else "native driver"
-            what = f"{who} {fast}, {how}"
+            name = "fio" if driver == "fio" else "native driver"
+            what = f"{name} {fast}, {how}"
             return Measure(what, "I/O/s", goal, True, lambda: self.ios_per_s(job, driver), rounds)
 
         return [

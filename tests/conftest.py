@@ -150,7 +150,7 @@ def loop(tmp_path: Path) -> Iterator[Queue]:
 @pytest.fixture
 def fake(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """A stand-in core, two disks and four workloads; the directory they lie in is current."""
-    # For whoever loads it later, and for those who have loaded it.
+    # For modules that load it later, and for those that have loaded it.
     monkeypatch.setitem(sys.modules, "blklab._core", fake_core)
     monkeypatch.setattr(blklab, "_core", fake_core, raising=False)
     for module in (core, scheduler, sim):

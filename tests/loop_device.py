@@ -63,7 +63,7 @@ def _own_number() -> Iterator[int]:
     try:
         yield number
     finally:
-        # Who looks at every disk may have it open just now; it stays then, with no file.
+        # A program that probes every disk may have it open; then it stays, without a file.
         with contextlib.suppress(OSError):
             remove(number)
 

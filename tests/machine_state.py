@@ -118,7 +118,7 @@ class MachineState(RuleBasedStateMachine):
         begun_with=st.fixed_dictionaries(dict.fromkeys(("big", "small", "raw"), BEGUN_WITH))
     )
     def begin(self, begun_with: dict[str, tuple[tuple[str, str], ...]]) -> None:
-        """Disks are as somebody has set them."""
+        """Disks have settings made by hand."""
         asked: Asked = {}
         for role, chosen in begun_with.items():
             for what in chosen:
@@ -297,12 +297,12 @@ class MachineState(RuleBasedStateMachine):
 
     @step(role=NAMES, what=st.sampled_from(WRITTEN))
     def write(self, role: str, what: tuple[str, str]) -> None:
-        """Somebody sets something."""
+        """Another program makes a setting."""
         self._settle(self.user.sets(self._disk(role), *what))
 
     @step(role=WITH_FILES, what=st.sampled_from(("fill", "free", "save", "ro", "rw")))
     def files(self, role: str, what: str) -> None:
-        """Somebody fills a file system, makes room, writes a file; it becomes read-only."""
+        """Another program fills a file system, frees space, writes a file; it becomes read-only."""
         disk = self._disk(role)
         if what in ("ro", "rw"):
             self._settle(self.user.remounts(disk.point, what) if disk.is_mounted() else {})

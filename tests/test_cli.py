@@ -376,7 +376,7 @@ def test_ctrl_c_while_the_command_is_loaded_is_one_line_too(tmp_path: Path) -> N
 
 @pytest.mark.skipif(os.getuid() == 0 and shutil.which("setpriv") is None, reason="needs setpriv")
 def test_a_home_that_may_not_be_read_hides_nothing_that_ships(tmp_path: Path) -> None:
-    """As root no directory is closed, so root becomes nobody for the command."""
+    """Root can write to every directory, so root becomes the user nobody for the command."""
     home = tmp_path / "home"
     (home / ".local/share/blklab/disks").mkdir(parents=True)
     (home / ".local").chmod(0)
@@ -393,7 +393,7 @@ def test_a_home_that_may_not_be_read_hides_nothing_that_ships(tmp_path: Path) ->
     )
     (home / ".local").chmod(0o755)
     if "Permission denied" in done.stderr and "blklab" not in done.stderr:
-        pytest.skip("nobody may not read this checkout")
+        pytest.skip("the user nobody may not read this checkout")
     assert "wd10ezrx" in done.stdout, done.stderr
 
 

@@ -1,4 +1,4 @@
-"""Who decides a disk's scheduler: each of them found in its files, and who had the last word."""
+"""What sets a disk's scheduler: each source is found in its files, and the last one wins."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def decided(machine: Machine, name: str = "sda") -> Decision:
 
 
 def found(machine: Machine) -> list[tuple[str, str, str | None, bool]]:
-    """By whom, what, which value, how sure."""
+    """Source, attribute, value, certainty."""
     return [(one.by, one.attribute, one.value, one.sure) for one in decided(machine).influences]
 
 

@@ -1,4 +1,4 @@
-"""Who got what: jobs of a run told apart, and how evenly the disk was shared."""
+"""The service of each job of a run, and how evenly they shared the disk."""
 
 from __future__ import annotations
 

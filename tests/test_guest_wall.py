@@ -48,7 +48,7 @@ Hostile = Callable[[str], dict[str, str]]
 
 @pytest.fixture
 def place() -> Iterator[Path]:
-    """A directory that everybody may read."""
+    """A directory that every user may read."""
     with tempfile.TemporaryDirectory(prefix="blklab-test-") as name:
         Path(name).chmod(0o755)
         yield Path(name)

@@ -72,16 +72,16 @@ def test_a_run_beside_others_on_one_cpu_is_the_same_as_alone_on_two(
 ) -> None:
     job = "[a]\nrw=randrw\nbs=4k\ndirect=1\nsize=1g\nruntime=2\ntime_based\nnumjobs=3\n"
     (alone,) = _again(kernel, job, "bfq", driver, boots=1)
-    everyone = len(os.sched_getaffinity(0))
+    every_cpu = len(os.sched_getaffinity(0))
     others: list[Result] = []
     pool.run_all(
         lambda _: _again(kernel, job, "bfq", driver, boots=1)[0],
-        range(everyone),
-        everyone,
+        range(every_cpu),
+        every_cpu,
         others.append,
         lambda: None,
     )
-    assert alone.disk.read_ios > 100 and len(others) == everyone
+    assert alone.disk.read_ios > 100 and len(others) == every_cpu
     for other in others:
         _assert_same(alone, other)
 

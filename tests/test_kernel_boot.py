@@ -259,7 +259,7 @@ def _cpus_of(name: str, program: Path) -> set[str]:
 def test_processes_have_a_cpu_of_their_own_unless_guests_are_side_by_side(
     linux: Path, place: Path
 ) -> None:
-    everyone = len(os.sched_getaffinity(0))
+    every_cpu = len(os.sched_getaffinity(0))
 
     def cpus(number: int) -> tuple[set[str], set[str]]:
         (place / str(number)).mkdir()
@@ -268,12 +268,12 @@ def test_processes_have_a_cpu_of_their_own_unless_guests_are_side_by_side(
             _until_there(guest, "ready")
             return _cpus_of("linux", program), _cpus_of("uml-userspace", program)
 
-    kernels, processes = cpus(everyone)
+    kernels, processes = cpus(every_cpu)
     assert (len(kernels), len(processes)) == (1, 1)
     assert kernels != processes
     found: list[tuple[set[str], set[str]]] = []
-    pool.run_all(cpus, range(everyone), everyone, found.append, lambda: None)
-    assert len(found) == everyone
+    pool.run_all(cpus, range(every_cpu), every_cpu, found.append, lambda: None)
+    assert len(found) == every_cpu
     for kernels, processes in found:
         assert kernels == processes
 

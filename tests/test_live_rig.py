@@ -493,7 +493,7 @@ def test_a_user_without_rights_measures_the_current_settings_and_is_told_what_to
 
 @pytest.fixture
 def public() -> Iterator[Path]:
-    """A file system of 64 MiB at a place that everybody can reach."""
+    """A file system of 64 MiB at a place that every user can reach."""
     with tempfile.TemporaryDirectory() as name:
         Path(name).chmod(0o755)
         with loop_device.file_system(Path(name), 64 * MIB) as place:
@@ -505,7 +505,7 @@ def test_an_ordinary_user_measures_what_is_set(public: Path, tmp_path: Path) -> 
     own.mkdir()
     os.chown(own, nobody, nobody)
     job.write_text(READS)
-    # Nobody can read all there is, as this Python may lie in root's home, and nothing else.
+    # The user nobody may read everything (this Python may be in root's home), but not write.
     only = ["--inh-caps=-all,+dac_read_search", "--ambient-caps=-all,+dac_read_search"]
     user = ["setpriv", f"--reuid={nobody}", f"--regid={nobody}", "--clear-groups", *only]
 

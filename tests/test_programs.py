@@ -440,7 +440,7 @@ def test_an_ordinary_user_runs_programs(name: str) -> None:
             own.mkdir()
             os.chown(own, 65534, 65534)
             if name == "tpcc":
-                # Where this user's own `go install` puts it: nobody may pass through to ours.
+                # Where this user's own `go install` puts it: other users cannot reach ours.
                 (own / "go/bin").mkdir(parents=True)
                 shutil.copy(tpcc.find("go-tpc") or "", own / "go/bin/go-tpc")
             [disk] = targets.find(str(own)).disks

@@ -62,7 +62,7 @@ def place() -> Iterator[Place]:
 
 @pytest.fixture(params=["mysql", "nobody"])
 def user(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """As whom the server runs: Debian's own packages make the first or not."""
+    """The user of the server: Debian's own packages create the first or not."""
     name: str = request.param
     if os.geteuid() != 0 or name not in {entry.pw_name for entry in pwd.getpwall()}:
         pytest.skip(f"needs root and a user {name}")
@@ -99,7 +99,7 @@ def test_sysbench_oltp_has_every_transaction_and_its_figure(mounted: Path) -> No
     assert "Initializing random number generator from seed (2)" in text
     # Each was on the disk when it was over; some share a flush.
     assert result.disk.write_ios >= len(result.operations_ns) / 2
-    # The tables were in nobody's memory.
+    # The tables were not in memory.
     assert result.disk.read_sectors * 512 >= 2 * 2000 * 190 / 2
 
 
@@ -167,7 +167,7 @@ def test_a_tcp_account_gets_one_database_and_no_files(place: Place, user: str) -
         admin = ("--no-defaults", f"--socket={server.socket}", f"--user={server.owner}", "-N")
         assert server.call("mariadb", *admin, "-e", read) == "secret\n"
         assert sql(read) == "NULL\n"
-        # Nobody without its password, and not its own administrator.
+        # No user without its password, and not its own administrator.
         assert "denied" in sql("SELECT 1", f"--user={account.user}", "--password=")
         assert "denied" in sql("SELECT 1", f"--user={account.user}", "--password=x")
         for other in ("root", "mysql", "nobody", "mariadb.sys", ""):

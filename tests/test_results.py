@@ -315,7 +315,7 @@ def test_the_shell_completes_numbers(
     assert capfd.readouterr().out.split() == offered
 
 
-# What comes from elsewhere is anybody's
+# Imported documents are untrusted
 
 
 def test_names_from_elsewhere_do_not_reach_the_terminal_or_the_page_as_they_are(

@@ -198,7 +198,7 @@ def test_the_usual_store_that_cannot_be_used_costs_a_line_and_no_result(
     assert "blklab: results will not be stored: " in errors
     assert "results.db: not a store of blklab, or damaged; choose a store with --store" in errors
     assert (here / "reports/compare/results.json").exists()
-    # Who has chosen a store wants the results there.
+    # A user who has chosen a store wants the results there.
     code, text = failing(capfd, monkeypatch, *TINY, "--store", "data/blklab/results.db")
     assert (code, text.count("\n")) == (1, 1)
     assert "data/blklab/results.db: not a store of blklab, or damaged" in text

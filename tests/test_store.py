@@ -453,7 +453,7 @@ def test_a_damaged_store_is_one_line_or_still_right(
 
 @pytest.mark.parametrize("damaged", [False, True])
 def test_a_store_that_is_let_go_leaves_no_connection(anywhere: str, damaged: bool) -> None:
-    """Open, or found to be somebody else's: in either case only the collector closes it."""
+    """Open, or found to be foreign: in either case only the collector closes it."""
     store = open_store(place.find(anywhere))
     if damaged:
         with store.writing() as connection:

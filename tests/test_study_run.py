@@ -228,20 +228,20 @@ def test_figures_may_be_of_one_job_and_of_shares(tmp_path: Path) -> None:
         'kind = "bound"\nmetric = "ends_apart"\nleast = 1.01',
         'kind = "bound"\nmetric = "duration_s"\njob = "near"\nmost = 1',
         'kind = "bound"\nmetric = "start_peak"\njob = "far"\nleast = 0.1',
-        'kind = "bound"\nmetric = "iops"\njob = "nobody"\nleast = 1',
+        'kind = "bound"\nmetric = "iops"\njob = "absent"\nleast = 1',
     ]
     text = "".join(f'[[part.claim]]\ntext = "x"\n{claim}\n' for claim in claims)
     head = HEAD.replace("short.fio", "shares.fio").replace("su800-128gb", "st3320620as")
     head = head.replace('["none", "mq-deadline", "kyber", "kyber@slow"]', '["none"]')
-    # Both get the same, so that one has half of what is due to him.
+    # Both get the same, so that one has half of its share.
     made = study(tmp_path, "weights = { far = 2 }\n" + text, head)
     planned = plan(made)
     [outcome] = execute(ready(planned, []), 1, lambda _: None, dict, print)
-    jain, apart, near, peak, nobody = judge(made, [outcome])
+    jain, apart, near, peak, absent = judge(made, [outcome])
     assert (jain.outcome, apart.outcome, near.outcome) == ("reproduced",) * 3, jain.found
     assert (jain.unit, near.unit) == ("of 1", "s, job near")
     assert peak.outcome == "not known", "it is over within its first second"
-    assert (nobody.outcome, nobody.found) == ("not known", "none: nothing was measured")
+    assert (absent.outcome, absent.found) == ("not known", "none: nothing was measured")
 
 
 # Planning

@@ -1,7 +1,7 @@
 """A drive's facts, as in the reference folder, written as a disk file of blklab.
 
 Each fact goes to the key that means it; nothing is fitted. What a drive of one command at a time
-does not show, such as who holds the bus meanwhile, has no key.
+does not show, such as the owner of the bus meanwhile, has no key.
 """
 
 from __future__ import annotations

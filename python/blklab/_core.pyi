@@ -331,7 +331,7 @@ class CancelToken:
         """Virtual time reached."""
     @property
     def end_ns(self) -> int:
-        """Virtual time by which the run will have ended; 0 if nobody knows."""
+        """Virtual time by which the run will have ended; 0 if not known."""
 
 class PanicException(BaseException):
     """A mistake in the core, whichever function was called."""

@@ -62,8 +62,8 @@ def body(report: Report) -> str:
 def _job(job: JobStatus, members: Sequence[JobStatus], report: Report) -> list[str]:
     if not job.total_ios:
         return []
-    who = f"{job.name}: (groupid={job.group}, jobs={job.members}): err= 0: pid={job.pid}"
-    parts = [f"{who}: {report.end_text}\n"]
+    title = f"{job.name}: (groupid={job.group}, jobs={job.members}): err= 0: pid={job.pid}"
+    parts = [f"{title}: {report.end_text}\n"]
     for name, part in job.directions.items():
         if part.io_bytes:
             parts += _direction(name, part, job, group_status(members, name))

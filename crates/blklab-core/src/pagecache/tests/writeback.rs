@@ -158,7 +158,7 @@ impl Machine {
             } else {
                 let (cache, file, now) = (&mut self.cache, self.file, self.now);
                 let (dirtier, ready, offset) =
-                    self.writers.iter_mut().min_by_key(|w| w.1).expect("somebody writes");
+                    self.writers.iter_mut().min_by_key(|w| w.1).expect("there are writers");
                 let step = cache.write(now, file, *offset, 64 * KIB, dirtier, &mut Vec::new());
                 *offset += step.bytes;
                 *ready = now

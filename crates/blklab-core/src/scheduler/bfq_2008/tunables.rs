@@ -65,7 +65,7 @@ pub(super) const TUNABLES: &[Tunable] = &[
         Unit::Milliseconds,
         125,
         1,
-        "how long a process may take to use up its budget; who takes longer pays for all of it",
+        "how long a process may take to use up its budget; a slower process is charged for the whole budget",
     ),
     tunable("timeout_async", Unit::Milliseconds, 40, 0, "the same for asynchronous requests"),
 ];

@@ -33,13 +33,7 @@ pub(super) const TUNABLES: &[Tunable] = &[
         FROM_1,
         "a synchronous request that has waited so long goes first in its process's next slice",
     ),
-    tunable(
-        "fifo_expire_async",
-        Unit::Milliseconds,
-        250,
-        FROM_1,
-        "the same for requests that nobody waits for",
-    ),
+    tunable("fifo_expire_async", Unit::Milliseconds, 250, FROM_1, "the same for async requests"),
     tunable(
         "back_seek_max",
         Unit::Kibibytes,
@@ -68,13 +62,7 @@ pub(super) const TUNABLES: &[Tunable] = &[
         FROM_1,
         "slice_sync in microseconds; goes before it if both are set",
     ),
-    tunable(
-        "slice_async",
-        Unit::Milliseconds,
-        40,
-        FROM_1,
-        "time slice of priority 4 for what nobody waits for",
-    ),
+    tunable("slice_async", Unit::Milliseconds, 40, FROM_1, "time slice of priority 4 for async requests"),
     tunable(
         "slice_async_us",
         Unit::Microseconds,

@@ -314,7 +314,7 @@ pub(super) const OPTIONS: &[JobOption] = &[
             Ok(())
         }),
         "group",
-        "whom exitall ends: the job's group, all that run now, or all",
+        "the jobs that exitall ends: the job's group, all running jobs, or all",
     ),
 ];
 

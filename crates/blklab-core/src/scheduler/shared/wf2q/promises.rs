@@ -97,7 +97,10 @@ impl Run {
         // The current kernel may choose a queue by a jump of virtual time that it then does not
         // make.
         let eligible = !tree::later(self.wf2q.start(leaf), vtime);
-        prop_assert!(eligible || !self.first_version, "only who would have begun goes");
+        prop_assert!(
+            eligible || !self.first_version,
+            "only entities that the fluid disk has begun to serve go"
+        );
         self.wf2q.reset_service(leaf);
         self.wf2q.reset_service_above(leaf);
         let sectors = (self.wf2q.budget(leaf) * percent / 100).max(1) as u32;
