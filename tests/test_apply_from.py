@@ -135,7 +135,7 @@ def test_each_wrong_place_is_told(studied: Path, fake: Path) -> None:
         ("other.json", None, "x.db", "--store: only works with a number; other.json is a path"),
         ("nothing", None, None, "nothing: No such file"),
         ("other.json", None, None, "other.json: not the results of 'blklab compare'"),
-        ("broken", None, None, "broken/study.json: not a study that 'blklab run' kept"),
+        ("broken", None, None, "broken/study.json: not a study that 'blklab run' wrote"),
     ):
         with pytest.raises(BlklabError, match=message):
             find(text, part, store)

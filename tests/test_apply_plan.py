@@ -142,7 +142,7 @@ def test_udevs_own_name_for_a_disk_that_the_kernel_has_none_for(machine: Machine
     with pytest.raises(InputError, match="sda does not report its id; use --for kind"):
         planned(machine, "sda", "bfq")
     machine.write("run/udev/data/b8:0", "E:ID_SERIAL=Generic_Flash-0:0")
-    with pytest.raises(InputError, match="no udev rule can tell it"):
+    with pytest.raises(InputError, match="no udev rule can distinguish it"):
         planned(machine, "sda", "bfq")
     machine.write("usr/lib/udev/rules.d/60-persistent-storage.rules", 'IMPORT{builtin}="usb_id"')
     assert planned(machine, "sda", "bfq").entry.key.text == 'ENV{ID_SERIAL}=="Generic_Flash-0:0"'

@@ -292,7 +292,7 @@ def test_a_comparison_that_another_process_runs_is_not_resumed(
         2,
         f"blklab: 1 is being run by process {os.getpid()}\n",
     )
-    assert "nothing was left" in failing(capfd, monkeypatch, "compare", "--resume")[1]
+    assert "no unfinished" in failing(capfd, monkeypatch, "compare", "--resume")[1]
 
 
 @pytest.mark.usefixtures("on_both")

@@ -393,7 +393,7 @@ def test_kept_results_give_the_same_report_again_without_the_study(tmp_path: Pat
     )
     (tmp_path / "out/study.json").write_text('{"format": 1}')
     done = blklab(tmp_path, "report", "out", code=2)
-    assert "not a study that 'blklab run' kept" in done.stderr
+    assert "not a study that 'blklab run' wrote" in done.stderr
 
 
 def test_json_is_all_that_stands_on_stdout(tmp_path: Path) -> None:

@@ -1,5 +1,5 @@
-//! The `[published]` table of a disk file: what was published of the disk, which the model
-//! is held against and never reads.
+//! The `[published]` table of a disk file: published figures of the disk, with which the model is compared.
+//! The model never reads them.
 
 use toml::Spanned;
 use toml::de::DeValue;
@@ -11,19 +11,19 @@ use blklab_base::input_error::InputError;
 /// One published figure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Published {
-    /// Which figure it is.
+    /// The kind of figure.
     pub figure: &'static Figure,
     /// Its value in the figure's unit.
     pub value: f64,
-    /// How far off the model may be, in per cent of the value.
+    /// The allowed deviation of the model, in per cent of the value.
     pub tolerance_percent: f64,
-    /// Why the model does not reach it, where that is known and accepted.
+    /// The reason why the model does not reach it, if that is known and accepted.
     pub not_met: Option<String>,
-    /// Who published it.
+    /// The source of the figure.
     pub source: String,
 }
 
-/// Read the table `value`; its entries are
+/// Reads the table `value`; its entries are
 /// `figure = { value = 110, tolerance_percent = 10, not_met = "reason" }  # source`.
 pub(super) fn parse(file: &File<'_>, value: &Spanned<DeValue<'_>>) -> Result<Vec<Published>, InputError> {
     let Some(table) = value.get_ref().as_table() else {

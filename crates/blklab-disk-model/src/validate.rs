@@ -1,7 +1,6 @@
-//! A model held against what was published of its disk.
+//! Compares a model with published figures of its disk.
 //!
-//! Each figure is measured by driving the disk directly, without a scheduler, the way the
-//! people who publish such figures drive theirs.
+//! Each figure is measured on the disk directly, without a scheduler, in the same way as published figures.
 
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -9,7 +8,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use super::{AnyDisk, Command, Completion, Disk, DiskModel, Op, Tag};
 use blklab_base::units::{Nanos, SECTOR_BYTES, Sector};
 
-/// Where a sequential figure is measured.
+/// The place of a sequential measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Where {
     Start,
@@ -36,14 +35,14 @@ enum Measure {
     Steady,
 }
 
-/// A figure that can be published of a disk.
+/// A kind of published figure.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Figure {
     /// Its name in `[published]`, with the unit last.
     pub name: &'static str,
     /// Its unit.
     pub unit: &'static str,
-    /// How it is measured, in one line.
+    /// Its measurement, in one line.
     pub help: &'static str,
     measure: Measure,
 }
@@ -157,21 +156,21 @@ pub struct Check {
     pub figure: &'static str,
     /// Unit of both values.
     pub unit: &'static str,
-    /// What the model gives.
+    /// The model's value.
     pub model: f64,
-    /// What was published.
+    /// The published value.
     pub published: f64,
-    /// How far off the model may be, in per cent of the published value.
+    /// The allowed deviation of the model, in per cent of the published value.
     pub tolerance_percent: f64,
     /// Whether it is within.
     pub met: bool,
-    /// Why it is not, as the disk's file says.
+    /// The reason if it is not, from the disk's file.
     pub not_met: Option<String>,
-    /// Who published it.
+    /// The source of the figure.
     pub source: String,
 }
 
-/// Measure every figure published of `model`.
+/// Measures every figure in the file of `model`.
 pub fn validate(model: &DiskModel) -> Vec<Check> {
     let rows = model.published().iter();
     rows.map(|row| {
@@ -190,7 +189,7 @@ pub fn validate(model: &DiskModel) -> Vec<Check> {
     .collect()
 }
 
-/// A disk is filled in a test's time with so many times fewer pages to a block.
+/// With fewer pages per block by this factor, a disk can be filled within the time of a test.
 const SHRINK: u64 = 128;
 const SEQUENTIAL_SECTORS: u32 = 256;
 const RANDOM_SECTORS: u32 = 8;
@@ -198,7 +197,7 @@ const RANDOM_SECTORS: u32 = 8;
 fn measure(model: &DiskModel, what: Measure) -> f64 {
     let mut rig = Rig::new(model);
     let capacity = model.limits().capacity.0;
-    // Long enough to leave a cache of a few hundred writes behind.
+    // Long enough to exceed a cache of a few hundred writes.
     let (warm_up, count) = if model.limits().rotational { (1_500, 1_500) } else { (5_000, 20_000) };
     match what {
         Measure::Sequential(op, Where::Throughout) => {
@@ -254,7 +253,7 @@ fn measure(model: &DiskModel, what: Measure) -> f64 {
     }
 }
 
-/// What a run of commands came to.
+/// The result of a run of commands.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Run {
     pub commands: u64,
@@ -276,7 +275,7 @@ impl Run {
     }
 }
 
-/// A disk with somebody who keeps it busy.
+/// A disk with a generator of commands.
 pub(super) struct Rig {
     disk: AnyDisk,
     now: Nanos,
@@ -292,7 +291,7 @@ impl Rig {
         let places = self.disk.limits().capacity.0 / u64::from(SEQUENTIAL_SECTORS);
         let mut next = from / u64::from(SEQUENTIAL_SECTORS);
         let step = || {
-            // A disk smaller than the run is gone through again.
+            // A run larger than the disk starts again at its beginning.
             let sector = next % places * u64::from(SEQUENTIAL_SECTORS);
             next += 1;
             (op, sector, SEQUENTIAL_SECTORS)
@@ -309,8 +308,8 @@ impl Rig {
         })
     }
 
-    /// Keep `depth` commands, or as many as it takes, at the disk until `warm_up + count`
-    /// were sent and have ended; what the last `count` to end came to.
+    /// Keeps `depth` commands, or the disk's maximum, in flight until `warm_up + count` have ended; returns
+    /// the result of the last `count`.
     pub fn drive(
         &mut self,
         depth: u32,

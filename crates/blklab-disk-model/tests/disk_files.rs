@@ -72,7 +72,7 @@ fn a_bad_value_is_refused_with_file_line_key_value_and_range() {
     let (_, message) = broken("rpm", "");
     assert_eq!(
         message,
-        "my.toml:1: rpm: missing; expected a whole number from 1000 to 30000 1/min: turns per minute"
+        "my.toml:1: rpm: missing; expected a whole number from 1000 to 30000 1/min: revolutions per minute"
     );
     let (line, message) = broken("seek_average_ms", "seek_average_ms = 30");
     assert!(message.starts_with(&format!("my.toml:{line}: seek_average_ms: 1, 30 and 21 ms")), "{message}");

@@ -57,7 +57,7 @@ _CAPACITY_BYTES = 256_060_514_304
 _SLACK = 1.5
 """The speed factor of parts that must not bound a figure."""
 _TRIAL_SECONDS = 2.0
-_UNTOLD = "estimate: not told by the figures"
+_UNTOLD = "estimate: not determined by the figures"
 
 
 @dataclass(frozen=True)
@@ -177,7 +177,7 @@ def _guess(measured: Measured, label: str, size: int | None, transport: str | No
 
 _SATA: _Keys = {
     "queue_depth": (32, "SATA NCQ"),
-    "fua": (False, "SATA drives seldom tell of FUA"),
+    "fua": (False, "SATA drives seldom report FUA"),
     "read_latency_us": (30, "estimate: as SATA drives"),
     "write_latency_us": (10, "estimate: as SATA drives"),
 }
