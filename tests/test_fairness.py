@@ -42,7 +42,7 @@ def test_turns_in_proportion_to_weights_are_fair_but_for_one_round() -> None:
     assert how.ends_apart == pytest.approx(32 / 29)
 
 
-def test_equal_turns_are_unfair_to_whoever_has_the_double_weight() -> None:
+def test_equal_turns_are_unfair_to_the_process_with_the_double_weight() -> None:
     served = _service([(0, 1), (1, 1), (2, 1)] * 8, ("a", "b", "c"))
     how = fairness(served, {"c": 2.0})
     assert how is not None

@@ -199,7 +199,7 @@ guest.wait()
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_a_guest_dies_with_whoever_started_it_and_leaves_nothing(
+def test_a_guest_dies_with_the_process_that_started_it_and_leaves_nothing(
     linux: Path, place: Path, how: signal.Signals
 ) -> None:
     program = init(place, "sleep 1000")

@@ -477,7 +477,7 @@ def survives(document: Any, check: Callable[[], None]) -> bool:
 def test_a_fuzzed_export_is_refused_in_one_line_or_is_harmless(
     here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # A comparison with everything: several jobs, a trace, who was served when.
+    # A comparison with everything: several jobs, a trace, the turns of processes.
     (here / "tiny.fio").write_text(JOB + "[b]\nrw=randwrite\nsize=4M\nio_size=64k\nfsync=4\n")
     whole = json.dumps(exported(compared(disk="st3320620as", repeats=2)))
     assert '"service":null' not in whole.replace(" ", "")

@@ -331,7 +331,7 @@ def test_a_store_that_another_process_holds_is_one_line(
     assert (code, text.count("\n")) == (1, 1)
     assert text.endswith("results.db: locked by another process\n")
     assert not (here / "reports").exists()
-    # Whoever only reads does not wait.
+    # A reader does not wait.
     assert run("results").exit_code == 0
     holder.close()
 

@@ -1,4 +1,4 @@
-//! The core's tables, and what its objects say of themselves.
+//! The core's tables, and descriptions of its objects.
 
 use std::collections::BTreeMap;
 

@@ -19,7 +19,7 @@ class Line:
     """One event of one process."""
 
     at_ns: int
-    who: str
+    process: str
     what: str
     decided: bool
     """A decision of the scheduler; else an event of a request."""

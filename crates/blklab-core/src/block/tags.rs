@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_may_have_one_can_only_have_tag_0() {
+    fn a_limit_of_one_allows_only_tag_0() {
         let mut tags = Tags::new(64);
         assert_eq!((tags.take(1), tags.take(1)), (Some(0), None));
         assert!(tags.take(64).is_some_and(|tag| tag > 0));

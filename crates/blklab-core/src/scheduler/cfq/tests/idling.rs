@@ -20,7 +20,7 @@ fn in_vain(decision: &Decision) -> bool {
 }
 
 #[test]
-fn whoever_thinks_longer_than_slice_idle_is_soon_not_idled_for() {
+fn the_disk_soon_stops_idling_for_think_times_beyond_slice_idle() {
     let thinks = |think| {
         let slow = Process { think, ..Process::reader(1) };
         let mut drive = Drive::new(&[], vec![slow, Process::reader(2), Process::reader(3)]);
