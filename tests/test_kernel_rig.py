@@ -515,7 +515,7 @@ def test_a_file_system_keeps_what_is_written_in_the_disks_file(place: Path, kern
     ("arguments", "message"),
     [
         (["--mkfs=ext5", "--", "ls"], "--mkfs: no 'ext5'; did you mean 'ext4'?"),
-        (["--mkfs=ext4", "--data=none", "--", "ls"], "--data none: what is written is forgotten"),
+        (["--mkfs=ext4", "--data=none", "--", "ls"], "--data none: written data are discarded"),
         (["--mkfs=ext4", "--mount=here", "--", "ls"], "--mount: 'here' is not absolute"),
         (
             ["--mkfs=xfs", "--", "ls"],

@@ -159,7 +159,7 @@ def test_a_tarball_that_is_none_or_holds_no_linux_is_refused_and_leaves_nothing(
 def test_a_source_that_is_nothing_is_refused(debian: fake_linux.Mirror, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no directory, no tarball, and no version"):
         source.find("nowhere/linux", Steps())
-    with pytest.raises(InputError, match="no Linux source"):
+    with pytest.raises(InputError, match="not a Linux source"):
         source.find(str(tmp_path), Steps())
     (tmp_path / "a.zip").write_text("")
     with pytest.raises(InputError, match="not a tarball"):
