@@ -25,11 +25,11 @@ ROOT = Path(__file__).resolve().parents[1]
 
 @dataclass(frozen=True)
 class Picture:
-    """What is run, and which stretch of it is drawn."""
+    """A run, and the part of it that is drawn."""
 
     title: str
     load: str
-    """As a person calls it."""
+    """Its name in words."""
     disk: str
     schedulers: Sequence[str]
     from_ns: int
@@ -37,11 +37,11 @@ class Picture:
     run: Callable[[Picture, str], Result]
     trace: Callable[[Result], Trace]
     figures: Callable[[Result], str]
-    """What a panel says of its run."""
+    """The text of a panel about its run."""
     legend: Mapping[str, str]
     """Kind of dots -> their process."""
     names_px: int = 100
-    """Room for the schedulers' names."""
+    """Space for the schedulers' names."""
     joined: bool = False
     """A line from each place of the arm to the next."""
 
