@@ -25,7 +25,7 @@ SMALL: dict[str, Any] = {
 
 
 class Heard(blklab.Listener):
-    """Keeps what it is told."""
+    """Records its calls."""
 
     def __init__(self) -> None:
         self.notes: list[str] = []

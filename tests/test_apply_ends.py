@@ -1,4 +1,4 @@
-"""However an apply ends - refused, interrupted, killed - everything is as it was, or can be."""
+"""However an apply ends - refused, interrupted, killed - everything is restored, or can be."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is applied comes from measurements: a comparison's, a study's, or what the store keeps."""
+"""Settings from measurements: those of a comparison, of a study, or in the store."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ schedulers = ["none@slow"]
 
 @pytest.fixture
 def kept(fake: Path) -> Path:
-    """A comparison that has run, number 1 of the store, and where it wrote."""
+    """A comparison that has run, number 1 of the store, and its directory."""
     assert CliRunner().invoke(app, COMPARE).exit_code == 0
     return fake / "reports/compare"
 
 
 @pytest.fixture
 def studied(fake: Path) -> Path:
-    """A study of which two parts have run, numbers 1 and 2 of the store, and where it wrote."""
+    """A study with two finished parts, numbers 1 and 2 of the store, and its directory."""
     (fake / "mine.toml").write_text(STUDY)
     done = CliRunner().invoke(app, ["run", "mine.toml"])
     assert done.exit_code == 0, done.stderr

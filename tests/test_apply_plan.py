@@ -1,4 +1,4 @@
-"""What would be applied: choices, keys, rules, rivals; on made-up machines, nothing is set."""
+"""Plans of apply: choices, keys, rules, rivals; on simulated machines, without setting anything."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def machine(tmp_path: Path) -> Machine:
 
 
 def sata(machine: Machine, name: str, number: int, **attributes: str) -> None:
-    """A SCSI disk; its device is the parent that has the names."""
+    """A SCSI disk; its names are in its parent device."""
     bus = _SCSI.format(number)
     machine.disk(name, number=f"8:{16 * number}", bus=bus)
     machine.link(f"sys/devices/{bus}/block/{name}/device", Path("../.."))
@@ -112,7 +112,7 @@ def test_a_disk_that_is_called_otherwise_now_is_not_missing(machine: Machine) ->
 def test_all_of_a_kind_are_set_and_all_are_put_back(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Made-up disks: real ones of a kind are not all the test's."""
+    """Simulated disks: the real ones of a kind do not all belong to the test."""
     monkeypatch.delenv(record.VARIABLE, raising=False)
     for number, name in enumerate(("sda", "sdb")):
         sata(machine, name, number)

@@ -26,7 +26,7 @@ from tests.test_comparison import Plausible, setup
 
 
 class Clock:
-    """Stands still but for runs."""
+    """A clock that advances only with runs."""
 
     now_s = 0.0
 
@@ -35,7 +35,7 @@ class Clock:
 
 
 class Noisy(Plausible):
-    """Every run takes `run_s`, and comes out as `rate` says for its scheduler."""
+    """Every run takes `run_s`, and has the rate that `rate` gives for its scheduler."""
 
     def __init__(self, clock: Clock, run_s: float, rate: Callable[[str], float]) -> None:
         super().__init__()
@@ -52,7 +52,7 @@ class Noisy(Plausible):
 def within(
     budget_s: float, rate: Callable[[str], float], run_s: float = 1.0
 ) -> tuple[tuple[Measurement, ...], dict[str, Any]]:
-    """All runs, and how it ended."""
+    """All runs, and the end."""
     clock = Clock()
     repeats = budget.blocks(replace(setup(), host={}))
     rig = Noisy(clock, run_s, rate)

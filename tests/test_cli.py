@@ -29,7 +29,7 @@ def run(*arguments: str) -> Result:
 def failing(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *arguments: str
 ) -> tuple[int, str]:
-    """Exit code and what stands on stderr."""
+    """Exit code and the text on stderr."""
     monkeypatch.setattr(sys, "argv", ["blklab", *arguments])
     with pytest.raises(SystemExit) as left:
         main()

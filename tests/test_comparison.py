@@ -85,7 +85,7 @@ def measured(threads: int = 2) -> list[Measurement]:
 
 
 def described() -> dict[str, Any]:
-    """The least that a set-up says."""
+    """A minimal set-up."""
     asked = setup()
     text = {"text": "", "summary": ""}
     return {
@@ -441,7 +441,7 @@ def test_a_device_is_written_to_and_never_replaced() -> None:
 
 
 class Recording:
-    """An executor elsewhere: it is given plain tasks, and tells their ends in its own order."""
+    """A remote executor: it receives plain tasks, and reports their ends in its own order."""
 
     def __init__(self) -> None:
         self.seen: list[Experiment] = []

@@ -1,4 +1,4 @@
-"""One disk's queue: found by any of its names, read, set and read back, each mistake told."""
+"""One disk's queue: found by any of its names, read, set and read back, with each error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``blklab explain``: the timeline is whole and true, in every form that it is shown in."""
+"""``blklab explain``: the timeline is complete and correct, in every output format."""
 
 from __future__ import annotations
 

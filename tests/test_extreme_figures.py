@@ -1,4 +1,4 @@
-"""Whatever a results file may hold can be judged, shown, kept as JSON and drawn."""
+"""Any valid results file can be judged, shown, stored as JSON and drawn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the fuzzer has kept is asked again in every run, Rust's part by `cargo test`; see docs."""
+"""Every run tries the fuzzer's stored inputs again, Rust's part by `cargo test`; see docs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The same guest does the same again: whatever the load, to the nanosecond and to the byte.
+"""The same guest repeats exactly, whatever the machine's load: to the nanosecond and to the byte.
 
 Two boots draw no other random numbers, read no other clock, and know nothing of the host's load.
 """
@@ -117,7 +117,7 @@ def test_the_same_process_waits_for_a_tag_under_bfq_again(kernel: str) -> None:
 
 
 def _traced(kernel: str, command: str, to: Path, **different: object) -> tuple[str, bytes]:
-    """What the command has printed, and the block layer's trace."""
+    """The command's output, and the block layer's trace."""
     task = program.Program(
         ["sh", "-c", command],
         specs.disk("wd10ezrx:ncq=off"),

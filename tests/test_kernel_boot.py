@@ -1,4 +1,4 @@
-"""Guests of the real kernel: what is in it, how they end, and that nothing of them stays."""
+"""Guests of the real kernel: their contents, their ends, and no leftovers."""
 
 from __future__ import annotations
 
@@ -246,7 +246,7 @@ def test_two_guests_run_side_by_side(linux: Path, place: Path) -> None:
 
 
 def _cpus_of(name: str, program: Path) -> set[str]:
-    """Where the host may run the processes of that name of the guest with this init."""
+    """The CPUs for the processes of that name of the guest with this init."""
     told = subprocess.run(
         ["pgrep", "--full", "--", f"--ro-bind {program} "], capture_output=True, text=True,
         check=False,
@@ -347,7 +347,7 @@ def test_a_command_line_that_cannot_be_written_down_is_refused(place: Path) -> N
 
 @contextlib.contextmanager
 def shell(linux: Path, *arguments: str) -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
-    """A shell in a guest and the terminal before it, which is afterwards as it was."""
+    """A shell in a guest and its terminal, which is restored afterwards."""
     ours, theirs = pty.openpty()
     before = termios.tcgetattr(theirs)
     process = subprocess.Popen(

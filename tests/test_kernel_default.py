@@ -1,4 +1,4 @@
-"""Which kernel a run is on if none is named: the last without changes; and that runs say so."""
+"""The default kernel of a run is the last one without changes, and runs name it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The kernel rig: the simulator's I/O through Linux itself, and any program before a disk."""
+"""The kernel rig: the simulator's I/O through Linux itself, and any program on a disk."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def place(kernel: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def measured(result: Result) -> dict[str, Any]:
-    """What a process saw, exactly."""
+    """A process's exact figures."""
     read = result.jobs[0].read
     return {
         "ios": read.ios,

@@ -1,4 +1,4 @@
-"""Where a kernel's source comes from, and what is done if it does not come whole."""
+"""The origin of a kernel's source, and incomplete downloads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where I/O goes, and what is never written to unless it is told so by its full id."""
+"""The targets of I/O, and devices that are never written to without their full id."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_what_holds_something_known_is_written_to_only_under_its_full_id(
 
 
 def refused(name: str) -> str:
-    """Why, whatever is said about it: its full id too."""
+    """The reason, for any option, even with its full id."""
     said = set()
     for allowed in (False, True):
         for overwrite in (None, danger.full_id(name), "wrong"):

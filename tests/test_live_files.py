@@ -1,4 +1,4 @@
-"""Test files on a real disk go with the run that laid them out, whatever ended it."""
+"""Test files on a real disk are removed with their run, however it ends."""
 
 from __future__ import annotations
 

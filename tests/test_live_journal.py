@@ -1,4 +1,4 @@
-"""Disks are as they were before, whatever happened to the process that set them."""
+"""Disks are restored, whatever happens to the process that set them."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from tests import live_helper, loop_device
 from tests.fake_sysfs import Machine
 
 KILLS = int(os.environ.get("BLKLAB_TEST_KILLS", "100"))
-"""How often a process is killed at a random moment."""
+"""The number of kills of a process at a random moment."""
 SIGNALS = int(os.environ.get("BLKLAB_TEST_SIGNALS", "1"))
-"""How often it is sent each other signal."""
+"""The number of each other signal."""
 
 _CUSTOM = {
     "scheduler": "mq-deadline",
@@ -55,7 +55,7 @@ def loop(tmp_path: Path) -> Iterator[Queue]:
 
 @contextlib.contextmanager
 def helper(journal: Journal, *disks: str) -> Iterator[subprocess.Popen[str]]:
-    """A process that sets and puts back without end; it has begun. It ends with the test."""
+    """A running process that sets and restores in an endless loop. It ends with the test."""
     process = subprocess.Popen(
         # Under nohup it would ignore SIGHUP, from the background of a shell SIGQUIT.
         ["env", "--default-signal", sys.executable, "-m", "tests.live_helper", *disks],

@@ -1,5 +1,5 @@
-"""Requests of loop devices, followed through the kernel's events: time in the queue, time at the
-disk; and that no tracing is left behind."""
+"""Requests of loop devices, traced through the kernel's events: queue time, service time; and no
+tracing is left."""
 
 from __future__ import annotations
 

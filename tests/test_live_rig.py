@@ -1,4 +1,4 @@
-"""Real fio on loop devices: what it measures, and that nothing of it stays behind."""
+"""Real fio on loop devices: its measurements, and no leftovers."""
 
 from __future__ import annotations
 

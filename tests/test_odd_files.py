@@ -1,5 +1,5 @@
-"""A pipe, a device, a directory or an endless file where a file is expected, and places that cannot
-be written to: one line at once, never a wait, and nothing is run first."""
+"""A pipe, a device, a directory or an endless file instead of a file, and unwritable places: one
+line at once, without a wait, before any run."""
 
 from __future__ import annotations
 

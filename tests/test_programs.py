@@ -1,4 +1,4 @@
-"""Real programs under ``--rig live``: what each gives, and that nothing of it stays behind."""
+"""Real programs under ``--rig live``: their results, and no leftovers."""
 
 from __future__ import annotations
 

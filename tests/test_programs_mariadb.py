@@ -1,4 +1,4 @@
-"""Programs on a MariaDB server of our own: what they give, and what the server lets in."""
+"""Programs on a private MariaDB server: their results, and the server's access control."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The report: whole, self-contained, small enough, and safe whatever strings it is given."""
+"""The report: complete, self-contained, small enough, and safe with any strings."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ def unmeasured(column: str) -> Results:
 
 
 def reasons(column: str) -> dict[str, str]:
-    """What a page says of them."""
+    """The text of a page about them."""
     kept = unmeasured(column)
     cells = payload.build(kept, analyse(kept.runs, "both"))["cells"]
     return dict(cells[0]["unmeasured"])

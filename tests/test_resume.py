@@ -1,4 +1,4 @@
-"""A comparison that is killed, at whatever moment, goes on to what it would have been."""
+"""A comparison that is killed at any moment resumes to the result of an uninterrupted one."""
 
 from __future__ import annotations
 

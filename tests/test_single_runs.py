@@ -1,4 +1,4 @@
-"""What `blklab fio` ran is kept like a comparison, and costs no start of a database."""
+"""A run of `blklab fio` is stored like a comparison, without loading a database."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Studies on a real disk: what takes whose place, what is left out, and that all is put back."""
+"""Studies on a real disk: replaced disks, omissions, and restored settings."""
 
 from __future__ import annotations
 

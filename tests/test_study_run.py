@@ -1,4 +1,4 @@
-"""Studies run: what is left out and why, what is judged how, what is written and shown."""
+"""Studies run: omissions with reasons, judgements, output files and texts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tasks as plain data: bytes hold all of a run, and a hash names it."""
+"""Tasks as plain data: bytes hold a whole run, and a hash identifies it."""
 
 from __future__ import annotations
 

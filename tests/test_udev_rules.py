@@ -1,4 +1,4 @@
-"""udev's rules: which files count, what may be said of a line, and what may not."""
+"""udev's rules: the files in effect, and the certain and uncertain effects of lines."""
 
 from __future__ import annotations
 

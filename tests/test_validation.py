@@ -1,4 +1,4 @@
-"""The hard disk model against drives of which every request was measured."""
+"""The hard disk model against drives with a measurement of every request."""
 
 from __future__ import annotations
 
