@@ -98,7 +98,7 @@ test-rust:  ## The Rust tests
 	cargo test --quiet
 
 test-python: $(VENV)/.dev $(BIN)/go-tpc  ## The Python tests
-	$(BIN)/pytest --numprocesses auto --dist loadgroup
+	$(BIN)/pytest --numprocesses auto --dist loadgroup --no-loadscope-reorder
 
 $(VENV)/.fuzz: $(VENV)/.dev
 	@$(BIN)/pip install --quiet --disable-pip-version-check '$(ATHERIS)' || echo "no $(ATHERIS) for this Python: its targets will be left out"

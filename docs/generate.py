@@ -171,28 +171,60 @@ def disk_figures() -> str:
     """For each disk, its model beside the published figures, with sources."""
     parts = []
     for name, model in _disks():
+        verdict = model.validation.text
         parts += [f"### {name}\n", f"{model.name}: {model.summary}.\n"]
+        parts.append(f"**{verdict[0].upper()}{verdict[1:]}.**\n")
         parts.append(
             _table(
-                ("figure", "model", "published", "met", "source"),
+                ("figure", "model", "calibrated", "checked", "deviation", "source"),
                 (
                     (
                         _code(row.figure),
                         f"{number_text(row.model)} {row.unit}",
-                        f"{number_text(row.published)} {row.unit} ± {row.tolerance_percent:g} %",
-                        "yes" if row.met else f"**no**{_reason(row)}",
+                        *(_published(row, role) for role in ("calibrated", "checked")),
+                        _deviation(row),
                         row.source,
                     )
                     for row in model.validate()
                 ),
-                right=(1, 2),
+                right=(1, 2, 3),
             )
         )
     return "\n".join(parts)
 
 
-def _reason(row: _core.Check) -> str:
-    return f": {row.not_met}" if row.not_met else ""
+def _published(row: _core.Check, role: str) -> str:
+    if row.role != role:
+        return ""
+    return f"{number_text(row.published)} ± {row.tolerance_percent:g} %"
+
+
+def _deviation(row: _core.Check) -> str:
+    """By how much the model is off, and why if by more than it may be."""
+    text = f"{(row.model / row.published - 1) * 100:+.1f} %"
+    return text if row.met else f"**{text}**: {row.not_met}"
+
+
+def disk_validation() -> str:
+    """A line for each disk: how many independent figures it has and meets."""
+    rows = []
+    for name, model in _disks():
+        found = model.validation
+        counts = (str(found.independent), str(found.met))
+        rows.append((f"[`{name}`](#{name})", *counts, "yes" if found.validated else "no"))
+    return _table(("disk", "independent figures", "met", "validated"), rows, right=(1, 2))
+
+
+def disk_ranges() -> str:
+    """How far off an estimate may be, by key or unit."""
+
+    def what(row: _core.DiskRange) -> str:
+        if row.keys:
+            return ", ".join(map(_code, row.keys))
+        return f"other keys in {row.unit}" if row.unit else "other keys without a unit"
+
+    rows = ((what(row), row.range, row.why) for row in _core.disk_ranges())
+    return _table(("keys", "range", "why"), rows)
 
 
 def disk_waits() -> str:
@@ -576,6 +608,8 @@ _MAKERS: dict[str, Callable[..., str]] = {
         job_options_real,
         disk_list,
         disk_figures,
+        disk_ranges,
+        disk_validation,
         disk_waits,
         disk_keys,
         commands,

@@ -54,12 +54,18 @@ _OF_MACHINE = re.compile(
 )
 
 
+# What takes minutes begins first, so that no worker is left with it at the end.
+_FIRST = ("test_virtual_machine", "test_contributing", "machine")
+
+
 # Before pytest-xdist, which takes the groups from the marks.
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Which tests one worker runs: those of one file, and all that change the machine."""
     for item in items:
         item.add_marker(pytest.mark.xdist_group(group_of(item.path.stem)))
+    rank = {group: place for place, group in enumerate(_FIRST)}
+    items.sort(key=lambda item: rank.get(group_of(item.path.stem), len(_FIRST)))
 
 
 def group_of(module: str) -> str:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from blklab.api.apply import status as status
     from blklab.api.apply import undo as undo
     from blklab.api.catalogue import DiskModel as DiskModel
+    from blklab.api.catalogue import DiskParameter as DiskParameter
     from blklab.api.catalogue import Host as Host
     from blklab.api.catalogue import SchedulerModel as SchedulerModel
     from blklab.api.catalogue import Tunable as Tunable
@@ -132,6 +133,7 @@ __all__ = [
     "Disk",
     "DiskFromIoCost",
     "DiskModel",
+    "DiskParameter",
     "Entry",
     "Gap",
     "Host",
@@ -238,6 +240,7 @@ _WHERE = {
     "Disk": "blklab.domain.experiment",
     "DiskFromIoCost": "blklab.api.iocost_disk",
     "DiskModel": "blklab.api.catalogue",
+    "DiskParameter": "blklab.api.catalogue",
     "Entry": "blklab.base.catalogue",
     "Gap": "blklab.report.difference",
     "Host": "blklab.api.catalogue",

@@ -81,6 +81,25 @@ def disk_keys() -> dict[str, list[DiskKey]]:
     """The tables of keys of ``hdd``, ``ssd`` and ``constant``."""
 
 @final
+class DiskRange:
+    """How far off the estimates of some keys may be."""
+
+    FIELDS: ClassVar[list[str]]
+    @property
+    def keys(self) -> list[str]:
+        """Empty: those with this unit that no other rule names."""
+    @property
+    def unit(self) -> str: ...
+    @property
+    def range(self) -> str:
+        """In words."""
+    @property
+    def why(self) -> str: ...
+
+def disk_ranges() -> list[DiskRange]:
+    """The rules about estimates; the first that fits counts."""
+
+@final
 class JobOption:
     """An option of job files that blklab knows."""
 
@@ -182,6 +201,48 @@ class Parameter:
     @property
     def source(self) -> str:
         """The comment beside it; ``default`` or ``override``."""
+    @property
+    def range(self) -> tuple[float, float] | None:
+        """Of an estimate, from where to where it may lie; of a list its first number."""
+
+@final
+class Validation:
+    """What the checked figures say of a disk's model."""
+
+    FIELDS: ClassVar[list[str]]
+    @property
+    def validated(self) -> bool: ...
+    @property
+    def independent(self) -> int:
+        """Independent figures."""
+    @property
+    def met(self) -> int:
+        """Those of them that the model meets, as its file says."""
+    @property
+    def needed(self) -> int: ...
+    @property
+    def text(self) -> str:
+        """The same in words."""
+
+@final
+class PublishedFigure:
+    """What was published of a disk."""
+
+    FIELDS: ClassVar[list[str]]
+    @property
+    def figure(self) -> str: ...
+    @property
+    def role(self) -> Literal["calibrated", "checked"]:
+        """Whether parameters were chosen from it."""
+    @property
+    def value(self) -> float: ...
+    @property
+    def tolerance_percent(self) -> float: ...
+    @property
+    def not_met(self) -> str | None:
+        """Why the model does not reach it, as the disk's file says."""
+    @property
+    def source(self) -> str: ...
 
 @final
 class Check:
@@ -190,6 +251,9 @@ class Check:
     FIELDS: ClassVar[list[str]]
     @property
     def figure(self) -> str: ...
+    @property
+    def role(self) -> Literal["calibrated", "checked"]:
+        """Whether parameters were chosen from it."""
     @property
     def unit(self) -> str: ...
     @property
@@ -228,7 +292,14 @@ class Disk:
     def longest_wait_ms(self) -> LongestWait | None:
         """None for flash, which has no known bound."""
     @property
+    def validation(self) -> Validation: ...
+    @property
+    def published(self) -> list[PublishedFigure]: ...
+    @property
     def parameters(self) -> list[Parameter]: ...
+    def draw(self, seed: int) -> tuple[str, list[tuple[str, float]]]:
+        """A disk drawn from the ranges of the file's estimates: its file, and what was drawn, of
+        a list the first number."""
     def validate(self) -> list[Check]:
         """Measures the model's figures beside the published ones."""
     def replay(self, trace: Sequence[tuple[int, int, int, bool]], seed: int) -> list[int]:

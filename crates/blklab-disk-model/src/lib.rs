@@ -6,10 +6,13 @@
 mod any;
 pub mod catalogue;
 mod constant;
+mod draw;
 mod hdd;
+mod independence;
 mod keys;
 mod model;
 mod published;
+mod ranges;
 mod replay;
 mod ssd;
 #[cfg(test)]
@@ -22,10 +25,13 @@ pub use blklab_base::input_error::InputError;
 
 pub use self::any::AnyDisk;
 pub use self::constant::Constant;
+pub use self::draw::{Drawn, draw};
 pub use self::hdd::{Hdd, LongestWait};
+pub use self::independence::Validation;
 pub use self::keys::{Absent, Allowed, CONSTANT_KEYS, HDD_KEYS, Key, SSD_KEYS, Value};
 pub use self::model::{DiskModel, Parameter};
-pub use self::published::Published;
+pub use self::published::{Published, Role};
+pub use self::ranges::{RULES, Rule, Spread};
 pub use self::replay::{TraceRequest, replay};
 pub use self::ssd::Ssd;
 pub use self::validate::{Check, FIGURES, Figure, validate};

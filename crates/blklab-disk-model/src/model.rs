@@ -12,15 +12,17 @@ use toml::de::{DeTable, DeValue};
 use super::any::AnyDisk;
 use super::constant::{Constant, ConstantConfig};
 use super::hdd::{Hdd, HddConfig, LongestWait};
+use super::independence::{self, Validation};
 use super::keys::{Absent, CONSTANT_KEYS, HDD_KEYS, KINDS, Key, SSD_KEYS, Value, Values};
 use super::published::{self, Published};
+use super::ranges;
 use super::ssd::{Ssd, SsdConfig};
 use super::{DiskLimits, Sector};
 use blklab_base::input_error::InputError;
 use blklab_base::text;
 
 /// One parameter of a disk with its source, for lists and docs.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Parameter {
     /// The key.
     pub key: &'static str,
@@ -32,7 +34,14 @@ pub struct Parameter {
     pub help: &'static str,
     /// The comment beside it in the file; `default` or `override` where the file has none.
     pub source: String,
+    /// Of an estimate, from where to where it may lie; of a list its first number.
+    pub range: Option<[f64; 2]>,
 }
+
+/// The tables of a disk file.
+const TABLES: [&str; 3] = [published::TABLES[0], published::TABLES[1], "ranges"];
+/// The source of a value that an override has set.
+const OVERRIDE: &str = "override";
 
 /// The parameters of the model of each kind.
 #[derive(Clone, Debug)]
@@ -48,6 +57,7 @@ pub struct DiskModel {
     path: String,
     values: Values,
     sources: Vec<String>,
+    ranges: Vec<Option<[f64; 2]>>,
     published: Vec<Published>,
     limits: DiskLimits,
     config: Config,
@@ -85,16 +95,20 @@ impl DiskModel {
         let mut values = vec![None; table.len()];
         let mut places = vec![0; table.len()];
         let mut sources = vec!["default".to_owned(); table.len()];
-        let mut published = Vec::new();
+        let mut tables = [None; TABLES.len()];
         for (name, value) in entries {
             let (word, at) = (name.get_ref().as_ref(), name.span().start);
-            if word == "published" {
-                published = published::parse(&file, value)?;
+            if let Some(index) = TABLES.iter().position(|known| *known == word) {
+                tables[index] = Some(value);
                 continue;
             }
             let Some(index) = table.iter().position(|k| k.name == word) else {
+                if word == "published" {
+                    let message = "is now [calibrated], for figures that parameters were chosen from, and [checked], for all others";
+                    return Err(file.error(at, Some(word), InputError::new(message)));
+                }
                 let mut names: Vec<_> = table.iter().map(|k| k.name).collect();
-                names.push("published");
+                names.extend(TABLES);
                 return Err(file.error(at, Some(word), unknown("key", word, &names)));
             };
             let key = &table[index];
@@ -122,7 +136,14 @@ impl DiskModel {
             let index = table.iter().position(|k| k.name == key);
             file.error(index.map_or(0, |i| places[i]), Some(key), InputError::new(message))
         })?;
-        Ok(DiskModel { path: path.to_owned(), values, sources, published, limits, config })
+        let [calibrated, checked, own] = tables;
+        let published = published::parse(&file, calibrated, checked)?;
+        let own = match own {
+            Some(table) => ranges::parse(&file, table, &values)?,
+            None => vec![None; values.table.len()],
+        };
+        let ranges = ranges::ranges(&values, &sources, &published, &own);
+        Ok(DiskModel { path: path.to_owned(), values, sources, ranges, published, limits, config })
     }
 
     /// The same disk with one key changed, as in `--disk wd10ezrx:ncq=off`. Lists are
@@ -152,7 +173,8 @@ impl DiskModel {
         };
         let mut model = self.clone();
         model.values.values[index] = Some(new);
-        model.sources[index] = "override".to_owned();
+        model.sources[index] = OVERRIDE.to_owned();
+        model.ranges[index] = None;
         (model.limits, model.config) = configure(&model.values)
             .map_err(|conflict| fail(InputError::new(format!("{}: {}", conflict.key, conflict.message))))?;
         Ok(model)
@@ -194,13 +216,14 @@ impl DiskModel {
 
     /// Every parameter with unit, meaning and source, in the table's order.
     pub fn parameters(&self) -> Vec<Parameter> {
-        let rows = self.values.table.iter().zip(&self.values.values).zip(&self.sources);
-        rows.map(|((key, value), source)| Parameter {
+        let rows = self.values.table.iter().zip(&self.values.values).zip(&self.sources).zip(&self.ranges);
+        rows.map(|(((key, value), source), range)| Parameter {
             key: key.name,
             value: value.as_ref().map(Value::to_string).unwrap_or_default(),
             unit: key.unit,
             help: key.help,
             source: source.clone(),
+            range: *range,
         })
         .collect()
     }
@@ -208,6 +231,28 @@ impl DiskModel {
     /// Its published figures; see [`super::validate`].
     pub fn published(&self) -> &[Published] {
         &self.published
+    }
+
+    /// The verdict of the checked figures on it.
+    pub fn validation(&self) -> Validation {
+        if let Config::Constant(_) = self.config {
+            return Validation::exact();
+        }
+        let changed = self.sources.iter().any(|source| source == OVERRIDE);
+        independence::validation(&self.published, &self.parameters(), changed)
+    }
+
+    /// The parameter that was chosen from a checked figure after all, according to the file's comments.
+    pub fn chosen_from(&self, figure: &Published) -> Option<&'static str> {
+        independence::chosen_from(figure, &self.parameters())
+    }
+
+    pub(super) fn values(&self) -> &Values {
+        &self.values
+    }
+
+    pub(super) fn ranges(&self) -> &[Option<[f64; 2]>] {
+        &self.ranges
     }
 
     /// The longest time of a command in a hard disk with at most `depth` commands, none longer than `largest`
@@ -237,6 +282,11 @@ impl DiskModel {
         }
         model
     }
+}
+
+/// Whether these values make a disk.
+pub(super) fn is_consistent(values: &Values) -> bool {
+    configure(values).is_ok()
 }
 
 /// Two values that cannot both be true.

@@ -5,6 +5,7 @@
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
+use super::published::Role;
 use super::{AnyDisk, Command, Completion, Disk, DiskModel, Op, Tag};
 use blklab_base::units::{Nanos, SECTOR_BYTES, Sector};
 
@@ -25,8 +26,12 @@ enum Measure {
     Small(Op),
     /// Operations per second of 4 KiB commands over the whole disk, so many at a time.
     Random(Op, u32),
+    /// The same, 70 % of them reads and 30 % writes.
+    Mixed(u32),
     /// Mean time of random 4 KiB commands, one at a time, in microseconds.
     RandomLatency(Op),
+    /// 99th percentile of the time of random 4 KiB commands, so many at a time, in microseconds.
+    RandomP99(Op, u32),
     /// Mean time of sequential 4 KiB commands, one at a time, in microseconds.
     SequentialLatency(Op),
     /// MB/s of the last part of a sequential fill of the whole disk.
@@ -38,13 +43,60 @@ enum Measure {
 /// A kind of published figure.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Figure {
-    /// Its name in `[published]`, with the unit last.
+    /// Its name in `[calibrated]` and `[checked]`, with the unit last.
     pub name: &'static str,
     /// Its unit.
     pub unit: &'static str,
     /// Its measurement, in one line.
     pub help: &'static str,
     measure: Measure,
+}
+
+impl Figure {
+    /// The parameters that would be chosen from this figure, if it were all that is known.
+    pub(super) fn determines(&self) -> &'static [&'static str] {
+        match self.measure {
+            Measure::Sequential(Op::Write, _) | Measure::Sustained => &[
+                "outer_sectors_per_track",
+                "inner_sectors_per_track",
+                "program_us",
+                "slc_program_us",
+                "link_write_mb_s",
+            ],
+            Measure::Sequential(..) => {
+                &["outer_sectors_per_track", "inner_sectors_per_track", "channel_mb_s", "link_mb_s"]
+            }
+            Measure::Small(Op::Write) => &["write_overhead_us", "write_command_us", "command_us"],
+            Measure::Small(_) => &["read_hit_us", "command_us"],
+            Measure::Random(Op::Write, 1) | Measure::RandomLatency(Op::Write) => &[
+                "seek_average_ms",
+                "write_settle_ms",
+                "write_overhead_us",
+                "program_us",
+                "write_latency_us",
+                "write_command_us",
+            ],
+            Measure::Random(_, 1) | Measure::RandomLatency(_) => {
+                &["seek_average_ms", "read_overhead_us", "read_us", "read_latency_us"]
+            }
+            Measure::Random(Op::Write, _) => &["destage_burst", "program_us", "write_command_us"],
+            Measure::Random(..) => &["ncq_plan", "ncq_look_ahead", "command_us"],
+            Measure::Mixed(_) => &["command_us", "write_command_us"],
+            Measure::RandomP99(..) => &["ncq_look_ahead", "ncq_deadline_ms"],
+            Measure::SequentialLatency(Op::Write) => &["write_overhead_us", "write_latency_us"],
+            Measure::SequentialLatency(_) => &["read_hit_us", "read_latency_us"],
+            Measure::Steady => &["overprovision_percent", "program_us", "write_command_us"],
+        }
+    }
+
+    /// Whether both are the same measurement in other units.
+    pub(super) fn is_same_as(&self, other: &Figure) -> bool {
+        let quantity = |figure: &Figure| match figure.measure {
+            Measure::RandomLatency(op) => Measure::Random(op, 1),
+            other => other,
+        };
+        quantity(self) == quantity(other)
+    }
 }
 
 const fn figure(name: &'static str, unit: &'static str, measure: Measure, help: &'static str) -> Figure {
@@ -112,6 +164,24 @@ pub static FIGURES: &[Figure] = &[
         "random 4 KiB writes, 32 at a time",
     ),
     figure(
+        "rand_rw70_qd16_iops",
+        "1/s",
+        Measure::Mixed(16),
+        "random 4 KiB commands, 70 % reads and 30 % writes, 16 at a time",
+    ),
+    figure(
+        "rand_read_qd1_p99_us",
+        "us",
+        Measure::RandomP99(Op::Read, 1),
+        "99th percentile of random 4 KiB reads, one at a time",
+    ),
+    figure(
+        "rand_read_qd16_p99_us",
+        "us",
+        Measure::RandomP99(Op::Read, 16),
+        "99th percentile of random 4 KiB reads, 16 at a time",
+    ),
+    figure(
         "rand_read_latency_us",
         "us",
         Measure::RandomLatency(Op::Read),
@@ -154,6 +224,8 @@ pub static FIGURES: &[Figure] = &[
 pub struct Check {
     /// The figure's name.
     pub figure: &'static str,
+    /// Whether parameters were chosen from it.
+    pub role: Role,
     /// Unit of both values.
     pub unit: &'static str,
     /// The model's value.
@@ -177,6 +249,7 @@ pub fn validate(model: &DiskModel) -> Vec<Check> {
         let value = measure(model, row.figure.measure);
         Check {
             figure: row.figure.name,
+            role: row.role,
             unit: row.figure.unit,
             model: value,
             published: row.value,
@@ -214,6 +287,22 @@ fn measure(model: &DiskModel, what: Measure) -> f64 {
             rig.sequential(op, from, commands)
         }
         Measure::Random(op, depth) => rig.random(op, depth, warm_up, count).per_second(),
+        Measure::Mixed(depth) => {
+            let mut rng = Xoshiro256PlusPlus::seed_from_u64(11);
+            let blocks = capacity / u64::from(RANDOM_SECTORS);
+            let step = || {
+                let op = if rng.next_u64() % 10 < 7 { Op::Read } else { Op::Write };
+                (op, rng.next_u64() % blocks * u64::from(RANDOM_SECTORS), RANDOM_SECTORS)
+            };
+            rig.drive(depth, warm_up, count, step).per_second()
+        }
+        Measure::RandomP99(op, depth) => {
+            rig.latencies = Some(Vec::with_capacity(count as usize));
+            rig.random(op, depth, warm_up, count);
+            let mut latencies = rig.latencies.take().unwrap_or_default();
+            let rank = latencies.len() * 99 / 100;
+            latencies.select_nth_unstable(rank).1.0 as f64 / 1e3
+        }
         Measure::RandomLatency(op) => rig.random(op, 1, warm_up, count).mean_us(),
         Measure::Small(op) | Measure::SequentialLatency(op) => {
             let mut next = 0;
@@ -279,11 +368,13 @@ impl Run {
 pub(super) struct Rig {
     disk: AnyDisk,
     now: Nanos,
+    /// Of each command behind the warm-up, if they are asked for.
+    latencies: Option<Vec<Nanos>>,
 }
 
 impl Rig {
     pub fn new(model: &DiskModel) -> Rig {
-        Rig { disk: model.build(1), now: Nanos::ZERO }
+        Rig { disk: model.build(1), now: Nanos::ZERO, latencies: None }
     }
 
     /// Twice `commands` of 128 KiB from sector `from` on; MB/s of the second half.
@@ -344,7 +435,11 @@ impl Rig {
                 } else {
                     run.commands += 1;
                     run.elapsed = completion.at - began;
-                    run.latency_sum += completion.at - submitted[completion.tag.0 as usize];
+                    let latency = completion.at - submitted[completion.tag.0 as usize];
+                    run.latency_sum += latency;
+                    if let Some(latencies) = &mut self.latencies {
+                        latencies.push(latency);
+                    }
                 }
                 free.push(completion.tag.0);
             }

@@ -15,7 +15,9 @@ use blklab_core::units::{Nanos, Sector};
 use blklab_core::workload::spec::JobFile;
 use pyo3::prelude::*;
 
-use crate::describe::{Check, DiskLimits, IdleOption, JobSection, LongestWait, Parameter};
+use crate::describe::{
+    Check, DiskLimits, IdleOption, JobSection, LongestWait, Parameter, PublishedFigure, Validation,
+};
 use crate::files::Machine;
 use crate::{bad_input, bad_job, describe};
 
@@ -64,6 +66,8 @@ impl Host {
 #[pyclass(frozen, module = "blklab._core")]
 pub struct Disk {
     pub model: DiskModel,
+    text: String,
+    path: String,
 }
 
 #[pymethods]
@@ -74,13 +78,29 @@ impl Disk {
     fn new(text: &str, path: &str, overrides: Vec<(String, String)>) -> PyResult<Disk> {
         let model = DiskModel::parse(text, path).map_err(bad_input)?;
         let changed = overrides.iter().try_fold(model, |model, (key, value)| model.with_override(key, value));
-        Ok(Disk { model: changed.map_err(bad_input)? })
+        Ok(Disk { model: changed.map_err(bad_input)?, text: text.to_owned(), path: path.to_owned() })
+    }
+
+    /// A disk drawn from the ranges of its file's estimates: its file, and what was drawn.
+    fn draw(&self, seed: u64) -> PyResult<(String, Vec<(&'static str, f64)>)> {
+        let drawn = disk::draw(&self.text, &self.path, &self.model, seed).map_err(bad_input)?;
+        Ok((drawn.text, drawn.values))
     }
 
     #[classattr]
     #[allow(non_snake_case)]
     fn FIELDS() -> Vec<&'static str> {
-        vec!["name", "summary", "kind", "transport", "limits", "longest_wait_ms", "parameters"]
+        vec![
+            "name",
+            "summary",
+            "kind",
+            "transport",
+            "limits",
+            "longest_wait_ms",
+            "validation",
+            "published",
+            "parameters",
+        ]
     }
 
     /// Maker's name.
@@ -117,6 +137,18 @@ impl Disk {
     #[getter]
     fn longest_wait_ms(&self) -> Option<LongestWait> {
         describe::longest_wait_ms(&self.model)
+    }
+
+    /// Whether it was held against enough independent figures.
+    #[getter]
+    fn validation(&self) -> Validation {
+        describe::validation(&self.model)
+    }
+
+    /// What was published of it.
+    #[getter]
+    fn published(&self) -> Vec<PublishedFigure> {
+        describe::published(&self.model)
     }
 
     /// Every parameter with its source.

@@ -340,7 +340,16 @@ def _job_words() -> list[str]:
 
 def _disk_words() -> list[str]:
     rows = [row for table in _core.disk_keys().values() for row in table]
-    return [*(f"\n{row.key} = " for row in rows), "[published]", "[", "]", "1e300", "nan"]
+    return [
+        *(f"\n{row.key} = " for row in rows),
+        "[calibrated]",
+        "[checked]",
+        "[ranges]",
+        "[",
+        "]",
+        "1e300",
+        "nan",
+    ]
 
 
 def _study_words() -> list[str]:

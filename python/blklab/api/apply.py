@@ -81,10 +81,11 @@ def apply(
         result: the recommendation of a comparison: its number in the `store`, ``results.json`` or
             its directory, the directory of a study.
         part, disk, objective: with `result`: part of the study, disk of the comparison, ranking
-        objective. scope: ``id``: this disk; ``model`` or ``kind``: all disks of its model or kind.
-        form: ``udev``, ``tuned``; ``auto``: tuned where it would undo a rule. dry_run: plan, and
-        change nothing. listener: `Listener.chosen`, then `Listener.planned` and `Listener.applied`
-        of each disk.
+            objective.
+        scope: ``id``: this disk; ``model`` or ``kind``: all disks of its model or kind.
+        form: ``udev``, ``tuned``; ``auto``: tuned where it would undo a rule.
+        dry_run: plan, and change nothing.
+        listener: `Listener.chosen`, then `Listener.planned` and `Listener.applied` of each disk.
 
     Raises:
         blklab.errors.InputError: a name or value is wrong; that disk is unchanged.

@@ -28,6 +28,23 @@ class DiskParameter:
     help: str
     source: str
     """The source of the number; empty if it needs none."""
+    range: tuple[float, float] | None = None
+    """The range of an estimate; for a list, of its first number."""
+
+
+@dataclass(frozen=True)
+class PublishedFigure:
+    """A published figure of a disk."""
+
+    figure: str
+    """Its name, with the unit last."""
+    role: Literal["calibrated", "checked"]
+    """Whether parameters were chosen from it."""
+    value: float
+    tolerance_percent: float
+    not_met: str | None
+    """The reason why the model does not reach it."""
+    source: str
 
 
 @dataclass(frozen=True)
@@ -45,6 +62,11 @@ class DiskModel:
     limits: Mapping[str, int | bool]
     """The properties that Linux sees: ``capacity_bytes``, ``queue_depth``, ``hw_queues`` and
     others."""
+    validated: bool
+    """Whether it meets enough independent figures."""
+    validation: str
+    """The same in words."""
+    published: tuple[PublishedFigure, ...]
     described: Mapping[str, Any]
     """All of it as plain data, as ``blklab disks NAME --json`` prints it."""
 
@@ -201,8 +223,21 @@ def find_workload(name: str | os.PathLike[str] | Entry) -> Workload:
 def _disk(disk: Disk) -> DiskModel:
     model = core.disk_model(disk)
     told = plain(model)
-    parameters = tuple(DiskParameter(**row) for row in told["parameters"])
-    return DiskModel(disk, model.kind, model.name, model.summary, parameters, told["limits"], told)
+    return DiskModel(
+        disk,
+        model.kind,
+        model.name,
+        model.summary,
+        tuple(
+            DiskParameter(row.key, row.value, row.unit, row.help, row.source, row.range)
+            for row in model.parameters
+        ),
+        told["limits"],
+        model.validation.validated,
+        model.validation.text,
+        tuple(PublishedFigure(**row) for row in told["published"]),
+        told,
+    )
 
 
 def _tunables(rows: list[_core.Tunable], values: Mapping[str, Any]) -> tuple[Tunable, ...]:

@@ -113,6 +113,7 @@ def compare(
     rig: str | RigSpec = "sim",
     host: Mapping[str, int] | None = None,
     ignore_unsupported: bool = False,
+    vary_disk: bool | None = None,
     out: str | os.PathLike[str] | None = None,
     keep: bool = False,
     store: str | None = None,
@@ -127,14 +128,20 @@ def compare(
         workloads: names or paths of job files, with ``:option=value,...`` to change fio's
             options; on the live rig also programs. None: those of the package.
         schedulers: names with ``:tunable=value,...`` in the kernel's units. None: those of the rig.
-        All three also accept `Disk`, `Entry` and `SchedulerSpec` objects. repeats: number of
-        repeats; 5 if there is no `budget`. budget: ``90s``, ``10m`` or ``2h``: repeat until the
-        answer is known, for at most this time. seed: seed of the first repeat; each further repeat
-        has the next number. objective: the figure that ranks schedulers. rig: where to run. host:
-        costs and sizes of the modelled host, by name. ignore_unsupported: leave out job options
-        that are not simulated instead of refusing. out: a directory for ``results.json`` and
-        ``report.html``. keep: whether every finished run is stored, so that `resume` can continue.
-        store: a file or a URL; None is the default store. max_parallel: maximum of parallel runs.
+            All three also accept `Disk`, `Entry` and `SchedulerSpec` objects.
+        repeats: number of repeats; 5 if there is no `budget`.
+        budget: ``90s``, ``10m`` or ``2h``: repeat until the answer is known, for at most this time.
+        seed: seed of the first repeat; each further repeat has the next number.
+        objective: the figure that ranks schedulers.
+        rig: where to run.
+        host: costs and sizes of the modelled host, by name.
+        ignore_unsupported: leave out job options that are not simulated instead of refusing.
+        vary_disk: whether each repeat has its own disk, drawn from the ranges of the file's
+            estimates. None: on rigs with modelled disks.
+        out: a directory for ``results.json`` and ``report.html``.
+        keep: whether every finished run is stored, so that `resume` can continue.
+        store: a file or a URL; None is the default store.
+        max_parallel: maximum of parallel runs.
         listener: receives notes and progress.
 
     Raises:
@@ -150,6 +157,9 @@ def compare(
     if out is not None:
         check_files(*files(Path(out)))
     spec = RigSpec.of(rig)
+    real = spec.name == "live"
+    if vary_disk and real:
+        raise InputError("--vary-disk: only modelled disks have ranges; --rig live has real ones")
     place = rig_of(spec)
     usual = defaults.schedulers(spec.name)
     found = tuple(find_disk(place, one) for one in disks or defaults.disks(spec.name))
@@ -163,6 +173,7 @@ def compare(
         dict(host or {}),
         ignore_unsupported,
         () if schedulers else defaults.left_out(found, usual),
+        not real if vary_disk is None else vary_disk,
     )
     work = _new(setup, place, spec, objective, out, budget, keep, store, listener)
     return _carried_out(work, objective, None if out is None else Path(out), max_parallel, listener)

@@ -42,9 +42,10 @@ def explain(
         job, disk, scheduler, seed, host, ignore_unsupported, rig: see `simulate`.
         from_, until: the window: ``4s``, ``250ms``, ``80us``; None is the end of the run.
         processes: only these: a job's name, or ``name.0`` for its first clone; ``kernel`` is
-        writeback and flushes. requests: the maximum number of requests to return; the others are
-        only counted. page_file: write a page with a picture there. perfetto_file: write a trace for
-        Perfetto there.
+            writeback and flushes.
+        requests: the maximum number of requests to return; the others are only counted.
+        page_file: write a page with a picture there.
+        perfetto_file: write a trace for Perfetto there.
 
     Raises:
         blklab.errors.InputError: bad input, or nothing happens in the window.
@@ -68,7 +69,8 @@ def explain(
     place = rigs.rig(spec)
     with listener.run(place):
         result = place.run(experiment)
-    for note in result.notes:
+    found = core.disk_model(model).validation
+    for note in (*(() if found.validated else [f"{model.label}: {found.text}"]), *result.notes):
         listener.note(note)
     timeline = build(
         result,

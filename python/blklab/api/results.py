@@ -120,7 +120,7 @@ def stored(
     Raises:
         blklab.errors.InputError: no comparison has that number.
         blklab.errors.StoreError: the store cannot be used, or the data shared by all runs are
-        damaged.
+            damaged.
     """
     wanted = checked_objective(objective) if objective else None
     found = read.comparison(_opened(store, listener), _number(number), tell=listener.note)
@@ -233,8 +233,8 @@ def write_report(
         what: the number of a comparison; ``results.json`` or its directory; the directory of a
             study.
         objective: the figure that ranks schedulers; None is the comparison's own, for a directory
-        ``both``. out: the page to write, for a study the directory; None: beside the results, for a
-        number
+            ``both``.
+        out: the page to write, for a study the directory; None: beside the results, for a number
             ``reports/NUMBER/report.html``.
 
     Raises:

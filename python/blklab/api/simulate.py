@@ -17,6 +17,7 @@ from blklab.domain import core, specs
 from blklab.domain.comparison import Setup, plan
 from blklab.domain.experiment import Disk, RigSpec, SchedulerSpec
 from blklab.domain.result import Result
+from blklab.domain.validation import not_validated
 from blklab.errors import BlklabError, InputError
 from blklab.fio.status import report
 from blklab.rigs import find_disk
@@ -135,7 +136,9 @@ def run_job(
         except BlklabError as error:
             # The figures are complete without the store.
             listener.note(f"this run is not stored: {error}")
-    for note in filter(None, [place.describe()["text"], *result.notes]):
+    unchecked = not_validated(place.describe_disk(model))
+    told = f"{model.label}: {unchecked}" if unchecked else ""
+    for note in filter(None, [place.describe()["text"], told, *result.notes]):
         listener.note(note)
     return JobRun(result, model, options, ended_at if real else None)
 

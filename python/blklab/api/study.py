@@ -79,10 +79,11 @@ def run_study(
     Args:
         study: its name or the path of its TOML file.
         rig: run all parts that support this rig on it; None is each part's own first rig. A
-        `RigSpec` with an empty name has options for the parts on the live rig. disk: on the live
-        rig, a directory or a device that replaces the study's models. repeats, seed: replace the
-        study's own. out: a directory for the report and all results. keep, store, max_parallel,
-        listener: see `compare`.
+            `RigSpec` with an empty name has options for the parts on the live rig.
+        disk: on the live rig, a directory or a device that replaces the study's models.
+        repeats, seed: replace the study's own.
+        out: a directory for the report and all results.
+        keep, store, max_parallel, listener: see `compare`.
 
     Raises: as `compare`.
     """

@@ -74,12 +74,14 @@ def verify(
         jobs: job files or workloads' names.
         random: number of jobs to draw by `seed` for each disk.
         workloads, schedulers, disks: only these of the matrix; empty means all. `schedulers` and
-        `disks` also apply to `jobs` and `random`. quick: only a few workloads of the matrix; takes
-        some seconds. kernel: a kernel of ``blklab kernel list``; None is the last one built without
-        changes. seed: seed of all runs and of drawn jobs. out: a file for `Agreement.exported` as
-        JSON. misses: a directory for the job files of the cells that miss the bar. chance: also run
-        the simulator on a disk that is slower by almost nothing, to show the effect of chance; for
-        `jobs` and `random`.
+            `disks` also apply to `jobs` and `random`.
+        quick: only a few workloads of the matrix; takes some seconds.
+        kernel: a kernel of ``blklab kernel list``; None is the last one built without changes.
+        seed: seed of all runs and of drawn jobs.
+        out: a file for `Agreement.exported` as JSON.
+        misses: a directory for the job files of the cells that miss the bar.
+        chance: also run the simulator on a disk that is slower by almost nothing, to show the
+            effect of chance; for `jobs` and `random`.
 
     Raises:
         blklab.errors.InputError: a name is wrong, or no kernel is built.

@@ -39,7 +39,9 @@ def show_answer(analysis: Analysis, setup: Mapping[str, Any], out: Console) -> N
         line = f"{disk}, all workloads: {sentence(verdict, analysis.objective)}"
         out.print(Text(shown(line), "green" if verdict.winner else ""))
     repeats = setup["repeats"]
-    out.print(f"Ranked by {analysis.objective}; medians of {repeats} repeat{'s' * (repeats > 1)}.")
+    drawn = ", each with drawn disks" if setup.get("drawn_disks") else ""
+    told = f"medians of {repeats} repeat{'s' * (repeats > 1)}{drawn}"
+    out.print(f"Ranked by {analysis.objective}; {told}.")
 
 
 def _table(analysis: Analysis, disks: Sequence[str]) -> Any:

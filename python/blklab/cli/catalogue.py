@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 import blklab
+from blklab.base.units import number_text
 from blklab.cli import complete, console
 from blklab.errors import InputError
 
@@ -37,7 +38,7 @@ def disks(
         if as_json:
             console.print_json({key: one.described for key, one in known.items()})
         else:
-            console.print_names([(key, f"{d.name}: {d.summary}") for key, d in known.items()])
+            console.print_names([(key, _line(disk)) for key, disk in known.items()])
         return
     disk = blklab.find_disk(name)
     if as_file:
@@ -46,14 +47,32 @@ def disks(
     if as_json:
         console.print_json(disk.described)
         return
-    print(f"{disk.disk.label}: {disk.name}\n{disk.summary}\n{_place(disk.disk.file)}\n")
+    print(f"{disk.disk.label}: {disk.name}\n{disk.summary}\n{_place(disk.disk.file)}")
+    print(f"{disk.validation}\n")
     console.print_terms(
-        (
-            f"{row.key} = {row.value} {row.unit}".rstrip(),
-            f"{row.help} [{row.source}]" if row.source else row.help,
-        )
-        for row in disk.parameters
+        (f"{row.key} = {row.value} {row.unit}".rstrip(), _about(row)) for row in disk.parameters
     )
+    if disk.published:
+        print("\nPublished figures: calibrated (parameters were chosen from it) or checked\n")
+        console.print_terms(
+            (
+                f"{row.figure} = {row.value:g} +-{row.tolerance_percent:g} %",
+                f"{row.role}{f'; not met: {row.not_met}' if row.not_met else ''} [{row.source}]",
+            )
+            for row in disk.published
+        )
+
+
+def _line(disk: blklab.DiskModel) -> str:
+    told = f"{disk.name}: {disk.summary}"
+    return told if disk.validated else f"{told}; {disk.validation}"
+
+
+def _about(row: blklab.DiskParameter) -> str:
+    """Meaning, range and source of a parameter."""
+    ends = row.range
+    told = row.help if ends is None else f"{row.help}; {' to '.join(map(number_text, ends))}"
+    return f"{told} [{row.source}]" if row.source else told
 
 
 def _place(file: blklab.Entry) -> str:

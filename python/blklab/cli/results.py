@@ -145,6 +145,7 @@ def show(
     if found.analysis.cells:
         out = console.console()
         comparison.show_cells(found.analysis, out, requests=comparison.are_told(found.setup))
+        comparison.show_not_validated(found.setup, out)
         comparison.show_advice(found.analysis, out)
     else:
         print("\nno repeat is complete yet, there is nothing to compare")

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from blklab.base.catalogue import Entry
 from blklab.base.limits import RUNS_MAX
+from blklab.domain import core
 from blklab.domain.experiment import Disk, Experiment, SchedulerSpec
 from blklab.errors import InputError
 
@@ -42,6 +43,8 @@ class Setup:
     host: Mapping[str, int] = field(default_factory=dict)
     ignore_unsupported: bool = False
     left_out: tuple[LeftOut, ...] = ()
+    vary_disk: bool = False
+    """Whether each repeat has a disk of its own, drawn from the ranges of the file's estimates."""
 
     def __post_init__(self) -> None:
         _unique("--disk", [disk.label for disk in self.disks])
@@ -71,6 +74,7 @@ class Planned:
     place: tuple[int, int, int, int]
     """Disk, workload, scheduler and repeat by number: the order of tables."""
     experiment: Experiment
+    """Its disk is the drawn one."""
 
 
 def _unique(option: str, labels: list[str]) -> None:
@@ -83,12 +87,15 @@ def plan(setup: Setup) -> list[Planned]:
     """Every run once: repeat by repeat, each in a random order of its own.
 
     One block per repeat keeps drift over time (on rigs with a real clock) from favouring early
-    runs; all schedulers of a repeat have the same seed, which pairs them.
+    runs; all schedulers of a repeat have the same seed, which pairs them, and the same drawn disk,
+    if disks are drawn.
     """
     order = random.Random(setup.seed)
     left_out = {(pair.disk, pair.scheduler) for pair in setup.left_out}
     runs = []
     for repeat in range(setup.repeats):
+        seed = setup.seed + repeat
+        disks = [core.drawn_disk(disk, seed) if setup.vary_disk else disk for disk in setup.disks]
         block = [
             Planned(
                 disk,
@@ -98,9 +105,9 @@ def plan(setup: Setup) -> list[Planned]:
                 (disk_number, workload_number, scheduler_number, repeat),
                 Experiment(
                     workload,
-                    disk,
+                    disks[disk_number],
                     scheduler,
-                    setup.seed + repeat,
+                    seed,
                     setup.host,
                     setup.ignore_unsupported,
                 ),

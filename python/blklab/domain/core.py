@@ -7,6 +7,7 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from blklab import _core
 from blklab.base.catalogue import Entry
@@ -29,6 +30,13 @@ def schedulers() -> list[_core.SchedulerInfo]:
 def decision_kinds() -> list[str]:
     """Every kind of decision that a scheduler records, in the order of their numbers."""
     return _core.decision_kinds()
+
+
+def drawn_disk(disk: Disk, seed: int) -> Disk:
+    """A disk drawn from the ranges of its file's estimates. InputError if its file is wrong."""
+    with core_types():
+        text, values = disk_model(disk).draw(seed)
+    return replace(disk, file=replace(disk.file, text=text), drawn=tuple(values))
 
 
 def disk_model(disk: Disk) -> _core.Disk:

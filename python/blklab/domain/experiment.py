@@ -21,6 +21,8 @@ class Disk:
 
     file: Entry
     overrides: tuple[tuple[str, str], ...] = ()
+    drawn: tuple[tuple[str, float], ...] = ()
+    """Of a drawn disk, what was drawn, by parameter: its file has the same values."""
 
     @property
     def label(self) -> str:

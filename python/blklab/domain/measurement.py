@@ -32,6 +32,7 @@ __all__ = ["PERCENTILES", "Latency", "Measurement", "Story", "from_json", "measu
 TRACE_COMMANDS = 2000
 """Maximum number of stored commands of each trace: as many as a picture has room for."""
 _SECTOR_BYTES = 512
+_DRAWN_MAX = 1e15
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,10 @@ class Measurement:
     """For a program other than fio: the figure that ranks it."""
     stages: dict[StagedOperation, Stages] = field(default_factory=dict)
     """By operation (`blklab.domain.stages.OPERATIONS`); empty if requests were not traced."""
+    drawn: dict[str, Annotated[float, msgspec.Meta(ge=-_DRAWN_MAX, le=_DRAWN_MAX)]] = field(
+        default_factory=dict
+    )
+    """The drawn values of its disk, by parameter; empty if the disk was not drawn."""
 
 
 def measure(experiment: Experiment, result: Result, *, repeat: int) -> Measurement:
@@ -102,6 +107,7 @@ def measure(experiment: Experiment, result: Result, *, repeat: int) -> Measureme
         service_of(result),
         result.figure,
         stages(result),
+        dict(experiment.disk.drawn),
     )
 
 

@@ -25,6 +25,15 @@ class Parameter:
     unit: str
     help: str
     source: str | None
+    range: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True)
+class ValidationSetup:
+    """What the checked figures say of a disk model."""
+
+    validated: bool
+    text: str
 
 
 @dataclass(frozen=True)
@@ -38,6 +47,7 @@ class DiskSetup:
     limits: dict[str, Value]
     overrides: tuple[tuple[str, str], ...] = ()
     name: str = ""
+    validation: ValidationSetup | None = None
 
 
 @dataclass(frozen=True)
@@ -118,3 +128,4 @@ class SetupDocument:
     schedulers: Annotated[tuple[SchedulerSetup, ...], msgspec.Meta(min_length=1)]
     left_out: tuple[LeftOutSetup, ...] = ()
     stopping: StoppingSetup | None = None
+    drawn_disks: bool = False

@@ -12,8 +12,17 @@ from blklab.domain.histogram import Histogram
 from blklab.domain.latencies import OPERATION_TEXT, PERCENTILES, RANKED_BY, Latency
 from blklab.domain.measurement import Measurement
 from blklab.domain.stages import OPERATIONS, Stages, middle
+from blklab.experiment.hinges import Hinge, hinges
 from blklab.experiment.samples import needed, resolution, too_few
-from blklab.experiment.statistics import Answer, Interval, Unranked, decide, median_interval, spread
+from blklab.experiment.statistics import (
+    Answer,
+    Interval,
+    Unranked,
+    Verdict,
+    decide,
+    median_interval,
+    spread,
+)
 
 # Latencies for which a process waits: of reads, else of fsync, else of writes.
 _WAITED_FOR = ("read", "sync", "write", "trim", "operation")
@@ -94,6 +103,10 @@ class Cell:
     """Of the rows' `rate`."""
     is_program: bool = False
     """Whether the rates are figures of a program other than fio."""
+    hinges: tuple[Hinge, ...] = ()
+    """The parameters of the disk that decide the verdict by the chosen objective."""
+    disks: int = 0
+    """The number of drawn disks; 0 if the disk was always the same."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +126,8 @@ def analyse(
 ) -> Analysis:
     """Group by disk and workload, compare, decide; in the order of the measurements. `anytime` if
     the number of repeats depended on the measurements."""
-    cells = []
+    cells: list[Cell] = []
+    comparisons = len({(m.disk, m.workload) for m in measurements})
     recommendations: dict[str, dict[str, Answer]] = {}
     for disk in dict.fromkeys(m.disk for m in measurements):
         per_load: dict[str, tuple[Runs, str]] = {}
@@ -121,9 +135,13 @@ def analyse(
             runs = _by_scheduler(measurements, disk, workload)
             operation = waited_for(runs)
             per_load[workload] = (runs, operation)
-            cells.append(_cell(disk, workload, operation, runs, objective, anytime))
+            cells.append(_cell(disk, workload, operation, runs, objective, anytime, comparisons))
         recommendations[disk] = {
-            name: _decide({load: _scores(*of, name) for load, of in per_load.items()}, anytime)
+            name: _decide(
+                {load: _scores(*of, name) for load, of in per_load.items()},
+                anytime,
+                any(drawn_of(runs) for runs, _ in per_load.values()),
+            )
             for name in OBJECTIVES
         }
     return Analysis(objective, tuple(cells), recommendations, _notes(measurements))
@@ -144,6 +162,12 @@ def _by_scheduler(measurements: Sequence[Measurement], disk: str, workload: str)
         if (measurement.disk, measurement.workload) == (disk, workload):
             runs.setdefault(measurement.scheduler, []).append(measurement)
     return runs
+
+
+def drawn_of(runs: Runs) -> list[dict[str, float]]:
+    """What was drawn of the disk, by repeat; empty if the disk was always the same."""
+    drawn = [measurement.drawn for measurement in next(iter(runs.values()), ())]
+    return drawn if any(drawn) else []
 
 
 def waited_for(runs: Runs) -> str:
@@ -218,7 +242,7 @@ def _are_programs(runs: Runs) -> bool:
     return all(one.figure is not None for several in runs.values() for one in several)
 
 
-def _decide(per_load: Mapping[str, _Scores | Unranked], anytime: bool) -> Answer:
+def _decide(per_load: Mapping[str, _Scores | Unranked], anytime: bool, drawn: bool) -> Answer:
     """One verdict over several workloads of equal weight."""
     known = [scores for scores in per_load.values() if isinstance(scores, _Scores)]
     for load, scores in per_load.items():
@@ -232,6 +256,7 @@ def _decide(per_load: Mapping[str, _Scores | Unranked], anytime: bool) -> Answer
         },
         anytime=anytime,
         resolution=_geometric_mean([scores.resolution for scores in known]),
+        drawn=drawn,
     )
 
 
@@ -240,7 +265,13 @@ def _geometric_mean(values: Sequence[float]) -> float:
 
 
 def _cell(
-    disk: str, workload: str, operation: str, runs: Runs, objective: str, anytime: bool
+    disk: str,
+    workload: str,
+    operation: str,
+    runs: Runs,
+    objective: str,
+    anytime: bool,
+    comparisons: int,
 ) -> Cell:
     rows = [_row(name, several, operation) for name, several in runs.items()]
     scores = _scores(runs, operation, objective)
@@ -248,8 +279,10 @@ def _cell(
         centre = {name: sum(map(math.log, several)) for name, several in scores.of.items()}
         rows.sort(key=lambda row: -centre[row.scheduler])
     _, coverage = median_interval([m.bytes_per_s for m in next(iter(runs.values()))])
+    drawn = drawn_of(runs)
     verdicts = {
-        name: _decide({workload: _scores(runs, operation, name)}, anytime) for name in OBJECTIVES
+        name: _decide({workload: _scores(runs, operation, name)}, anytime, bool(drawn))
+        for name in OBJECTIVES
     }
     figure = next(iter(runs.values()))[0].figure
     return Cell(
@@ -262,6 +295,25 @@ def _cell(
         MB_S if figure is None else figure.unit,
         figure is None or figure.higher_is_better,
         figure is not None,
+        _hinges(scores, verdicts[objective], drawn, comparisons),
+        len(drawn),
+    )
+
+
+def _hinges(
+    scores: _Scores | Unranked,
+    verdict: Answer,
+    drawn: Sequence[Mapping[str, float]],
+    comparisons: int,
+) -> tuple[Hinge, ...]:
+    """What the verdict hangs on, of the best and the one next to it."""
+    if not isinstance(scores, _Scores) or not isinstance(verdict, Verdict):
+        return ()
+    if not drawn or not verdict.behind:
+        return ()
+    other = min(verdict.behind, key=lambda name: verdict.behind[name].estimate)
+    return hinges(
+        (verdict.best, scores.of[verdict.best]), (other, scores.of[other]), drawn, comparisons
     )
 
 

@@ -63,7 +63,7 @@ def describe(setup: Setup, place: Rig) -> dict[str, Any]:
             for spec in setup.schedulers
         ],
         "left_out": [asdict(pair) for pair in setup.left_out],
-    }
+    } | ({"drawn_disks": True} if setup.vary_disk else {})
 
 
 def _scheduler(checked: Scheduler, known: Mapping[str, _core.SchedulerInfo]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from blklab.domain.stages import PERCENTILES as STAGE_PERCENTILES
 from blklab.domain.stages import Spread
 from blklab.experiment.analyse import Analysis, Cell, Row
 from blklab.experiment.statistics import Answer, Unranked
-from blklab.experiment.words import sentence
+from blklab.experiment.words import hinge_text, sentence
 
 
 def summarise(analysis: Analysis) -> dict[str, Any]:
@@ -36,6 +36,19 @@ def _cell(cell: Cell) -> dict[str, Any]:
         "interval_coverage": cell.interval_coverage,
         "ranking": [_row(row, cell) for row in cell.rows],
         "verdicts": {name: _verdict(verdict, name) for name, verdict in cell.verdicts.items()},
+        "drawn_disks": cell.disks,
+        "hangs_on": [
+            {
+                "parameter": hinge.parameter,
+                "best": hinge.best,
+                "other": hinge.other,
+                "ratio_small": hinge.low,
+                "ratio_large": hinge.high,
+                "threshold": hinge.threshold,
+                "text": hinge_text(hinge),
+            }
+            for hinge in cell.hinges
+        ],
     }
 
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from blklab.base.units import duration_text
+from blklab.base.units import duration_text, number_text
 from blklab.domain.latencies import PERCENTILES
+from blklab.experiment.hinges import DISKS_LEAST, Hinge
 from blklab.experiment.samples import needed
 from blklab.experiment.statistics import MATTERS, Answer, Unranked, Verdict
 
+DRAWN = "each repeat has a disk drawn from the ranges of its estimates"
+"""Where disks are drawn."""
 NO_DIFFERENCE = "no significant difference"
 # A larger undetected difference may well be relevant.
 _COARSE = 1.10
@@ -49,9 +52,18 @@ def sentence(verdict: Answer, objective: str) -> str:
         gaps = verdict.behind
         nearest = min(gaps, key=lambda name: gaps[name].estimate)
         gap = gaps[nearest]
-        low, high = factor(gap.low), factor(gap.high)
-        sure = "the same in every run" if low == high else f"{low} to {high}"
+        same = factor(gap.low) == factor(gap.high)
+        ends = interval_text(gap.estimate, gap.low, gap.high)
+        sure = "the same in every run" if same else ends
         return f"{verdict.winner} is {factor(gap.estimate)} {quality} than {nearest} ({sure})"
+    depending = [name for name in verdict.leads if verdict.depends_on_disk(name)]
+    if depending and len(depending) == len(verdict.leads) - 1:
+        most = max(depending, key=lambda name: verdict.elsewhere[name])
+        return (
+            f"it depends on the disk: {verdict.best} is {factor(verdict.behind[most].estimate)} "
+            f"{quality} than {most} on average, but {most} is ahead on "
+            f"{verdict.elsewhere[most]} of {verdict.disks} drawn disks"
+        )
     if len(verdict.leads) <= len(verdict.behind):
         behind = [name for name in verdict.behind if name not in verdict.leads]
         answer = f"{NO_DIFFERENCE} between them" if _is_fine(verdict) else "not known which"
@@ -60,6 +72,33 @@ def sentence(verdict: Answer, objective: str) -> str:
             f" ({_seen(verdict)}); {_listed(behind)} {'is' if len(behind) == 1 else 'are'} behind"
         )
     return f"{NO_DIFFERENCE if _is_fine(verdict) else 'not known'} ({_seen(verdict)})"
+
+
+def drawn_text(repeats: int) -> str:
+    """What the repeats are, where disks are drawn."""
+    few = repeats < DISKS_LEAST
+    more = (
+        f"; from {DISKS_LEAST} on, each answer names the parameter that it hangs on" if few else ""
+    )
+    return f"{DRAWN.capitalize()} (--exact-disk: the file's values){more}."
+
+
+def hinge_text(hinge: Hinge) -> str:
+    """``mq-deadline is ahead of bfq unless ncq_ageing is below 0.01``."""
+    ahead = f"{hinge.best} is ahead of {hinge.other}"
+    if hinge.threshold is not None:
+        side = "above" if hinge.best_is_ahead_below else "below"
+        return f"{ahead} unless {hinge.parameter} is {side} {number_text(hinge.threshold)}"
+    low, high = _times(hinge.low), _times(hinge.high)
+    return (
+        f"how {hinge.best} compares with {hinge.other} hangs on {hinge.parameter}: "
+        f"{low} where it is small, {high} where it is large"
+    )
+
+
+def _times(ratio: float) -> str:
+    """By how much better, or worse."""
+    return f"{factor(ratio)} better" if ratio >= 1.0 else f"{factor(1.0 / ratio)} worse"
 
 
 def _is_fine(verdict: Verdict) -> bool:
@@ -75,6 +114,16 @@ def factor(ratio: float) -> str:
         return f"more than {_HUGE:.0f} times"
     change = (ratio - 1.0) * 100.0
     return f"{change:.1f} %" if ratio < 2 else f"{ratio:.1f} times"  # noqa: PLR2004
+
+
+def interval_text(estimate: float, low: float, high: float) -> str:
+    """An interval in the unit of its estimate: ``3.4 %``: ``1.2 % to 5.6 %``."""
+    ends = (low, high)
+    if estimate >= 2 and low < 2 and high <= _HUGE:  # noqa: PLR2004
+        return " to ".join(f"{end:.1f} times" for end in ends)
+    if estimate < 2 <= high <= _HUGE:  # noqa: PLR2004
+        return " to ".join(f"{(end - 1.0) * 100.0:.1f} %" for end in ends)
+    return " to ".join(map(factor, ends))
 
 
 def spread_text(spread: float) -> str:

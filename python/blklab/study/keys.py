@@ -153,6 +153,13 @@ PART = (
     Key("workloads", TEXTS, "as `--workload` of compare"),
     Key("schedulers", TEXTS, "as `--scheduler` of compare, with `@KERNEL` to name a kernel"),
     Key("repeats", REPEATS, "number of repeats", "the study's"),
+    Key(
+        "vary_disk",
+        FLAG,
+        "each repeat has [a drawn disk](comparing.md#is-it-true-of-every-such-disk); not on a real "
+        "disk",
+        "false",
+    ),
     Key("objective", OBJECTIVE, "rank by this objective", '"both"'),
     Key("host", HOST, "settings of the modelled host", "nothing"),
     Key("weights", WEIGHTS, "share of the disk for each job, by name; see below", "1 each"),

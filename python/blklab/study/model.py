@@ -86,6 +86,8 @@ class Part:
     weights: Mapping[str, float]
     """The intended share of each job, by name; 1 by default."""
     claims: tuple[Claim, ...]
+    vary_disk: bool = False
+    """Whether each repeat has a disk drawn from the ranges of the estimates."""
 
 
 @dataclass(frozen=True)

@@ -120,6 +120,7 @@ class _Reader:
             row.get("host", {}),
             {name: float(weight) for name, weight in row.get("weights", {}).items()},
             tuple(claims),
+            row.get("vary_disk", False),
         )
 
     def _claim(self, table: dict[str, Any], path: KeyPath, part: Mapping[str, Any]) -> Claim:

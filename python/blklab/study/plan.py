@@ -121,6 +121,7 @@ def _part(study: Study, number: int, asked: Asked, real: live.RealDisk | None) -
             asked.repeats or part.repeats,
             study.seed if asked.seed is None else asked.seed,
             host,
+            vary_disk=part.vary_disk and rig != live.RIG,
         )
     except InputError as error:
         raise study.wrong((*place, "host") if part.host else place, str(error)) from error
