@@ -34,7 +34,7 @@ pub struct Parameter {
     pub help: &'static str,
     /// The comment beside it in the file; `default` or `override` where the file has none.
     pub source: String,
-    /// Of an estimate, from where to where it may lie; of a list its first number.
+    /// The range of an estimate; for a list, of its first number.
     pub range: Option<[f64; 2]>,
 }
 
@@ -284,7 +284,7 @@ impl DiskModel {
     }
 }
 
-/// Whether these values make a disk.
+/// Whether these values describe a possible disk.
 pub(super) fn is_consistent(values: &Values) -> bool {
     configure(values).is_ok()
 }

@@ -11,10 +11,10 @@ use blklab_base::input_error::InputError;
 /// Names of the two tables.
 pub(super) const TABLES: [&str; 2] = ["calibrated", "checked"];
 
-/// What a published figure tells of the model.
+/// The use of a published figure for the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// Parameters were chosen from it, or from its source: that the model meets it proves nothing.
+    /// Parameters were chosen from it or from its source, so a model that meets it proves nothing.
     Calibrated,
     /// No parameter was chosen from it.
     Checked,
@@ -25,7 +25,7 @@ pub enum Role {
 pub struct Published {
     /// The kind of figure.
     pub figure: &'static Figure,
-    /// Which of the two tables it stands in.
+    /// The table that contains it.
     pub role: Role,
     /// Its value in the figure's unit.
     pub value: f64,
@@ -50,11 +50,11 @@ pub(super) fn parse(
         let fail = |wrong| Err(file.error(*at, Some(row.figure.name), wrong));
         if calibrated.iter().any(|(_, other)| other.figure == row.figure && other.value == row.value) {
             return fail(InputError::new(
-                "stands in [calibrated] too; a figure that a parameter was chosen from checks nothing",
+                "is in [calibrated] too; a figure that a parameter was chosen from cannot check the model",
             ));
         }
         if is_estimate(&row.source) {
-            let message = "found an estimate; a check needs a figure that was published or measured";
+            let message = "found an estimate; a check needs a published or measured figure";
             return fail(InputError::new(message).found(&row.source));
         }
         if row.source.is_empty() {
@@ -65,12 +65,12 @@ pub(super) fn parse(
     Ok(calibrated.into_iter().chain(checked).map(|(_, row)| row).collect())
 }
 
-/// Whether a source says that there is none.
+/// Whether a source marks the value as an estimate.
 pub(super) fn is_estimate(source: &str) -> bool {
     source.starts_with("estimate")
 }
 
-/// The rows of one table in the file's order, each with where it stands.
+/// The rows of one table in the file's order, each with its position.
 fn table(
     file: &File<'_>,
     value: &Spanned<DeValue<'_>>,

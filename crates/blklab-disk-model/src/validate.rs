@@ -30,7 +30,7 @@ enum Measure {
     Mixed(u32),
     /// Mean time of random 4 KiB commands, one at a time, in microseconds.
     RandomLatency(Op),
-    /// 99th percentile of the time of random 4 KiB commands, so many at a time, in microseconds.
+    /// 99th percentile of the time of random 4 KiB commands at this queue depth, in microseconds.
     RandomP99(Op, u32),
     /// Mean time of sequential 4 KiB commands, one at a time, in microseconds.
     SequentialLatency(Op),
@@ -53,7 +53,7 @@ pub struct Figure {
 }
 
 impl Figure {
-    /// The parameters that would be chosen from this figure, if it were all that is known.
+    /// The parameters that would be chosen from this figure if no other were known.
     pub(super) fn determines(&self) -> &'static [&'static str] {
         match self.measure {
             Measure::Sequential(Op::Write, _) | Measure::Sustained => &[
@@ -368,7 +368,7 @@ impl Run {
 pub(super) struct Rig {
     disk: AnyDisk,
     now: Nanos,
-    /// Of each command behind the warm-up, if they are asked for.
+    /// The latency of each command after the warm-up, if requested.
     latencies: Option<Vec<Nanos>>,
 }
 
