@@ -200,7 +200,7 @@ def _published(row: _core.Check, role: str) -> str:
 
 
 def _deviation(row: _core.Check) -> str:
-    """By how much the model is off, and why if by more than it may be."""
+    """The model's deviation, with the reason if it exceeds the tolerance."""
     text = f"{(row.model / row.published - 1) * 100:+.1f} %"
     return text if row.met else f"**{text}**: {row.not_met}"
 
@@ -216,7 +216,7 @@ def disk_validation() -> str:
 
 
 def disk_ranges() -> str:
-    """How far off an estimate may be, by key or unit."""
+    """The range of an estimate, by key or unit."""
 
     def what(row: _core.DiskRange) -> str:
         if row.keys:

@@ -54,7 +54,7 @@ _OF_MACHINE = re.compile(
 )
 
 
-# What takes minutes begins first, so that no worker is left with it at the end.
+# Tests that take minutes begin first, so that no worker starts one at the end.
 _FIRST = ("test_virtual_machine", "test_contributing", "machine")
 
 

@@ -413,7 +413,7 @@ class MachineState(RuleBasedStateMachine):
             LOST.append(Lost(why, list(SCRIPT), FIGURES["sequences"]))
 
     def teardown(self) -> None:
-        """The end; and only here it fails, so that what is drawn does not hang on moments."""
+        """The end, and the only failing check, so that the drawn values do not depend on timing."""
         if not self._lost:
             self._end()
         if self._lost and not self.goes_on:

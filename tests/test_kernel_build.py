@@ -317,7 +317,7 @@ def test_list_and_remove(ball: str, tmp_path: Path) -> None:
     assert "MB removed" in run("kernel", "remove", "--sources").stdout
     assert {path.suffix for path in (cache.root() / "sources").iterdir()} <= {".lock"}
     assert not list((cache.root() / "trees").glob("[!.]*"))
-    # Its image does not hang on the sources.
+    # Its image does not depend on the sources.
     assert cache.find("mine").image.is_file()
 
 

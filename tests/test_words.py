@@ -24,8 +24,10 @@ PERSON = re.compile(
     r"(?:[Ww]ho(?:m|ever)?|[Nn]obody|[Ss]ome(?:body|one)|[Aa]ny(?:body|one)|[Ee]very(?:body|one))"
     r"(?![A-Za-z])"
 )
-NAMED = re.compile(r"\b(?:users?|root|people|person|administrators?|readers?)\b", re.IGNORECASE)
-ACCOUNT = re.compile(r"`nobody`|[\"']nobody[\"']|_nobody\b|\bnobody(?: =|,|\}| if)")
+NAMED = re.compile(
+    r"(?<![a-z])(?:users?|root|people|person|administrators?|readers?)(?![a-z])", re.IGNORECASE
+)
+ACCOUNT = re.compile(r"`nobody`|[\"']nobody[\"']|_nobody\b|\bnobody(?: =|,|\}|\)| if)")
 """The user `nobody`: in a page, as a string, as the name of a variable or of a function."""
 
 

@@ -82,22 +82,22 @@ def disk_keys() -> dict[str, list[DiskKey]]:
 
 @final
 class DiskRange:
-    """How far off the estimates of some keys may be."""
+    """A rule for the ranges of estimated parameters."""
 
     FIELDS: ClassVar[list[str]]
     @property
     def keys(self) -> list[str]:
-        """Empty: those with this unit that no other rule names."""
+        """Empty for all keys with this unit that no other rule names."""
     @property
     def unit(self) -> str: ...
     @property
     def range(self) -> str:
-        """In words."""
+        """As text."""
     @property
     def why(self) -> str: ...
 
 def disk_ranges() -> list[DiskRange]:
-    """The rules about estimates; the first that fits counts."""
+    """The rules for estimates; the first that fits applies."""
 
 @final
 class JobOption:
@@ -203,11 +203,11 @@ class Parameter:
         """The comment beside it; ``default`` or ``override``."""
     @property
     def range(self) -> tuple[float, float] | None:
-        """Of an estimate, from where to where it may lie; of a list its first number."""
+        """The range of an estimate; for a list, of its first number."""
 
 @final
 class Validation:
-    """What the checked figures say of a disk's model."""
+    """The result of the checked figures for a disk's model."""
 
     FIELDS: ClassVar[list[str]]
     @property
@@ -217,23 +217,23 @@ class Validation:
         """Independent figures."""
     @property
     def met(self) -> int:
-        """Those of them that the model meets, as its file says."""
+        """The independent figures that the model meets, by its file."""
     @property
     def needed(self) -> int: ...
     @property
     def text(self) -> str:
-        """The same in words."""
+        """The result as text."""
 
 @final
 class PublishedFigure:
-    """What was published of a disk."""
+    """A published figure of a disk."""
 
     FIELDS: ClassVar[list[str]]
     @property
     def figure(self) -> str: ...
     @property
     def role(self) -> Literal["calibrated", "checked"]:
-        """Whether parameters were chosen from it."""
+        """Whether parameters were chosen from the figure."""
     @property
     def value(self) -> float: ...
     @property
@@ -253,7 +253,7 @@ class Check:
     def figure(self) -> str: ...
     @property
     def role(self) -> Literal["calibrated", "checked"]:
-        """Whether parameters were chosen from it."""
+        """Whether parameters were chosen from the figure."""
     @property
     def unit(self) -> str: ...
     @property
@@ -298,8 +298,8 @@ class Disk:
     @property
     def parameters(self) -> list[Parameter]: ...
     def draw(self, seed: int) -> tuple[str, list[tuple[str, float]]]:
-        """A disk drawn from the ranges of the file's estimates: its file, and what was drawn, of
-        a list the first number."""
+        """A disk drawn from the ranges of the file's estimates: its file and the drawn values; for
+        a list, its first number."""
     def validate(self) -> list[Check]:
         """Measures the model's figures beside the published ones."""
     def replay(self, trace: Sequence[tuple[int, int, int, bool]], seed: int) -> list[int]:

@@ -39,7 +39,7 @@ class PublishedFigure:
     figure: str
     """Its name, with the unit last."""
     role: Literal["calibrated", "checked"]
-    """Whether parameters were chosen from it."""
+    """Whether parameters were chosen from the figure."""
     value: float
     tolerance_percent: float
     not_met: str | None
@@ -65,7 +65,7 @@ class DiskModel:
     validated: bool
     """Whether it meets enough independent figures."""
     validation: str
-    """The same in words."""
+    """The result as text."""
     published: tuple[PublishedFigure, ...]
     described: Mapping[str, Any]
     """All of it as plain data, as ``blklab disks NAME --json`` prints it."""

@@ -53,7 +53,9 @@ def disks(
         (f"{row.key} = {row.value} {row.unit}".rstrip(), _about(row)) for row in disk.parameters
     )
     if disk.published:
-        print("\nPublished figures: calibrated (parameters were chosen from it) or checked\n")
+        print(
+            "\nPublished figures: calibrated (parameters were chosen from the figure) or checked\n"
+        )
         console.print_terms(
             (
                 f"{row.figure} = {row.value:g} +-{row.tolerance_percent:g} %",

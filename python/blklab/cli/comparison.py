@@ -63,7 +63,7 @@ def _show_method(analysis: Analysis, setup: Mapping[str, Any], out: Console) -> 
 
 
 def show_not_validated(setup: Mapping[str, Any], out: Console) -> None:
-    """Print which disk models are not validated, if there are any."""
+    """Print the disk models that are not validated."""
     from rich.text import Text
 
     if told := warning(setup):

@@ -44,7 +44,7 @@ class Setup:
     ignore_unsupported: bool = False
     left_out: tuple[LeftOut, ...] = ()
     vary_disk: bool = False
-    """Whether each repeat has a disk of its own, drawn from the ranges of the file's estimates."""
+    """Whether each repeat has its own disk, drawn from the ranges of the file's estimates."""
 
     def __post_init__(self) -> None:
         _unique("--disk", [disk.label for disk in self.disks])

@@ -22,7 +22,7 @@ class Disk:
     file: Entry
     overrides: tuple[tuple[str, str], ...] = ()
     drawn: tuple[tuple[str, float], ...] = ()
-    """Of a drawn disk, what was drawn, by parameter: its file has the same values."""
+    """The drawn values by parameter, if the disk was drawn; its file contains them."""
 
     @property
     def label(self) -> str:

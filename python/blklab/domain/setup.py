@@ -30,7 +30,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class ValidationSetup:
-    """What the checked figures say of a disk model."""
+    """The result of the checked figures for a disk model."""
 
     validated: bool
     text: str

@@ -165,7 +165,7 @@ def _by_scheduler(measurements: Sequence[Measurement], disk: str, workload: str)
 
 
 def drawn_of(runs: Runs) -> list[dict[str, float]]:
-    """What was drawn of the disk, by repeat; empty if the disk was always the same."""
+    """The drawn values of the disk, by repeat; empty if the disk was always the same."""
     drawn = [measurement.drawn for measurement in next(iter(runs.values()), ())]
     return drawn if any(drawn) else []
 
@@ -306,7 +306,7 @@ def _hinges(
     drawn: Sequence[Mapping[str, float]],
     comparisons: int,
 ) -> tuple[Hinge, ...]:
-    """What the verdict hangs on, of the best and the one next to it."""
+    """The parameters that the ratio of the best scheduler to the second best depends on."""
     if not isinstance(scores, _Scores) or not isinstance(verdict, Verdict):
         return ()
     if not drawn or not verdict.behind:

@@ -70,10 +70,10 @@ be, by order of magnitude. Any value is valid; a larger one decides large differ
 three repeats and more, and small ones later."""
 _RESAMPLES = 4000
 _DISKS_AHEAD = 0.05
-"""A winner may be behind on so large a share of the drawn disks."""
+"""The largest share of drawn disks on which a winner may be behind."""
 _DISKS_KNOWN = 5
-"""Disks on which another is ahead: fewer may be those 5 %, of which 40 disks have so many once in
-twenty times."""
+"""The least number of drawn disks on which another scheduler is ahead that settles the answer: with
+40 disks and a true share of 5 %, so many occur once in twenty comparisons."""
 _ROUNDING = 1e-9
 _DRAWS_MAX = 1 << 20
 """The number of a bootstrap's samples that are in memory at a time."""
@@ -113,13 +113,14 @@ class Verdict:
     resolution: float = 1.0
     """The ratio by which figures differ if one I/O more or less is counted."""
     disks: int = 0
-    """So many disks were drawn; 0 if the disk was always the same."""
+    """The number of drawn disks; 0 if the disk was always the same."""
     elsewhere: Mapping[str, int] = field(default_factory=dict)
-    """Of drawn disks: every other one's number of those where it is ahead of `best` by an amount
-    that matters."""
+    """For each other scheduler, the number of drawn disks on which it is ahead of `best` by an
+    amount that matters."""
 
     def depends_on_disk(self, name: str) -> bool:
-        """Whether it is behind `best` on average, but ahead on too many of the drawn disks."""
+        """Whether the scheduler is behind `best` on average, but ahead on too many of the drawn
+        disks."""
         ahead = self.elsewhere.get(name, 0) > _DISKS_AHEAD * self.disks
         return ahead and is_shown(self.behind[name], self.resolution)
 

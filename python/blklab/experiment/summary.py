@@ -37,7 +37,7 @@ def _cell(cell: Cell) -> dict[str, Any]:
         "ranking": [_row(row, cell) for row in cell.rows],
         "verdicts": {name: _verdict(verdict, name) for name, verdict in cell.verdicts.items()},
         "drawn_disks": cell.disks,
-        "hangs_on": [
+        "depends_on": [
             {
                 "parameter": hinge.parameter,
                 "best": hinge.best,

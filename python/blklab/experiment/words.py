@@ -12,7 +12,7 @@ from blklab.experiment.samples import needed
 from blklab.experiment.statistics import MATTERS, Answer, Unranked, Verdict
 
 DRAWN = "each repeat has a disk drawn from the ranges of its estimates"
-"""Where disks are drawn."""
+"""For comparisons with drawn disks."""
 NO_DIFFERENCE = "no significant difference"
 # A larger undetected difference may well be relevant.
 _COARSE = 1.10
@@ -75,10 +75,12 @@ def sentence(verdict: Answer, objective: str) -> str:
 
 
 def drawn_text(repeats: int) -> str:
-    """What the repeats are, where disks are drawn."""
+    """The note on the repeats of a comparison with drawn disks."""
     few = repeats < DISKS_LEAST
     more = (
-        f"; from {DISKS_LEAST} on, each answer names the parameter that it hangs on" if few else ""
+        f"; with {DISKS_LEAST} or more, each answer names the parameter it depends on"
+        if few
+        else ""
     )
     return f"{DRAWN.capitalize()} (--exact-disk: the file's values){more}."
 
@@ -91,7 +93,7 @@ def hinge_text(hinge: Hinge) -> str:
         return f"{ahead} unless {hinge.parameter} is {side} {number_text(hinge.threshold)}"
     low, high = _times(hinge.low), _times(hinge.high)
     return (
-        f"how {hinge.best} compares with {hinge.other} hangs on {hinge.parameter}: "
+        f"how {hinge.best} compares with {hinge.other} depends on {hinge.parameter}: "
         f"{low} where it is small, {high} where it is large"
     )
 

@@ -156,8 +156,7 @@ PART = (
     Key(
         "vary_disk",
         FLAG,
-        "each repeat has [a drawn disk](comparing.md#is-it-true-of-every-such-disk); not on a real "
-        "disk",
+        "each repeat has [a drawn disk](comparing.md#drawn-disks); not on a real disk",
         "false",
     ),
     Key("objective", OBJECTIVE, "rank by this objective", '"both"'),

@@ -104,7 +104,7 @@ def command(
     sandbox."""
     found = _found()
     if os.geteuid() == 0:
-        _check_nobody_may_read([image, *seen.programs.values()])
+        _check_readable_by_nobody([image, *seen.programs.values()])
     begin = ["/bin/sh", "-c", _BEGIN, "sh", *words]
     made = found.command(seen, image, memory_mib, scratch_mib, begin)
     return [made[0], "--info-fd", str(supervise.INFO), *made[1:]]
@@ -142,7 +142,7 @@ def _found() -> Bubblewrap:
     return found
 
 
-def _check_nobody_may_read(files: Iterable[Path]) -> None:
+def _check_readable_by_nobody(files: Iterable[Path]) -> None:
     for path in files:
         if not path.is_file():
             continue
