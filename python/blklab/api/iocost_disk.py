@@ -169,7 +169,7 @@ def _guess(measured: Measured, label: str, size: int | None, transport: str | No
     }
     summary = (
         f"{label}, from its figures of io.cost.",
-        "A first guess: six rates do not tell a drive's parts. They are those of a short file;",
+        "A first guess: six rates do not determine a drive's parts, and they come from a short file;",
         "caches, collection and latencies are estimates.",
     )
     return _Guess(summary, keys)

@@ -161,7 +161,7 @@ impl Issuer {
         self.tally.submit_levels[Tally::batch_level(ios)] += 1;
     }
 
-    /// So many I/Os were reaped together.
+    /// Records a batch of `ios` reaped I/Os.
     #[inline]
     pub fn collected(&mut self, ios: u32) {
         self.tally.complete_levels[Tally::batch_level(ios)] += 1;

@@ -32,9 +32,9 @@ pub(in crate::scheduler::cfq) struct Lengths {
 /// The busy queues among which a group's time is divided.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::scheduler::cfq) struct Crowd {
-    /// Of the workload type.
+    /// Queues of the workload type.
     pub of_kind: u32,
-    /// Of the class in the group, now or usually.
+    /// Queues of the class in the group, now or usually.
     pub of_class: u32,
     /// Asynchronous ones in the group.
     pub asynchronous: u32,

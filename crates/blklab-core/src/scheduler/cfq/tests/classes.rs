@@ -190,7 +190,7 @@ fn a_preempted_reader_keeps_what_was_left_of_its_slice() {
 
 #[test]
 fn a_preempted_reader_goes_on_before_one_that_has_waited_for_longer() {
-    // Of level 0, for which no turn is due later the more queues there are.
+    // Level 0: its turns do not become due later with more queues.
     let of_class = |class| Process { class, level: 0, ..Process::reader(0) };
     let classes = [PrioClass::BestEffort, PrioClass::BestEffort, PrioClass::RealTime];
     let mut rig = Drive::new(&[], classes.map(of_class).to_vec()).rig;

@@ -167,7 +167,7 @@ fn kept_waiting(mut rig: Rig) -> Nanos {
     let since = rig.now;
     while rig.dispatch(0).is_none() {
         let due = rig.scheduler.next_timer();
-        assert_ne!(due, Nanos::NEVER, "it says when to ask again");
+        assert_ne!(due, Nanos::NEVER, "a timer is set");
         rig.advance(due.saturating_sub(rig.now));
     }
     rig.now.saturating_sub(since)
