@@ -246,7 +246,7 @@ impl Job {
 /// A scheduler with its tunables.
 #[pyclass(frozen, module = "blklab._core")]
 pub struct Scheduler {
-    /// Of a real kernel's scheduler, what the simulator knows of it.
+    /// For a scheduler of a real kernel, the part that the simulator knows.
     pub known: SchedulerSpec,
     #[pyo3(get)]
     name: String,
@@ -275,7 +275,7 @@ impl Scheduler {
         self.known.values().collect()
     }
 
-    /// Those of the text.
+    /// The tunables in the text.
     #[getter]
     fn changed(&self) -> BTreeMap<&'static str, i64> {
         self.known.given().collect()

@@ -77,9 +77,9 @@ def figures(result: Result) -> Figures:
 
 
 def figures_at_disk(ours: Result, real: Result) -> tuple[Figures, Figures]:
-    """The same with the disk's latencies in place of the processes': of the first commands that
-    ended while processes ran, as many as both rigs have seen. RunError if there are more than
-    the simulator keeps.
+    """The figures with the disk's latencies in place of the processes': of the first commands that
+    ended while processes ran, as many as both rigs have seen. RunError if there are more than the
+    simulator keeps.
 
     For workloads that use the page cache. A process that writes into memory mostly does not wait,
     so that its median says nothing about scheduler or disk; only the pauses at the dirty limit

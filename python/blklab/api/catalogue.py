@@ -129,7 +129,7 @@ class Workload:
     ignored: tuple[str, ...]
     """Options of a job file that are not simulated, each with its line and the reason."""
     parameters: tuple[Tunable, ...]
-    """Of a program."""
+    """The parameters of a program."""
     missing: str
     """The missing requirements of a program on this machine, and how to install them; else
     empty."""

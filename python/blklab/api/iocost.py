@@ -60,7 +60,7 @@ class IoCostRun:
     depth: int
     jobs: int
     rate_iops: int | None = None
-    """Of each job."""
+    """The limit of each job, if it has one."""
 
     def job(self, size_bytes: int, seconds: float) -> str:
         """Its job file."""
@@ -159,7 +159,7 @@ class Bench:
         return done / longest * 1e9 if longest else 0.0
 
     def percentile_us(self, run: IoCostRun, percent: float) -> float:
-        """Of the completion latency."""
+        """A percentile of the completion latency."""
         parts = self._directions(run, self._seconds)
         return Histogram.merged(each.clat_hist for each in parts).percentile(percent) / 1e3
 

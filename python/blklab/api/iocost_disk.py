@@ -36,7 +36,7 @@ TOLERANCE = 0.05
 """The largest deviation of the made disk in each figure."""
 TRANSPORTS = ("sata", "nvme")
 BYTES_MAX = 1 << 20
-"""Of a file with figures."""
+"""The largest size of a file with figures."""
 _RANDOM_READS_MIN = 1_000
 """A hard disk has fewer: the kernel's figure for one is 370."""
 _REQUEST_BYTES = 1280 << 10
@@ -169,7 +169,7 @@ def _guess(measured: Measured, label: str, size: int | None, transport: str | No
     }
     summary = (
         f"{label}, from its figures of io.cost.",
-        "A first guess: six rates do not determine a drive's parts, and they come from a short file;",
+        "A first guess: six rates of a short file do not determine a drive's parts;",
         "caches, collection and latencies are estimates.",
     )
     return _Guess(summary, keys)
@@ -247,7 +247,7 @@ def _small(figures: IoCost) -> int:
 
 
 def _tuned(guess: _Guess, target: int) -> _Guess:
-    """The same with the read time that gives the measured rate of random reads: some of those in
+    """The guess with the read time that gives the measured rate of random reads: some reads in
     flight wait for a busy die while other dies are idle."""
     run = IoCostRun("randread", BLOCK_BYTES, DEPTH, JOBS)
     for _ in range(4):

@@ -61,9 +61,9 @@ class Measurement:
     seed: Annotated[int, msgspec.Meta(ge=0)]
     duration_ns: Duration
     bytes_per_s: Rate
-    """Bytes and I/Os of the jobs; for a program other than fio, those of the disk meanwhile."""
+    """Bytes per second of the jobs; for a program other than fio, of the disk meanwhile."""
     ios_per_s: Rate
-    """The same."""
+    """I/Os per second, likewise."""
     latencies: dict[Operation, Latency]
     """By operation: ``read``, ``sync`` (fsync and fdatasync), ``write``, ``trim``; ``operation``
     for a program other than fio."""

@@ -98,9 +98,9 @@ class Cell:
     interval_coverage: float
     """The coverage of the rows' intervals."""
     unit: str = MB_S
-    """Of the rows' `rate`."""
+    """For the rows' `rate`."""
     higher_is_better: bool = True
-    """Of the rows' `rate`."""
+    """For the rows' `rate`."""
     is_program: bool = False
     """Whether the rates are figures of a program other than fio."""
     hinges: tuple[Hinge, ...] = ()

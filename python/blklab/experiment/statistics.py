@@ -146,9 +146,9 @@ class Unranked:
     """No verdict is possible, whatever the number of repeats."""
 
     why: str
-    """For a person."""
+    """The reason as a sentence."""
     short: str
-    """The same for a table."""
+    """The reason in a table."""
     winner: None = None
     """As of a `Verdict`."""
     is_settled: bool = True
@@ -403,7 +403,7 @@ def _bootstrap(logs: Floats, level: float) -> tuple[float, float, float]:
 
 
 def _medians(logs: Floats, random: np.random.Generator) -> Floats:
-    """Of `_RESAMPLES` samples with replacement."""
+    """The medians of `_RESAMPLES` samples with replacement."""
     count = len(logs)
     at_once = max(1, _DRAWS_MAX // count)
     return np.concatenate(

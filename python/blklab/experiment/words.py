@@ -146,7 +146,7 @@ def percentile_text(value_ns: float, percent: float, samples: int) -> str:
 
 
 def percentiles_text(values_ns: Sequence[float], samples: int) -> list[str]:
-    """The same of all `PERCENTILES`."""
+    """The texts of all `PERCENTILES`."""
     pairs = zip(values_ns, PERCENTILES, strict=True)
     return [percentile_text(value_ns, percent, samples) for value_ns, percent in pairs]
 

@@ -45,7 +45,7 @@ class Key:
     """The compared attribute, and its description."""
 
     kind: str
-    """Of `KINDS`."""
+    """One of `KINDS`."""
     matches: tuple[str, ...]
     """Parts of a rule: ``ATTRS{wwid}=="naa.5000"``."""
 

@@ -28,7 +28,7 @@ class Programs(Protocol):
 
 @dataclass(frozen=True)
 class OfMachine:
-    """Those of this machine."""
+    """The programs of this machine."""
 
     def has(self, name: str) -> bool:
         """Whether it is installed."""
