@@ -24,9 +24,9 @@ enum Measure {
     Sequential(Op, Where),
     /// MB/s of sequential 4 KiB commands, 32 at a time.
     Small(Op),
-    /// Operations per second of 4 KiB commands over the whole disk, so many at a time.
+    /// Operations per second of 4 KiB commands over the whole disk, at this queue depth.
     Random(Op, u32),
-    /// The same, 70 % of them reads and 30 % writes.
+    /// Operations per second of such commands, 70 % reads and 30 % writes, at this queue depth.
     Mixed(u32),
     /// Mean time of random 4 KiB commands, one at a time, in microseconds.
     RandomLatency(Op),

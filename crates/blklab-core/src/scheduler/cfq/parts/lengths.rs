@@ -60,8 +60,8 @@ impl Lengths {
         others.wrapping_mul(self.nominal(true, 0) - self.nominal(sync, level))
     }
 
-    /// A nominal slice with `low_latency`, in a group with so many busy queues and that share of a
-    /// round (`cfq_scaled_cfqq_slice`).
+    /// A nominal slice with `low_latency`, in a group with `busy` busy queues and `share` of a round
+    /// (`cfq_scaled_cfqq_slice`).
     pub fn shortened(&self, nominal: u64, busy: u32, share: u64) -> u64 {
         let [_, sync_slice] = self.slice;
         let expected = sync_slice.wrapping_mul(busy.into());

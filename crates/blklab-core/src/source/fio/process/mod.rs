@@ -325,7 +325,7 @@ impl Process {
         self.go(State::Top)
     }
 
-    /// Reads the clock so often, beside what is due.
+    /// Spends the time of `times` clock reads and of the pending ones.
     fn read_clock(&mut self, times: u64, world: &mut World) -> Flow {
         let span = Nanos((std::mem::take(&mut self.reads) + times) * world.host.clock.0);
         self.user += span;
