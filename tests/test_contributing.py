@@ -59,7 +59,26 @@ def tree() -> Path:
     shutil.copytree(ROOT / "fuzz", TREE / "fuzz", ignore=shutil.ignore_patterns("target"))
     for name in ("Cargo.toml", "Cargo.lock", "rustfmt.toml"):
         shutil.copy2(ROOT / name, TREE / name)
+    lend_libraries(TREE / "target/debug")
     return TREE
+
+
+def lend_libraries(target: Path) -> None:
+    """What `cargo test` has built of other packages need not be built again for a first copy."""
+    built = ROOT / "target/debug"
+    if target.exists() or not built.exists():
+        return
+
+    def ours(_: str, names: list[str]) -> set[str]:
+        return {name for name in names if "blklab" in name}
+
+    def ours_or_programs(_: str, names: list[str]) -> set[str]:
+        return ours(_, names) | {name for name in names if not name.startswith("lib")}
+
+    for kind, ignore in {
+        "deps": ours_or_programs, ".fingerprint": ours, "build": ours,
+    }.items():  # fmt: skip
+        shutil.copytree(built / kind, target / kind, copy_function=os.link, ignore=ignore)
 
 
 def cargo(command: str, tree: Path) -> str:
