@@ -64,7 +64,7 @@ def tree() -> Path:
 
 
 def lend_libraries(target: Path) -> None:
-    """What `cargo test` has built of other packages need not be built again for a first copy."""
+    """A first copy reuses the libraries of other packages that `cargo test` has built."""
     built = ROOT / "target/debug"
     if target.exists() or not built.exists():
         return
