@@ -25,7 +25,7 @@ PERSON = re.compile(
     r"(?![A-Za-z])"
 )
 NAMED = re.compile(
-    r"(?<![a-z])(?:users?|root|people|person|administrators?|readers?)(?![a-z])", re.IGNORECASE
+    r"(?<![a-z])(?:users?|root|people|person|administrators?)(?![a-z])", re.IGNORECASE
 )
 ACCOUNT = re.compile(r"`nobody`|[\"']nobody[\"']|_nobody\b|\bnobody(?: =|,|\}|\)| if)")
 """The user `nobody`: in a page, as a string, as the name of a variable or of a function."""
