@@ -1,4 +1,5 @@
-"""Disks drawn from the ranges of estimates: who wins on all of them, and what that hangs on."""
+"""Disks drawn from the ranges of estimates: the winner over all of them, and the parameters that it
+depends on."""
 
 from __future__ import annotations
 
@@ -53,7 +54,7 @@ def test_a_repeat_has_one_drawn_disk_for_all_schedulers_and_the_next_another() -
                 assert ends and ends[0] <= value <= ends[1], name
 
 
-def test_without_it_every_run_has_the_disk_of_the_file() -> None:
+def test_without_vary_disk_every_run_has_the_disk_of_the_file() -> None:
     for run in plan(setup(vary=False)):
         assert run.experiment.disk is run.disk
         assert run.disk.drawn == ()
@@ -83,7 +84,7 @@ def test_the_runs_of_exact_disks_are_those_of_a_single_simulation() -> None:
         assert run.drawn == {}
 
 
-def test_drawn_disks_are_kept_told_and_reported(
+def test_drawn_disks_are_stored_printed_and_reported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "a.fio").write_text(JOB, encoding="utf-8")
@@ -109,13 +110,13 @@ def test_drawn_disks_are_kept_told_and_reported(
     told = re.sub(r"\s+", " ", capsys.readouterr().out)
     assert (
         "Each repeat has a disk drawn from the ranges of its estimates (--exact-disk: the file's "
-        "values); from 8 on, each answer names the parameter that it hangs on." in told
+        "values); with 8 or more, each answer names the parameter it depends on." in told
     )
     assert "Not validated: wd10ezrx (0 of 5 independent figures)." in told
     assert blklab.compare(**asked).rows() == found.rows()  # type: ignore[arg-type]
 
 
-def test_a_part_of_a_study_draws_disks_only_if_it_says_so() -> None:
+def test_a_part_of_a_study_draws_disks_only_with_vary_disk() -> None:
     part = """
 [[part]]
 name = "{}"
@@ -139,7 +140,7 @@ def _found(logs: np.ndarray, drawn: list[dict[str, float]]) -> tuple[Hinge, ...]
     return hinges(("a", better.tolist()), ("b", np.ones(len(drawn)).tolist()), drawn, 1)
 
 
-def test_a_planted_parameter_is_named_with_where_it_turns_and_no_other() -> None:
+def test_only_the_planted_parameter_is_named_with_its_threshold() -> None:
     drawn = _disks(30, 25, seed=3)
     noise = np.random.default_rng(4).normal(0.0, 0.02, 30)
     logs = np.array([0.5 * (disk["p7"] - 1.2) for disk in drawn]) + noise
@@ -150,7 +151,7 @@ def test_a_planted_parameter_is_named_with_where_it_turns_and_no_other() -> None
     assert re.fullmatch(r"a is ahead of b unless p7 is below 1\.[12]\d*", hinge_text(hinge))
     [always] = _found(logs + 1.0, drawn)
     assert always.threshold is None
-    assert "hangs on p7" in hinge_text(always)
+    assert "depends on p7" in hinge_text(always)
 
 
 def test_two_planted_parameters_are_both_named() -> None:
@@ -159,7 +160,7 @@ def test_two_planted_parameters_are_both_named() -> None:
     assert {hinge.parameter for hinge in _found(logs, drawn)} == {"p1", "p2"}
 
 
-def test_a_parameter_that_changes_nothing_that_matters_is_not_named() -> None:
+def test_a_parameter_with_a_negligible_effect_is_not_named() -> None:
     drawn = _disks(30, 25, seed=5)
     assert _found(np.array([0.01 * disk["p7"] for disk in drawn]), drawn) == ()
     assert _found(np.full(30, 0.3), drawn) == ()
@@ -196,14 +197,14 @@ def test_a_winner_is_ahead_on_nearly_all_drawn_disks_not_only_on_average() -> No
     assert decide(slightly, drawn=True).winner == "a", "1 % does not matter"
 
 
-def test_what_depends_on_the_disk_is_settled_once_enough_disks_show_it() -> None:
+def test_a_dependence_on_the_disk_is_settled_once_enough_disks_show_it() -> None:
     few = decide({"a": [1.5] * 16 + [0.9] * 4, "b": [1.0] * 20}, drawn=True)
     assert not few.is_settled
     many = decide({"a": [1.5] * 32 + [0.9] * 8, "b": [1.0] * 40}, drawn=True)
     assert many.winner is None and many.is_settled
 
 
-def test_an_answer_that_hangs_on_the_disk_is_told_with_its_parameter(
+def test_an_answer_that_depends_on_the_disk_names_its_parameter(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     found = blklab.compare(
@@ -226,7 +227,7 @@ def test_an_answer_that_hangs_on_the_disk_is_told_with_its_parameter(
     comparison.show_cells(analysis, console.console(), requests=False)
     told = re.sub(r"\s+", " ", capsys.readouterr().out)
     assert re.search(r"is ahead of \w+ unless p3 is (below|above) 1\.[23]", told), told
-    [row] = summarise(analysis)["cells"][0]["hangs_on"]
+    [row] = summarise(analysis)["cells"][0]["depends_on"]
     assert row["parameter"] == "p3"
 
 

@@ -1,4 +1,4 @@
-"""Which kernel a run is on if none is named: the last without changes; and that runs say so."""
+"""The default kernel of a run is the last one without changes, and runs name it."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ def test_a_kernel_without_its_program_is_told(empty: Path) -> None:
     assert "built/b/linux: is not there" in cache.damaged()[0]
 
 
-def test_a_name_whose_kernel_has_gone_is_not_offered_as_what_was_meant(empty: Path) -> None:
+def test_a_name_of_a_removed_kernel_is_not_suggested(empty: Path) -> None:
     keep(empty, PLAIN)
     cache.give_name("7.3.4", "gone")
     with pytest.raises(InputError, match=r"^kernel '7\.3\.4': .*built/gone/kernel\.json: No such"):

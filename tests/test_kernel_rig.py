@@ -1,4 +1,4 @@
-"""The kernel rig: the simulator's I/O through Linux itself, and any program before a disk."""
+"""The kernel rig: the simulator's I/O through Linux itself, and any program on a disk."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def place(kernel: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def measured(result: Result) -> dict[str, Any]:
-    """What a process saw, exactly."""
+    """A process's exact figures."""
     read = result.jobs[0].read
     return {
         "ios": read.ios,
@@ -516,7 +516,7 @@ def test_a_file_system_keeps_what_is_written_in_the_disks_file(place: Path, kern
     ("arguments", "message"),
     [
         (["--mkfs=ext5", "--", "ls"], "--mkfs: no 'ext5'; did you mean 'ext4'?"),
-        (["--mkfs=ext4", "--data=none", "--", "ls"], "--data none: what is written is forgotten"),
+        (["--mkfs=ext4", "--data=none", "--", "ls"], "--data none: written data are discarded"),
         (["--mkfs=ext4", "--mount=here", "--", "ls"], "--mount: 'here' is not absolute"),
         (
             ["--mkfs=xfs", "--", "ls"],

@@ -1,4 +1,4 @@
-"""Nothing of the user's is lost, whatever is done to blklab or to the machine: random sequences.
+"""No user data are lost, whatever happens to blklab or the machine: random sequences.
 
 `BLKLAB_TEST_SEQUENCES` of them; ``make soak`` has many more.
 """

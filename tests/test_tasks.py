@@ -1,4 +1,4 @@
-"""Tasks as plain data: bytes hold all of a run, and a hash names it."""
+"""Tasks as plain data: bytes hold a whole run, and a hash identifies it."""
 
 from __future__ import annotations
 
@@ -156,13 +156,13 @@ def test_a_job_that_names_what_is_outside_is_refused_where_that_differs(
     assert Task.from_bytes(content) == task
     monkeypatch.setenv("BLKLAB_TEST_SIZE", "2m")
     assert task.content_hash != before
-    with pytest.raises(InputError, match="a: the job file comes to something else on this machine"):
+    with pytest.raises(InputError, match="a: the job file expands differently on this machine"):
         Task.from_bytes(content)
     monkeypatch.setenv("BLKLAB_TEST_SIZE", "1m")
     assert Task.from_bytes(content) == task
     (tmp_path / "more.fio").write_text("direct=0\n")
     assert task.content_hash != before
-    with pytest.raises(InputError, match="comes to something else"):
+    with pytest.raises(InputError, match="expands differently"):
         Task.from_bytes(content)
 
 

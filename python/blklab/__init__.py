@@ -2,8 +2,8 @@
 
 Each command is a function here: ``blklab.simulate(job, disk=..., scheduler=...)`` runs a fio job
 file on a modelled disk and returns a typed :class:`blklab.domain.result.Result`;
-``blklab.compare`` says which scheduler suits which disk and workload. Importing the package loads
-none of them, so that the command starts fast.
+``blklab.compare`` ranks schedulers by disk and workload. Importing the package loads no function,
+so that the command starts fast.
 """
 
 from __future__ import annotations

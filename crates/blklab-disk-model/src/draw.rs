@@ -1,8 +1,8 @@
 //! A disk drawn from the ranges of a disk file's estimates.
 //!
-//! Each value is drawn by itself, evenly over the logarithm of its range (evenly, where the range
-//! begins at zero or below), from a stream of numbers of its own: a new key changes no other key's
-//! draws. A draw whose values contradict each other is drawn again.
+//! Each value is drawn independently, uniformly over the logarithm of its range (over the range itself if it
+//! begins at zero or below), from its own stream of random numbers: a new key changes no other key's draws. A
+//! disk whose values contradict each other is drawn again.
 
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -13,20 +13,20 @@ use super::model::{DiskModel, is_consistent};
 use super::ranges::first_number;
 use blklab_base::input_error::InputError;
 
-/// So often an impossible disk is drawn again; then the file's own values stand in.
+/// The number of attempts to draw a possible disk; after them, the file's own values are used.
 const TRIES: u64 = 200;
 
 /// A drawn disk.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Drawn {
-    /// Its file: the one it was drawn from, with other values.
+    /// Its file: the original with the drawn values.
     pub text: String,
-    /// What was drawn, in the table's order: of a list the first number.
+    /// The drawn values, in the table's order; for a list, its first number.
     pub values: Vec<(&'static str, f64)>,
 }
 
-/// Draw a disk from the ranges of the file `text`, as `model` is after overrides. What an override
-/// has set is not drawn.
+/// Draw a disk from the ranges of the file `text`; `model` is that file after overrides. Values that an
+/// override has set are not drawn.
 ///
 /// # Errors
 /// As [`DiskModel::parse`].
@@ -39,7 +39,7 @@ pub fn draw(text: &str, path: &str, model: &DiskModel, seed: u64) -> Result<Draw
         for (index, key) in nominal.table.iter().enumerate() {
             if let (Some(range), Some(value)) = (ranges[index], &nominal.values[index]) {
                 let found = scaled(key, value, range, unit_draw(seed, attempt, key.name));
-                // Of a list the range is that of the first number only.
+                // The range of a list applies to its first number only.
                 allowed &= key.check(found.clone()).is_some();
                 values.extend(first_number(&found).map(|number| (key.name, number)));
                 drawn.values[index] = Some(found);
@@ -56,7 +56,7 @@ pub fn draw(text: &str, path: &str, model: &DiskModel, seed: u64) -> Result<Draw
     Ok(Drawn { text: text.to_owned(), values })
 }
 
-/// From 0 up to 1.
+/// A random number from 0 up to 1.
 fn unit_draw(seed: u64, attempt: u64, name: &str) -> f64 {
     // FNV-1a.
     let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
@@ -66,7 +66,7 @@ fn unit_draw(seed: u64, attempt: u64, name: &str) -> f64 {
     (Xoshiro256PlusPlus::seed_from_u64(seed).next_u64() >> 11) as f64 / (1_u64 << 53) as f64
 }
 
-/// The value moved to `share` of the range; a list by the factor of its first number.
+/// The value at `share` of the range; a list is scaled by the factor of its first number.
 fn scaled(key: &Key, value: &Value, [low, high]: [f64; 2], share: f64) -> Value {
     let target = match low > 0.0 {
         true => low * (high / low).powf(share),
@@ -93,8 +93,8 @@ fn four_digits(value: f64) -> f64 {
     (value * scale).round() / scale
 }
 
-/// A track's end is followed in time by the next one's start, where it is so in the file: makers
-/// choose skews from the switches that they must cover.
+/// Whether each skew still covers its switch time if it does in the file: makers choose skews from the
+/// switches that they must cover.
 fn keeps_skews(nominal: &Values, drawn: &Values) -> bool {
     let covers = |values: &Values, skew: &str, switch: &str| {
         let number = |name| values.table.iter().any(|key| key.name == name).then(|| values.number(name))?;
@@ -107,8 +107,8 @@ fn keeps_skews(nominal: &Values, drawn: &Values) -> bool {
     )
 }
 
-/// The file with the drawn values in place of its own; what it leaves to defaults stands behind its
-/// kind.
+/// The file with the drawn values in place of its own; drawn values of keys that it leaves to the default
+/// follow `kind`.
 fn written(
     text: &str,
     path: &str,

@@ -1,34 +1,34 @@
 //! Which checked figures are independent of the file's parameters, and whether they are enough.
 //!
-//! A figure cannot check a parameter that was chosen from it. What a parameter was chosen from
-//! stands in the comment behind it, so a checked figure counts as independent unless a parameter
-//! that it would determine names its value or its source.
+//! A figure cannot check a parameter that was chosen from it. The comment after a parameter names the figure
+//! that it was chosen from, so a checked figure counts as independent unless a parameter that it would
+//! determine names its value or its source.
 
 use super::model::Parameter;
 use super::published::{Published, Role, is_estimate};
 
-/// A model is validated by so many independent figures that it meets.
+/// A model that meets this many independent figures is validated.
 pub const NEEDED: usize = 5;
 
-/// What the checked figures say of a model.
+/// The result of the checked figures for a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Validation {
     /// Whether the model may be called validated, or needs no validation.
     pub validated: bool,
     /// Independent figures: the same measurement in other units counts once.
     pub independent: usize,
-    /// Those of them that the model meets, as its file says.
+    /// The independent figures that the model meets, by its file.
     pub met: usize,
-    /// How many are needed.
+    /// The number of met figures that a validated model needs.
     pub needed: usize,
-    /// The same for a person.
+    /// The result as text.
     pub text: String,
 }
 
 impl Validation {
-    /// Of a model that stands for no real disk: its parameters are all there is to know of it.
+    /// For a model that represents no real disk: its parameters define it completely.
     pub(super) fn exact() -> Validation {
-        let text = "exact: it stands for no real disk".to_owned();
+        let text = "exact: the model represents no real disk".to_owned();
         Validation { validated: true, independent: 0, met: 0, needed: 0, text }
     }
 }
@@ -48,7 +48,7 @@ pub(super) fn validation(published: &[Published], parameters: &[Parameter], chan
     let plural = if independent == 1 { "" } else { "s" };
     let text = match (validated, changed) {
         (true, _) => format!("validated: meets {met} of {independent} independent figures"),
-        (_, true) => "not validated: changed, so that the file's figures are of another disk".to_owned(),
+        (_, true) => "not validated: changed, the file's figures describe another disk".to_owned(),
         _ if met < independent => {
             format!("not validated: meets {met} of {independent} independent figure{plural}, {NEEDED} needed")
         }
@@ -57,7 +57,7 @@ pub(super) fn validation(published: &[Published], parameters: &[Parameter], chan
     Validation { validated, independent, met, needed: NEEDED, text }
 }
 
-/// The parameter that was chosen from `figure` or from its source, as the parameter's comment says.
+/// The parameter that was chosen from `figure` or from its source, by the parameter's comment.
 pub(super) fn chosen_from(figure: &Published, parameters: &[Parameter]) -> Option<&'static str> {
     let determined = figure.figure.determines();
     let mut rows = parameters.iter().filter(|row| determined.contains(&row.key));
@@ -67,14 +67,14 @@ pub(super) fn chosen_from(figure: &Published, parameters: &[Parameter]) -> Optio
     .map(|row| row.key)
 }
 
-/// Whether a comment has this number in it, as `2200` or `2,200`.
+/// Whether a comment contains this number, as `2200` or `2,200`.
 pub(super) fn names_value(comment: &str, value: f64) -> bool {
     let number = |c: char| c.is_ascii_digit() || c == '.' || c == ',';
     let words = comment.split(|c: char| !number(c));
     words.filter_map(|word| word.replace(',', "").parse::<f64>().ok()).any(|found| found == value)
 }
 
-/// Who says so: what stands before the first colon or comma, `estimate:` aside.
+/// The publisher: the text before the first colon, comma or semicolon, without `estimate:`.
 fn publisher(source: &str) -> Option<String> {
     let source = match is_estimate(source) {
         true => source.split_once(':')?.1,
@@ -122,7 +122,7 @@ write_overhead_us = 100
     }
 
     #[test]
-    fn a_figure_from_the_source_or_with_the_value_of_what_it_determines_is_not_independent() {
+    fn a_figure_that_shares_source_or_value_with_a_parameter_that_it_determines_is_not_independent() {
         let row = |name: &str, value: &str, source: &str| {
             of(&format!("{name} = {{ value = {value}, tolerance_percent = 5 }} # {source}")).independent
         };
@@ -134,7 +134,7 @@ write_overhead_us = 100
     }
 
     #[test]
-    fn five_figures_that_are_met_validate_and_units_do_not_multiply_them() {
+    fn five_met_figures_validate_a_model_and_other_units_count_once() {
         let row = |name: &str, more: &str| {
             format!("{name} = {{ value = 77, tolerance_percent = 5{more} }} # Reviewer\n")
         };
@@ -155,7 +155,7 @@ write_overhead_us = 100
     }
 
     #[test]
-    fn what_cannot_check_is_refused() {
+    fn a_figure_that_cannot_check_the_model_is_refused() {
         let refused = |text: &str| DiskModel::parse(&format!("{FILE}{text}"), "f").unwrap_err().to_string();
         let row = "seq_read_outer_mb_s = { value = 99, tolerance_percent = 5 }";
         assert!(

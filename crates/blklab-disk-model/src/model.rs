@@ -1,7 +1,7 @@
-//! A disk as its TOML file tells it: parsed, checked, ready to be built.
+//! A disk from its TOML file: parsed, checked, ready to be built.
 //!
-//! Every key stands in [`HDD_KEYS`], [`SSD_KEYS`] or [`CONSTANT_KEYS`]; what the file says beside a value,
-//! behind `#`, is that value's source and is kept with it.
+//! Every key is in [`HDD_KEYS`], [`SSD_KEYS`] or [`CONSTANT_KEYS`]; the comment after a value is that value's
+//! source and is stored with it.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -21,29 +21,29 @@ use super::{DiskLimits, Sector};
 use blklab_base::input_error::InputError;
 use blklab_base::text;
 
-/// One parameter of a disk with where it comes from, for lists and docs.
+/// One parameter of a disk with its source, for lists and docs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Parameter {
     /// The key.
     pub key: &'static str,
-    /// Its value as text; empty when the model does without.
+    /// Its value as text; empty when the feature is off.
     pub value: String,
     /// Unit of the value.
     pub unit: &'static str,
-    /// What it means.
+    /// Its meaning.
     pub help: &'static str,
     /// The comment beside it in the file; `default` or `override` where the file has none.
     pub source: String,
-    /// Of an estimate, from where to where it may lie; of a list its first number.
+    /// The range of an estimate; for a list, of its first number.
     pub range: Option<[f64; 2]>,
 }
 
 /// The tables of a disk file.
 const TABLES: [&str; 3] = [published::TABLES[0], published::TABLES[1], "ranges"];
-/// The source of what an override has set.
+/// The source of a value that an override has set.
 const OVERRIDE: &str = "override";
 
-/// What the keys mean to the model of their kind.
+/// The parameters of the model of each kind.
 #[derive(Clone, Debug)]
 enum Config {
     Hdd(HddConfig),
@@ -64,11 +64,11 @@ pub struct DiskModel {
 }
 
 impl DiskModel {
-    /// Read a disk file. `path` is only for messages.
+    /// Reads a disk file. `path` is only for messages.
     ///
     /// # Errors
-    /// Text that is no TOML, a key the kind does not have, a value outside its bounds, a
-    /// required key missing, values that contradict each other. Each names its line.
+    /// Text that is not TOML, a key that the kind does not have, a value outside its bounds, a missing
+    /// required key, values that contradict each other. Each error names its line.
     pub fn parse(text: &str, path: &str) -> Result<DiskModel, InputError> {
         let file = File { text, path };
         let root = DeTable::parse(text).map_err(|error| {
@@ -180,7 +180,7 @@ impl DiskModel {
         Ok(model)
     }
 
-    /// The disk at rest. `seed` sets where a platter stands at time zero.
+    /// The idle disk. `seed` sets the platter's angle at time zero.
     pub fn build(&self, seed: u64) -> AnyDisk {
         match &self.config {
             Config::Hdd(config) => AnyDisk::Hdd(Hdd::new(config.clone(), self.limits.clone(), seed)),
@@ -194,7 +194,7 @@ impl DiskModel {
         self.values.text("name")
     }
 
-    /// What it is, in one line.
+    /// Its summary, in one line.
     pub fn summary(&self) -> &str {
         self.values.text("summary")
     }
@@ -204,7 +204,7 @@ impl DiskModel {
         self.values.text("transport")
     }
 
-    /// What a host learns of it.
+    /// Its properties for the host.
     pub fn limits(&self) -> &DiskLimits {
         &self.limits
     }
@@ -228,12 +228,12 @@ impl DiskModel {
         .collect()
     }
 
-    /// The figures that were published of it; see [`super::validate`].
+    /// Its published figures; see [`super::validate`].
     pub fn published(&self) -> &[Published] {
         &self.published
     }
 
-    /// What the checked figures say of it.
+    /// The verdict of the checked figures on it.
     pub fn validation(&self) -> Validation {
         if let Config::Constant(_) = self.config {
             return Validation::exact();
@@ -242,7 +242,7 @@ impl DiskModel {
         independence::validation(&self.published, &self.parameters(), changed)
     }
 
-    /// The parameter that a checked figure was chosen from after all, as the file's comments say.
+    /// The parameter that was chosen from a checked figure after all, according to the file's comments.
     pub fn chosen_from(&self, figure: &Published) -> Option<&'static str> {
         independence::chosen_from(figure, &self.parameters())
     }
@@ -255,8 +255,8 @@ impl DiskModel {
         &self.ranges
     }
 
-    /// How long a command can be in a hard disk that has at most `depth` commands, none longer than
-    /// `largest` sectors; no bound is known of flash.
+    /// The longest time of a command in a hard disk with at most `depth` commands, none longer than `largest`
+    /// sectors; no bound is known for flash.
     pub fn longest_wait(&self, depth: u32, largest: u32) -> Option<LongestWait> {
         match &self.config {
             Config::Hdd(config) => Some(config.longest_wait(u64::from(depth), u64::from(largest))),
@@ -272,8 +272,8 @@ impl DiskModel {
         }
     }
 
-    /// The same flash disk with 1/`divisor` of its blocks' pages, for measurements that
-    /// need a full disk: number of blocks and spare share stay, so write amplification does.
+    /// The same flash disk with 1/`divisor` of its blocks' pages, for measurements on a full disk: the number
+    /// of blocks and the spare share stay, and so does write amplification.
     pub(super) fn shrunk(&self, divisor: u64) -> DiskModel {
         let mut model = self.clone();
         if let Config::Ssd(config) = &mut model.config {
@@ -284,7 +284,7 @@ impl DiskModel {
     }
 }
 
-/// Whether these values make a disk.
+/// Whether these values describe a possible disk.
 pub(super) fn is_consistent(values: &Values) -> bool {
     configure(values).is_ok()
 }
@@ -344,13 +344,13 @@ fn kinds() -> String {
     format!("{} or {last}", others.join(", "))
 }
 
-/// Another value than expected.
+/// The error for another value than expected.
 pub(super) fn other(found: String, expected: impl Into<String>) -> InputError {
     let expected = expected.into();
     InputError::new(format!("found {found}; expected {expected}")).found(found).expected(expected)
 }
 
-/// A name that is none of these.
+/// The error for a name that is not one of these.
 pub(super) fn unknown(what: &str, name: &str, names: &[&str]) -> InputError {
     let hint = text::hint(name, names);
     InputError::new(format!("unknown {what}{hint}")).nearest(hint.nearest)
@@ -363,7 +363,7 @@ fn expected(key: &Key) -> String {
     }
 }
 
-/// A TOML value as a key's value, if it has a form that any key may have.
+/// A TOML value as a key's value, if it has a form of any key.
 fn plain(value: &DeValue<'_>) -> Option<Value> {
     match value {
         DeValue::Integer(_) | DeValue::Float(_) => number(value).map(Value::Number),
@@ -405,7 +405,7 @@ pub(super) struct File<'a> {
 }
 
 impl File<'_> {
-    /// What is wrong with `key` at that byte.
+    /// The error about `key` at that byte.
     pub(super) fn error(&self, at: usize, key: Option<&str>, wrong: InputError) -> InputError {
         let before = &self.text.as_bytes()[..at.min(self.text.len())];
         let begin = before.iter().rposition(|b| *b == b'\n').map_or(0, |end| end + 1);
@@ -419,7 +419,7 @@ impl File<'_> {
         }
     }
 
-    /// What stands there, shortened to fit a message.
+    /// The text there, shortened for a message.
     pub(super) fn slice(&self, span: &Range<usize>) -> String {
         let found = self.text.get(span.clone()).unwrap_or_default().replace(['\n', '\r'], " ");
         match found.char_indices().nth(40) {
@@ -428,7 +428,7 @@ impl File<'_> {
         }
     }
 
-    /// The comment behind a value, on the line where the value ends.
+    /// The comment after a value, on the line of its end.
     pub(super) fn comment(&self, span: &Range<usize>) -> String {
         let rest = self.text.get(span.end..).unwrap_or_default();
         let line = rest.lines().next().unwrap_or_default();

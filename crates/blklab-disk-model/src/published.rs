@@ -1,6 +1,5 @@
-//! What was published of a disk, which the model is held against and never reads: the tables
-//! `[calibrated]`, figures that parameters of the file were chosen from, and `[checked]`, figures
-//! that none was chosen from.
+//! The published figures of a disk, with which the model is compared; the model never reads them. The table
+//! `[calibrated]` has figures that determined parameters of the file, `[checked]` has independent figures.
 
 use toml::Spanned;
 use toml::de::DeValue;
@@ -12,10 +11,10 @@ use blklab_base::input_error::InputError;
 /// Names of the two tables.
 pub(super) const TABLES: [&str; 2] = ["calibrated", "checked"];
 
-/// What a published figure tells of the model.
+/// The use of a published figure for the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// Parameters were chosen from it, or from its source: that the model meets it proves nothing.
+    /// Parameters were chosen from it or from its source, so a model that meets it proves nothing.
     Calibrated,
     /// No parameter was chosen from it.
     Checked,
@@ -24,21 +23,21 @@ pub enum Role {
 /// One published figure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Published {
-    /// Which figure it is.
+    /// The kind of figure.
     pub figure: &'static Figure,
-    /// Which of the two tables it stands in.
+    /// The table that contains it.
     pub role: Role,
     /// Its value in the figure's unit.
     pub value: f64,
-    /// How far off the model may be, in per cent of the value.
+    /// The allowed deviation of the model, in per cent of the value.
     pub tolerance_percent: f64,
-    /// Why the model does not reach it, where that is known and accepted.
+    /// The reason why the model does not reach it, if that is known and accepted.
     pub not_met: Option<String>,
-    /// Who published it.
+    /// The source of the figure.
     pub source: String,
 }
 
-/// Read the two tables; an entry is
+/// Reads the two tables; an entry is
 /// `figure = { value = 110, tolerance_percent = 10, not_met = "reason" }  # source`.
 pub(super) fn parse(
     file: &File<'_>,
@@ -51,11 +50,11 @@ pub(super) fn parse(
         let fail = |wrong| Err(file.error(*at, Some(row.figure.name), wrong));
         if calibrated.iter().any(|(_, other)| other.figure == row.figure && other.value == row.value) {
             return fail(InputError::new(
-                "stands in [calibrated] too; a figure that a parameter was chosen from checks nothing",
+                "is in [calibrated] too; a figure that a parameter was chosen from cannot check the model",
             ));
         }
         if is_estimate(&row.source) {
-            let message = "found an estimate; a check needs a figure that was published or measured";
+            let message = "found an estimate; a check needs a published or measured figure";
             return fail(InputError::new(message).found(&row.source));
         }
         if row.source.is_empty() {
@@ -66,12 +65,12 @@ pub(super) fn parse(
     Ok(calibrated.into_iter().chain(checked).map(|(_, row)| row).collect())
 }
 
-/// Whether a source says that there is none.
+/// Whether a source marks the value as an estimate.
 pub(super) fn is_estimate(source: &str) -> bool {
     source.starts_with("estimate")
 }
 
-/// The rows of one table in the file's order, each with where it stands.
+/// The rows of one table in the file's order, each with its position.
 fn table(
     file: &File<'_>,
     value: &Spanned<DeValue<'_>>,

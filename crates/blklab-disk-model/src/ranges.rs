@@ -1,8 +1,8 @@
-//! How far off an estimate may be.
+//! The ranges of estimated parameters.
 //!
-//! A value is an estimate if its comment says so or if the file leaves it to the default. Its range
-//! is, in this order: the one in the file's `[ranges]`; for a value that was chosen from a
-//! calibrated figure, that figure's tolerance; the key's own below; its unit's.
+//! A value is an estimate if its comment begins with `estimate` or if the file leaves it to the default. Its
+//! range is the first of: the range in the file's `[ranges]`; for a value that was chosen from a calibrated
+//! figure, that figure's tolerance; the rule for its key below; the rule for its unit.
 
 use std::{fmt, ptr};
 
@@ -15,15 +15,15 @@ use super::model::{File, fields, number, other, unknown};
 use super::published::{Published, is_estimate};
 use blklab_base::input_error::InputError;
 
-/// How far off, as a rule of [`RULES`].
+/// The width of a range in [`RULES`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Spread {
-    /// Not at all.
+    /// No range: the value is fixed.
     Fixed,
-    /// From the value over this factor to the value times it.
+    /// From the value divided by this factor to the value multiplied by it.
     Times(f64),
-    /// From here to there, if the value lies between; otherwise a factor of two for an estimate,
-    /// and not at all for a default.
+    /// From the first number to the second if the value lies between them; otherwise a factor of two for an
+    /// estimate, and no range for a default.
     Between(f64, f64),
 }
 
@@ -37,16 +37,16 @@ impl fmt::Display for Spread {
     }
 }
 
-/// The range of some keys, and why.
+/// The range of some keys, with the reason.
 #[derive(Clone, Copy, Debug)]
 pub struct Rule {
-    /// Which keys; empty: those with this `unit` that no rule names.
+    /// The keys; empty for all keys with this `unit` that no other rule names.
     pub keys: &'static [&'static str],
-    /// The unit, of a rule without keys.
+    /// The unit, in a rule without keys.
     pub unit: &'static str,
-    /// How far off they may be.
+    /// The width of the range.
     pub spread: Spread,
-    /// Why so far.
+    /// The reason for this width.
     pub why: &'static str,
 }
 
@@ -60,7 +60,7 @@ const fn of_unit(unit: &'static str, spread: Spread, why: &'static str) -> Rule 
 
 use Spread::{Between, Fixed, Times};
 
-/// All rules; the first that fits counts.
+/// All rules; the first that fits applies.
 pub static RULES: &[Rule] = &[
     rule(
         &[
@@ -81,14 +81,14 @@ pub static RULES: &[Rule] = &[
             "fill_percent",
         ],
         Fixed,
-        "structure, or what the host is told: with another number it is another disk",
+        "structure, or what the disk reports to the host: another number means another disk",
     ),
     rule(
         &["outer_sectors_per_track", "inner_sectors_per_track", "link_mb_s", "link_write_mb_s"],
         Times(1.05),
-        "rates are published to some 5 %",
+        "published rates are accurate to some 5 %",
     ),
-    rule(&["rpm"], Times(1.01), "spindles turn as exactly as that"),
+    rule(&["rpm"], Times(1.01), "spindles keep their speed within 1 %"),
     rule(
         &["seek_average_ms", "read_us", "program_us", "slc_program_us"],
         Times(1.1),
@@ -102,7 +102,7 @@ pub static RULES: &[Rule] = &[
     rule(&["ncq_look_ahead"], Between(8.0, 16.0), "p99 over mean of the same two drives"),
     rule(&["ncq_ageing"], Between(0.0, 0.02), "keeps p99 at 2.2 to 4.2 times the mean at 32 in flight"),
     rule(&["ncq_deadline_ms"], Between(1_000.0, 4_000.0), "1 to 4 s by model (A. Motin, OpenZFS 6f5aac3c)"),
-    rule(&["ncq_deadline_batch"], Between(8.0, 30.0), "about 15 on the one drive that was looked at"),
+    rule(&["ncq_deadline_batch"], Between(8.0, 30.0), "about 15 on the one drive examined"),
     rule(
         &["destage_burst"],
         Between(4.0, 60.0),
@@ -112,7 +112,7 @@ pub static RULES: &[Rule] = &[
     of_unit("ms", Times(1.25), "mechanics of one class"),
     of_unit("us", Times(1.25), "controllers of one generation"),
     of_unit("MB/s", Times(1.05), "as rates"),
-    of_unit("KiB", Times(1.5), "shares of a cache whose whole is known"),
+    of_unit("KiB", Times(1.5), "shares of a cache of known size"),
     of_unit("MiB", Times(1.5), "as KiB"),
     of_unit("%", Times(1.25), "no maker publishes them"),
     of_unit("sectors", Times(1.25), "as the mechanics"),
@@ -120,7 +120,7 @@ pub static RULES: &[Rule] = &[
     of_unit("", Times(2.0), "counts that no maker publishes"),
 ];
 
-/// The range of each key of `values`, none for what is known or cannot be drawn.
+/// The range of each key of `values`; `None` for a known value and for one that cannot be drawn.
 pub(super) fn ranges(
     values: &Values,
     sources: &[String],
@@ -134,7 +134,7 @@ pub(super) fn ranges(
             return Some(own);
         }
         if ptr::eq(values.table, CONSTANT_KEYS) {
-            return None; // It stands for no real disk, of which it could be an estimate.
+            return None; // The model represents no real disk that it could estimate.
         }
         let default = sources[index] == "default";
         if !default && !is_estimate(&sources[index]) {
@@ -158,7 +158,7 @@ pub(super) fn ranges(
     (0..values.table.len()).map(range).collect()
 }
 
-/// The tolerance of the calibrated figure that a value was chosen from, if its comment names one.
+/// The tolerance of the calibrated figure that a value was chosen from, if the value's comment names one.
 fn chosen_within(key: &Key, source: &str, published: &[Published]) -> Option<f64> {
     let from =
         |row: &&Published| row.figure.determines().contains(&key.name) && names_value(source, row.value);
@@ -173,7 +173,7 @@ fn spread(key: &Key) -> Spread {
     RULES.iter().find(fits).map_or(Fixed, |rule| rule.spread)
 }
 
-/// Read the table `[ranges]`: `key = [low, high]  # why`, by key.
+/// Read the table `[ranges]`, with entries `key = [low, high]  # reason`.
 pub(super) fn parse(
     file: &File<'_>,
     value: &Spanned<DeValue<'_>>,
@@ -194,7 +194,7 @@ pub(super) fn parse(
         let (Some((least, most)), Some(value)) =
             (bounds(key), values.values[index].as_ref().and_then(first_number))
         else {
-            return Err(fail(InputError::new("has no range: its value is no number")));
+            return Err(fail(InputError::new("has no range: its value is not a number")));
         };
         let ends = entry.get_ref().as_array().and_then(|items| {
             let [low, high] = items.iter().as_slice() else { return None };
@@ -210,7 +210,7 @@ pub(super) fn parse(
     Ok(own)
 }
 
-/// Of a list the first: its other numbers go with it.
+/// The number, or the first of a list, whose other numbers scale with it.
 pub(super) fn first_number(value: &Value) -> Option<f64> {
     match value {
         Value::Number(n) => Some(*n),
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn every_rule_names_keys_that_there_are_and_every_number_has_a_rule() {
+    fn every_rule_names_existing_keys_and_every_number_has_a_rule() {
         let known = || HDD_KEYS.iter().chain(SSD_KEYS);
         for name in RULES.iter().flat_map(|rule| rule.keys) {
             assert!(known().any(|key| key.name == *name), "{name}");

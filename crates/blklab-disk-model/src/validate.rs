@@ -1,7 +1,6 @@
-//! A model held against what was published of its disk.
+//! Compares a model with published figures of its disk.
 //!
-//! Each figure is measured by driving the disk directly, without a scheduler, the way the
-//! people who publish such figures drive theirs.
+//! Each figure is measured on the disk directly, without a scheduler, in the same way as published figures.
 
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -10,7 +9,7 @@ use super::published::Role;
 use super::{AnyDisk, Command, Completion, Disk, DiskModel, Op, Tag};
 use blklab_base::units::{Nanos, SECTOR_BYTES, Sector};
 
-/// Where a sequential figure is measured.
+/// The place of a sequential measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Where {
     Start,
@@ -25,13 +24,13 @@ enum Measure {
     Sequential(Op, Where),
     /// MB/s of sequential 4 KiB commands, 32 at a time.
     Small(Op),
-    /// Operations per second of 4 KiB commands over the whole disk, so many at a time.
+    /// Operations per second of 4 KiB commands over the whole disk, at this queue depth.
     Random(Op, u32),
-    /// The same, 70 % of them reads and 30 % writes.
+    /// Operations per second of such commands, 70 % reads and 30 % writes, at this queue depth.
     Mixed(u32),
     /// Mean time of random 4 KiB commands, one at a time, in microseconds.
     RandomLatency(Op),
-    /// 99th percentile of the time of random 4 KiB commands, so many at a time, in microseconds.
+    /// 99th percentile of the time of random 4 KiB commands at this queue depth, in microseconds.
     RandomP99(Op, u32),
     /// Mean time of sequential 4 KiB commands, one at a time, in microseconds.
     SequentialLatency(Op),
@@ -41,20 +40,20 @@ enum Measure {
     Steady,
 }
 
-/// A figure that can be published of a disk.
+/// A kind of published figure.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Figure {
     /// Its name in `[calibrated]` and `[checked]`, with the unit last.
     pub name: &'static str,
     /// Its unit.
     pub unit: &'static str,
-    /// How it is measured, in one line.
+    /// Its measurement, in one line.
     pub help: &'static str,
     measure: Measure,
 }
 
 impl Figure {
-    /// The parameters that would be chosen from this figure, if it were all that is known.
+    /// The parameters that would be chosen from this figure if no other were known.
     pub(super) fn determines(&self) -> &'static [&'static str] {
         match self.measure {
             Measure::Sequential(Op::Write, _) | Measure::Sustained => &[
@@ -229,21 +228,21 @@ pub struct Check {
     pub role: Role,
     /// Unit of both values.
     pub unit: &'static str,
-    /// What the model gives.
+    /// The model's value.
     pub model: f64,
-    /// What was published.
+    /// The published value.
     pub published: f64,
-    /// How far off the model may be, in per cent of the published value.
+    /// The allowed deviation of the model, in per cent of the published value.
     pub tolerance_percent: f64,
     /// Whether it is within.
     pub met: bool,
-    /// Why it is not, as the disk's file says.
+    /// The reason if it is not, from the disk's file.
     pub not_met: Option<String>,
-    /// Who published it.
+    /// The source of the figure.
     pub source: String,
 }
 
-/// Measure every figure published of `model`.
+/// Measures every figure in the file of `model`.
 pub fn validate(model: &DiskModel) -> Vec<Check> {
     let rows = model.published().iter();
     rows.map(|row| {
@@ -263,7 +262,7 @@ pub fn validate(model: &DiskModel) -> Vec<Check> {
     .collect()
 }
 
-/// A disk is filled in a test's time with so many times fewer pages to a block.
+/// With fewer pages per block by this factor, a disk can be filled within the time of a test.
 const SHRINK: u64 = 128;
 const SEQUENTIAL_SECTORS: u32 = 256;
 const RANDOM_SECTORS: u32 = 8;
@@ -271,7 +270,7 @@ const RANDOM_SECTORS: u32 = 8;
 fn measure(model: &DiskModel, what: Measure) -> f64 {
     let mut rig = Rig::new(model);
     let capacity = model.limits().capacity.0;
-    // Long enough to leave a cache of a few hundred writes behind.
+    // Long enough to exceed a cache of a few hundred writes.
     let (warm_up, count) = if model.limits().rotational { (1_500, 1_500) } else { (5_000, 20_000) };
     match what {
         Measure::Sequential(op, Where::Throughout) => {
@@ -343,7 +342,7 @@ fn measure(model: &DiskModel, what: Measure) -> f64 {
     }
 }
 
-/// What a run of commands came to.
+/// The result of a run of commands.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Run {
     pub commands: u64,
@@ -365,11 +364,11 @@ impl Run {
     }
 }
 
-/// A disk with somebody who keeps it busy.
+/// A disk with a generator of commands.
 pub(super) struct Rig {
     disk: AnyDisk,
     now: Nanos,
-    /// Of each command behind the warm-up, if they are asked for.
+    /// The latency of each command after the warm-up, if requested.
     latencies: Option<Vec<Nanos>>,
 }
 
@@ -383,7 +382,7 @@ impl Rig {
         let places = self.disk.limits().capacity.0 / u64::from(SEQUENTIAL_SECTORS);
         let mut next = from / u64::from(SEQUENTIAL_SECTORS);
         let step = || {
-            // A disk smaller than the run is gone through again.
+            // A run larger than the disk starts again at its beginning.
             let sector = next % places * u64::from(SEQUENTIAL_SECTORS);
             next += 1;
             (op, sector, SEQUENTIAL_SECTORS)
@@ -400,8 +399,8 @@ impl Rig {
         })
     }
 
-    /// Keep `depth` commands, or as many as it takes, at the disk until `warm_up + count`
-    /// were sent and have ended; what the last `count` to end came to.
+    /// Keeps `depth` commands, or the disk's maximum, in flight until `warm_up + count` have ended; returns
+    /// the result of the last `count`.
     pub fn drive(
         &mut self,
         depth: u32,

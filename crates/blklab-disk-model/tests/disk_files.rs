@@ -74,7 +74,7 @@ fn drawn(name: &str, overrides: &[(&str, &str)], seed: u64) -> (DiskModel, Drawn
 }
 
 #[test]
-fn a_drawn_disk_has_every_estimate_within_its_range_and_all_else_as_its_file() {
+fn a_drawn_disk_has_every_estimate_within_its_range_and_every_other_value_of_its_file() {
     for name in names() {
         let mut moved = std::collections::BTreeSet::new();
         for seed in 0..40 {
@@ -100,12 +100,12 @@ fn a_drawn_disk_has_every_estimate_within_its_range_and_all_else_as_its_file() {
             }
         }
         let ranged = model(name).parameters().iter().filter(|row| row.range.is_some()).count();
-        assert_eq!(moved.len(), ranged, "{name}: not all that has a range was drawn: {moved:?}");
+        assert_eq!(moved.len(), ranged, "{name}: some parameters with a range were not drawn: {moved:?}");
     }
 }
 
 #[test]
-fn the_same_seed_draws_the_same_disk_and_what_an_override_sets_is_not_drawn() {
+fn the_same_seed_draws_the_same_disk_and_overrides_are_not_drawn() {
     let first = drawn("wd10ezrx", &[], 7).1;
     assert_eq!(first, drawn("wd10ezrx", &[], 7).1);
     assert_ne!(first, drawn("wd10ezrx", &[], 8).1);
@@ -154,7 +154,7 @@ fn a_bad_value_is_refused_with_file_line_key_value_and_range() {
     let (_, message) = broken("rpm", "");
     assert_eq!(
         message,
-        "my.toml:1: rpm: missing; expected a whole number from 1000 to 30000 1/min: turns per minute"
+        "my.toml:1: rpm: missing; expected a whole number from 1000 to 30000 1/min: revolutions per minute"
     );
     let (line, message) = broken("seek_average_ms", "seek_average_ms = 30");
     assert!(message.starts_with(&format!("my.toml:{line}: seek_average_ms: 1, 30 and 21 ms")), "{message}");

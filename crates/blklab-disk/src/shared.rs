@@ -36,7 +36,7 @@ unsafe impl Send for Mapping {}
 impl Drop for Mapping {
     fn drop(&mut self) {
         // SAFETY: made by mmap with this length, and borrows of it live no longer than self.
-        // That it fails cannot matter any more.
+        // A failure has no effect any more.
         let _ = unsafe { munmap(self.address, self.bytes) };
     }
 }
@@ -49,7 +49,7 @@ pub struct Descriptors {
 }
 
 impl Descriptors {
-    /// Those of `queue`, which has `depth` tags.
+    /// Maps the descriptors of `queue`, which has `depth` tags.
     pub fn map(device: impl AsFd, queue: u16, depth: u16) -> io::Result<Descriptors> {
         let bytes = (usize::from(depth) * DESCRIPTOR_BYTES).next_multiple_of(PAGE);
         let offset = u64::from(queue) * DESCRIPTORS_STRIDE;

@@ -1,4 +1,4 @@
-//! The core's tables, and what its objects say of themselves.
+//! The core's tables, and descriptions of its objects.
 
 use std::collections::BTreeMap;
 
@@ -47,7 +47,7 @@ record! {
 }
 
 record! {
-    /// How far off the estimates of some keys may be.
+    /// A rule for the ranges of estimated parameters.
     DiskRange {
         keys: Vec<&'static str>,
         unit: &'static str,
@@ -92,7 +92,7 @@ record! {
 }
 
 record! {
-    /// What the checked figures say of a disk's model.
+    /// The result of the checked figures for a disk's model.
     Validation {
         validated: bool,
         independent: usize,
@@ -103,7 +103,7 @@ record! {
 }
 
 record! {
-    /// What was published of a disk.
+    /// A published figure of a disk.
     PublishedFigure {
         figure: &'static str,
         role: &'static str,

@@ -117,7 +117,7 @@ fn disk_keys() -> BTreeMap<&'static str, Vec<describe::DiskKey>> {
     describe::disk_keys()
 }
 
-/// How far off an estimate may be.
+/// The rules for the ranges of estimated parameters.
 #[pyfunction]
 fn disk_ranges() -> Vec<describe::DiskRange> {
     describe::disk_ranges()

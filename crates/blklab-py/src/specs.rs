@@ -81,7 +81,7 @@ impl Disk {
         Ok(Disk { model: changed.map_err(bad_input)?, text: text.to_owned(), path: path.to_owned() })
     }
 
-    /// A disk drawn from the ranges of its file's estimates: its file, and what was drawn.
+    /// A disk drawn from the ranges of its file's estimates: its file and the drawn values.
     fn draw(&self, seed: u64) -> PyResult<(String, Vec<(&'static str, f64)>)> {
         let drawn = disk::draw(&self.text, &self.path, &self.model, seed).map_err(bad_input)?;
         Ok((drawn.text, drawn.values))
@@ -139,13 +139,13 @@ impl Disk {
         describe::longest_wait_ms(&self.model)
     }
 
-    /// Whether it was held against enough independent figures.
+    /// Whether the model meets enough independent figures.
     #[getter]
     fn validation(&self) -> Validation {
         describe::validation(&self.model)
     }
 
-    /// What was published of it.
+    /// The published figures.
     #[getter]
     fn published(&self) -> Vec<PublishedFigure> {
         describe::published(&self.model)
@@ -246,7 +246,7 @@ impl Job {
 /// A scheduler with its tunables.
 #[pyclass(frozen, module = "blklab._core")]
 pub struct Scheduler {
-    /// Of a real kernel's scheduler, what the simulator knows of it.
+    /// For a scheduler of a real kernel, the part that the simulator knows.
     pub known: SchedulerSpec,
     #[pyo3(get)]
     name: String,
@@ -275,7 +275,7 @@ impl Scheduler {
         self.known.values().collect()
     }
 
-    /// Those of the text.
+    /// The tunables in the text.
     #[getter]
     fn changed(&self) -> BTreeMap<&'static str, i64> {
         self.known.given().collect()

@@ -1,5 +1,5 @@
-"""``blklab disks``, ``schedulers``, ``workloads``, ``studies`` and ``host``: what there is to
-choose from, and what can be set."""
+"""``blklab disks``, ``schedulers``, ``workloads``, ``studies`` and ``host``: lists of the choices
+and their parameters."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def disks(
     """List the disk models; with a name, all parameters with their sources. (default)"""
     if name is None:
         if as_file:
-            raise InputError("--file: of which disk? expected a name")
+            raise InputError("--file: expected the name of a disk")
         known = blklab.list_disks()
         if as_json:
             console.print_json({key: one.described for key, one in known.items()})
@@ -53,7 +53,9 @@ def disks(
         (f"{row.key} = {row.value} {row.unit}".rstrip(), _about(row)) for row in disk.parameters
     )
     if disk.published:
-        print("\nPublished figures: calibrated (parameters were chosen from it) or checked\n")
+        print(
+            "\nPublished figures: calibrated (parameters were chosen from the figure) or checked\n"
+        )
         console.print_terms(
             (
                 f"{row.figure} = {row.value:g} +-{row.tolerance_percent:g} %",

@@ -110,7 +110,7 @@ def compare(
         typer.Option(
             "--vary-disk/--exact-disk",
             help="Draw a disk for each repeat from the ranges of its file's estimates, or take the "
-            "file's values. [default: vary-disk; real disks are what they are]",
+            "file's values. [default: vary-disk; real disks are never varied]",
         ),
     ] = None,
     verbose: Annotated[

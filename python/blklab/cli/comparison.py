@@ -63,7 +63,7 @@ def _show_method(analysis: Analysis, setup: Mapping[str, Any], out: Console) -> 
 
 
 def show_not_validated(setup: Mapping[str, Any], out: Console) -> None:
-    """Print which disk models are not validated, if there are any."""
+    """Print the disk models that are not validated."""
     from rich.text import Text
 
     if told := warning(setup):
@@ -80,7 +80,7 @@ def _show_notes(analysis: Analysis, out: Console) -> None:
 
 
 def show_rig(setup: Mapping[str, Any], out: Console) -> None:
-    """Print what ran it, if there is something to say."""
+    """Print the machine and versions that ran it, if they are known."""
     if told := setup["rig_setup"]["text"]:
         out.print(f"Rig: {told}")
 
@@ -97,14 +97,14 @@ def show_advice(analysis: Analysis, out: Console) -> None:
 
 
 def are_told(setup: Mapping[str, Any]) -> bool:
-    """Whether requests are told of besides: where a real disk's were followed, somebody has asked
-    for it. `--json` and the report have them of every rig."""
+    """Whether queue time and service time are printed: on a real disk they are measured only on
+    request. `--json` and the report have them for every rig."""
     return bool(setup["rig"] == "live")
 
 
 def show_cells(analysis: Analysis, out: Console, *, requests: bool) -> None:
-    """Print the rankings, each with its verdict and its `requests`, and what was not as it was
-    asked for."""
+    """Print the rankings, each with its verdict and its `requests`, and differences from the
+    requested settings."""
     from rich.text import Text
 
     for cell in analysis.cells:

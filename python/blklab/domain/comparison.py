@@ -1,4 +1,4 @@
-"""What is to be compared, as plain data, and its runs in the order in which they begin."""
+"""A comparison as plain data, and its runs in the order in which they begin."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from blklab.domain.experiment import Disk, Experiment, SchedulerSpec
 from blklab.errors import InputError
 
 OBJECTIVES = ("throughput", "latency", "both")
-"""What schedulers can be ranked by."""
+"""The objectives, which rank schedulers."""
 OBJECTIVE_TEXT = {
     "throughput": "bytes per second, reads and writes together; for programs their own figure",
     "latency": "99th percentile of the latency of reads, else of fsync, else of writes",
@@ -33,7 +33,7 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class Setup:
-    """The question: these schedulers, on these disks, under these workloads."""
+    """These schedulers, on these disks, under these workloads."""
 
     disks: tuple[Disk, ...]
     workloads: tuple[Entry, ...]
@@ -44,7 +44,7 @@ class Setup:
     ignore_unsupported: bool = False
     left_out: tuple[LeftOut, ...] = ()
     vary_disk: bool = False
-    """Whether each repeat has a disk of its own, drawn from the ranges of the file's estimates."""
+    """Whether each repeat has its own disk, drawn from the ranges of the file's estimates."""
 
     def __post_init__(self) -> None:
         _unique("--disk", [disk.label for disk in self.disks])
@@ -59,7 +59,7 @@ class Setup:
 
     @property
     def runs(self) -> int:
-        """How many there are, if none is left out."""
+        """The number of runs, if none is left out."""
         return len(self.disks) * len(self.workloads) * len(self.schedulers) * self.repeats
 
 
@@ -72,7 +72,7 @@ class Planned:
     scheduler: SchedulerSpec
     repeat: int
     place: tuple[int, int, int, int]
-    """Disk, workload, scheduler and repeat by number: the order for people."""
+    """Disk, workload, scheduler and repeat by number: the order of tables."""
     experiment: Experiment
     """Its disk is the drawn one."""
 
@@ -86,9 +86,9 @@ def _unique(option: str, labels: list[str]) -> None:
 def plan(setup: Setup) -> list[Planned]:
     """Every run once: repeat by repeat, each in a random order of its own.
 
-    A block per repeat keeps what drifts over time (on rigs with a real clock) from favouring
-    whoever ran early; the seed of a repeat is the same for all schedulers, which pairs them. So is
-    the repeat's drawn disk, if disks are drawn.
+    One block per repeat keeps drift over time (on rigs with a real clock) from favouring early
+    runs; all schedulers of a repeat have the same seed, which pairs them, and the same drawn disk,
+    if disks are drawn.
     """
     order = random.Random(setup.seed)
     left_out = {(pair.disk, pair.scheduler) for pair in setup.left_out}

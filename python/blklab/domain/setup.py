@@ -1,4 +1,4 @@
-"""What `blklab.experiment.describe` tells, as types, against which a file is checked."""
+"""The types of the set-up that `blklab.experiment.describe` makes, for checking a file."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class ValidationSetup:
-    """What the checked figures say of a disk model."""
+    """The result of the checked figures for a disk model."""
 
     validated: bool
     text: str
@@ -38,7 +38,7 @@ class ValidationSetup:
 
 @dataclass(frozen=True)
 class DiskSetup:
-    """A disk of a set-up, as far as it is looked at."""
+    """The checked fields of a set-up's disk."""
 
     label: Label
     text: str
@@ -84,7 +84,7 @@ class SchedulerSetup:
 
 @dataclass(frozen=True)
 class LeftOutSetup:
-    """What was not run."""
+    """An omitted run."""
 
     disk: str
     scheduler: str
@@ -93,7 +93,7 @@ class LeftOutSetup:
 
 @dataclass(frozen=True)
 class VersionsSetup:
-    """Of the programs."""
+    """The versions of the programs."""
 
     blklab: str
     python: str
@@ -101,21 +101,21 @@ class VersionsSetup:
 
 @dataclass(frozen=True)
 class RigSetup:
-    """What a rig says of itself."""
+    """A rig's description."""
 
     text: str
 
 
 @dataclass(frozen=True)
 class StoppingSetup:
-    """When a comparison with a budget stopped."""
+    """The end of a comparison with a budget."""
 
     text: str
 
 
 @dataclass(frozen=True)
 class SetupDocument:
-    """The whole, as far as it is looked at."""
+    """The checked fields of the whole set-up."""
 
     rig: str
     rig_setup: RigSetup

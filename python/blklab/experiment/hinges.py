@@ -1,11 +1,11 @@
-"""On which parameter of the disk an answer hangs, where each repeat has a drawn disk.
+"""The parameters of a drawn disk that an answer depends on.
 
-A parameter is named only if the ratio of the best scheduler to the next one goes with it more
-than chance would have it: Spearman's rank correlation against the largest that any of the
-parameters reaches when the ratios are dealt out anew (Westfall and Young, "Resampling-Based
-Multiple Testing", 1993). So the many parameters and the many comparisons together name a wrong one
-in at most 5 % of all reports. And it is named only if the ratio differs by an amount that matters
-between the parameter's lower and upper half.
+A parameter is named only if the ratio of the best scheduler to the next one correlates with it
+significantly: its rank correlation (Spearman) is compared with the largest of any parameter after
+random permutations of the ratios (Westfall and Young, "Resampling-Based Multiple Testing", 1993).
+So at most 5 % of all reports name a wrong parameter, over all parameters and comparisons of the
+report. The ratio must also differ by at least `MATTERS` between the lower and the upper half of the
+parameter's values.
 """
 
 from __future__ import annotations
@@ -23,37 +23,37 @@ from blklab.experiment.statistics import CONFIDENCE, MATTERS
 Floats: TypeAlias = npt.NDArray[np.float64]
 
 DISKS_LEAST = 8
-"""Fewer disks cannot show it: the strongest order of 8 is one of 40,320."""
+"""Fewer disks cannot reach significance; a perfect order of 8 disks is one of 40,320."""
 _NAMED_MAX = 3
 _DEALS = 4000
-"""So that a level of 5 % over 200 comparisons can still be reached."""
+"""Enough permutations to reach a level of 5 % over 200 comparisons."""
 _SEED = 1993
 _SPLIT_MISTAKES_MAX = 0.2
-"""So large a share of disks may lie on the wrong side of a threshold."""
+"""The largest share of disks on the wrong side of a threshold."""
 _SIDE_LEAST = 3
-"""Disks on either side of a threshold, and where the other one is ahead: fewer are luck."""
+"""The least number of disks on each side of a threshold, and where each scheduler is ahead."""
 _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
 class Hinge:
-    """A parameter that the answer hangs on."""
+    """A parameter that the answer depends on."""
 
     parameter: str
     best: str
     other: str
-    """The scheduler next to `best`."""
+    """The second best scheduler."""
     low: float
-    """How many times better `best` is: the median where the parameter is in its lower half."""
+    """How many times better `best` is: the median over the lower half of the parameter's values."""
     high: float
-    """The same of the upper half."""
+    """The median over the upper half."""
     threshold: float | None
-    """From here on it turns: on one side `best` is ahead, on the other side `other`; None if `best`
-    is ahead on both, or if no threshold tells them apart."""
+    """On one side of this value `best` is ahead, on the other side `other`; None if `best` is ahead
+    on both sides or if no threshold separates them."""
 
     @property
     def best_is_ahead_below(self) -> bool:
-        """On which side of the threshold."""
+        """Whether `best` is ahead below the threshold."""
         return self.low > self.high
 
 
@@ -63,9 +63,9 @@ def hinges(
     drawn: Sequence[Mapping[str, float]],
     comparisons: int,
 ) -> tuple[Hinge, ...]:
-    """The parameters, the one first that the ratio goes with most; none if there are too few
-    disks. Names with figures of which more is better, in the order of `drawn`; `comparisons` is how
-    many are tested in the same report."""
+    """The parameters, the strongest first; none with too few disks. `best` and `other` are names
+    with figures in the order of `drawn`, higher is better; `comparisons` is the number of
+    comparisons in the report."""
     if len(drawn) < DISKS_LEAST:
         return ()
     logs = np.log(np.array(best[1], np.float64)) - np.log(np.array(other[1], np.float64))
@@ -91,7 +91,7 @@ def hinges(
         hinge = _hinge(names[index], best[0], other[0], values[:, index], logs)
         if hinge is not None:
             found.append(hinge)
-        # What is left is looked at apart from what this one explains.
+        # Remove the effect of this parameter from the ratios and from the other parameters.
         axis = _standard(ranks[:, [index]])
         target = target - (axis @ (axis.T @ target[:, None]))[:, 0]
         ranks = ranks - axis @ (axis.T @ ranks)
@@ -102,7 +102,7 @@ def hinges(
 
 
 def _hinge(name: str, best: str, other: str, values: Floats, logs: Floats) -> Hinge | None:
-    """None if it changes the ratio by less than matters."""
+    """None if the parameter changes the ratio by less than `MATTERS`."""
     middle = np.median(values)
     low, high = logs[values <= middle], logs[values >= middle]
     ends = float(np.median(low)), float(np.median(high))
@@ -113,13 +113,13 @@ def _hinge(name: str, best: str, other: str, values: Floats, logs: Floats) -> Hi
 
 
 def _threshold(values: Floats, logs: Floats, *, rising: bool) -> float | None:
-    """Where the sign of `logs` turns, if it does so by amounts that matter."""
+    """The value at which the sign of `logs` changes, if both signs occur by at least `MATTERS`."""
     matters = math.log(MATTERS)
     if min((logs >= matters).sum(), (logs <= -matters).sum()) < _SIDE_LEAST:
         return None
     order = np.argsort(values, kind="stable")
     ahead = (logs[order] > 0.0) == rising
-    # Of a cut behind so many disks: those below that are ahead and those above that are not.
+    # For a cut after each disk: the disks below it that are ahead plus those above it that are not.
     mistakes = np.cumsum(ahead)[:-1] + np.cumsum(~ahead[::-1])[-2::-1]
     cut = int(np.argmin(mistakes[_SIDE_LEAST - 1 : len(values) - _SIDE_LEAST])) + _SIDE_LEAST - 1
     if mistakes[cut] > _SPLIT_MISTAKES_MAX * len(values):
@@ -129,14 +129,14 @@ def _threshold(values: Floats, logs: Floats, *, rising: bool) -> float | None:
 
 
 def _ranks(values: Floats) -> Floats:
-    """From 1; equal values share the mean of their ranks."""
+    """Ranks from 1; equal values share the mean of their ranks."""
     _, place, count = np.unique(values, return_inverse=True, return_counts=True)
     ends = np.cumsum(count)
     return np.asarray((ends - (count - 1) / 2.0)[place], np.float64)
 
 
 def _standard(columns: Floats) -> Floats:
-    """Each with mean 0 and length 1."""
+    """Each column with mean 0 and length 1."""
     centred = columns - columns.mean(axis=0)
     length = np.sqrt((centred**2).sum(axis=0))
     return np.asarray(centred / np.where(length > 0.0, length, 1.0), np.float64)

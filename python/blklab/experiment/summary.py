@@ -14,7 +14,7 @@ from blklab.experiment.words import hinge_text, sentence
 
 
 def summarise(analysis: Analysis) -> dict[str, Any]:
-    """Units are in the names; what is not known is null."""
+    """Units are in the names; unknown values are null."""
     return {
         "objective": analysis.objective,
         "cells": [_cell(cell) for cell in analysis.cells],
@@ -37,7 +37,7 @@ def _cell(cell: Cell) -> dict[str, Any]:
         "ranking": [_row(row, cell) for row in cell.rows],
         "verdicts": {name: _verdict(verdict, name) for name, verdict in cell.verdicts.items()},
         "drawn_disks": cell.disks,
-        "hangs_on": [
+        "depends_on": [
             {
                 "parameter": hinge.parameter,
                 "best": hinge.best,

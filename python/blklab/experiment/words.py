@@ -12,16 +12,16 @@ from blklab.experiment.samples import needed
 from blklab.experiment.statistics import MATTERS, Answer, Unranked, Verdict
 
 DRAWN = "each repeat has a disk drawn from the ranges of its estimates"
-"""Where disks are drawn."""
+"""For comparisons with drawn disks."""
 NO_DIFFERENCE = "no significant difference"
-# From here on, what could not be seen may well be worth seeing.
+# A larger undetected difference may well be relevant.
 _COARSE = 1.10
 _HUGE = 1000.0
-"""So few runs do not tell by how much more."""
+"""With few runs, larger ratios have no useful bound."""
 
 
 def short(verdict: Answer) -> str:
-    """For a table: a name, or that there is none."""
+    """For a table: a name, or words for none."""
     if isinstance(verdict, Unranked):
         return verdict.short
     if verdict.winner:
@@ -37,7 +37,7 @@ def short(verdict: Answer) -> str:
 
 
 def sentence(verdict: Answer, objective: str) -> str:
-    """One sentence: which, by how much, and how sure."""
+    """One sentence: the winner, its lead, and the interval."""
     if isinstance(verdict, Unranked):
         return verdict.why
     if not verdict.behind:
@@ -75,10 +75,12 @@ def sentence(verdict: Answer, objective: str) -> str:
 
 
 def drawn_text(repeats: int) -> str:
-    """What the repeats are, where disks are drawn."""
+    """The note on the repeats of a comparison with drawn disks."""
     few = repeats < DISKS_LEAST
     more = (
-        f"; from {DISKS_LEAST} on, each answer names the parameter that it hangs on" if few else ""
+        f"; with {DISKS_LEAST} or more, each answer names the parameter it depends on"
+        if few
+        else ""
     )
     return f"{DRAWN.capitalize()} (--exact-disk: the file's values){more}."
 
@@ -91,7 +93,7 @@ def hinge_text(hinge: Hinge) -> str:
         return f"{ahead} unless {hinge.parameter} is {side} {number_text(hinge.threshold)}"
     low, high = _times(hinge.low), _times(hinge.high)
     return (
-        f"how {hinge.best} compares with {hinge.other} hangs on {hinge.parameter}: "
+        f"how {hinge.best} compares with {hinge.other} depends on {hinge.parameter}: "
         f"{low} where it is small, {high} where it is large"
     )
 
@@ -102,12 +104,12 @@ def _times(ratio: float) -> str:
 
 
 def _is_fine(verdict: Verdict) -> bool:
-    """Whether a difference that is worth seeing would have been seen."""
+    """Whether a relevant difference would have been detected."""
     return verdict.visible < _COARSE
 
 
 def factor(ratio: float) -> str:
-    """A ratio: ``3.4 %`` up to a doubling, ``2.3 times`` beyond, if that says anything."""
+    """A ratio: ``3.4 %`` up to a doubling, ``2.3 times`` beyond, or words if it is not bounded."""
     if math.isinf(ratio):
         return "any number of times"
     if ratio > _HUGE:
@@ -127,31 +129,30 @@ def interval_text(estimate: float, low: float, high: float) -> str:
 
 
 def spread_text(spread: float) -> str:
-    """Largest over smallest, less one: ``4.2 %``; ``-`` where the smallest is nothing."""
+    """Largest over smallest, less one: ``4.2 %``; ``-`` if the smallest is 0."""
     if math.isinf(spread):
         return "-"
     return f"{spread * 100:.1f} %" if spread <= _HUGE else f"> {_HUGE:.0f} x"
 
 
 FEW = "~"
-"""Before a percentile of too few samples."""
+"""The mark before a percentile of too few samples."""
 
 
 def percentile_text(value_ns: float, percent: float, samples: int) -> str:
-    """``4.17 ms``, or ``~4.17 ms`` if a run has so few samples that it does not know its
-    percentile."""
+    """``4.17 ms``, or ``~4.17 ms`` if a run has too few samples for the percentile."""
     known = math.isnan(value_ns) or samples >= needed(percent)
     return f"{'' if known else FEW}{duration_text(value_ns)}"
 
 
 def percentiles_text(values_ns: Sequence[float], samples: int) -> list[str]:
-    """The same of all `PERCENTILES`."""
+    """The texts of all `PERCENTILES`."""
     pairs = zip(values_ns, PERCENTILES, strict=True)
     return [percentile_text(value_ns, percent, samples) for value_ns, percent in pairs]
 
 
 def few_text() -> str:
-    """What the mark means, for below the tables."""
+    """The meaning of the mark, as a note below tables."""
     least = ", ".join(f"p{percent:g} {needed(percent)}" for percent in PERCENTILES)
     return f"{FEW} too few samples per run (at least: {least})"
 

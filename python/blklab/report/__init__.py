@@ -77,7 +77,7 @@ def render(
 
 
 def study_page(study: Study, outcomes: Sequence[Outcome], judgements: Sequence[Judgement]) -> str:
-    """The page of a whole study: what was published beside what was measured, part by part."""
+    """The page of a whole study: published statements beside the measurements, part by part."""
     parts = [
         {
             "part": part,
@@ -111,7 +111,7 @@ def _title(results: Results) -> str:
 def study_files(
     study: Study, outcomes: Sequence[Outcome], judgements: Sequence[Judgement], out: Path
 ) -> dict[Path, str]:
-    """Everything that is to be written below `out`."""
+    """All files to write below `out`."""
     written = {out / FILE: to_text(study, outcomes, judgements)}
     for part, outcome in zip(study.parts, outcomes, strict=True):
         if outcome.results is not None:

@@ -1,4 +1,4 @@
-"""A shell of this machine in a guest, with a modelled disk if one is asked for."""
+"""A shell of this machine in a guest, with a modelled disk if requested."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _REASON_BYTES_MAX = 4096
 
 
 def _order(disk: Disk, spec: str, kernel: Kernel) -> dict[str, bytes | None]:
-    """What is in the run directory of a guest with a disk of the model `disk` under the scheduler
+    """The files in the run directory of a guest with a disk of the model `disk` under the scheduler
     `spec`, on `kernel`. InputError if one is wrong.
     """
     depth = core.disk_model(disk).limits.queue_depth
@@ -37,7 +37,7 @@ def _order(disk: Disk, spec: str, kernel: Kernel) -> dict[str, bytes | None]:
         serve += ["--set", f"{key}={value}"]
     document = {"serve": serve, **scheduler.parse(spec).for_guest({}, kernel.version)}
     return {
-        # Where the guest has directories of its own, it would not see the server.
+        # In the guest's own directories, it would not see the server.
         _SERVER: binaries.find(_SERVER).read_bytes(),
         "disk.toml": disk.file.text.encode(),
         "disk.json": json.dumps(document).encode(),
@@ -71,7 +71,7 @@ def run(
     tell(f"{kernel.text}; leave with: exit")
     init = HERE / "shell_init.py"
     python = Path(sys.executable).resolve()
-    # Python may lie anywhere; with it goes its library.
+    # Python may be installed anywhere, with its library.
     unseen = [path for path in (python, Path(sys.base_prefix)) if not is_seen(path)]
     try:
         with boot(
@@ -87,6 +87,6 @@ def run(
             guest.wait()
             _check(guest.run)
     finally:
-        # A guest that is killed leaves the terminal as it had set it.
+        # A killed guest leaves its settings of the terminal.
         with contextlib.suppress(termios.error):
             termios.tcsetattr(sys.stdin, termios.TCSADRAIN, terminal)
