@@ -54,12 +54,18 @@ _OF_MACHINE = re.compile(
 )
 
 
+# Tests that take minutes begin first, so that no worker starts one at the end.
+_FIRST = ("test_virtual_machine", "test_contributing", "machine")
+
+
 # Before pytest-xdist, which takes the groups from the marks.
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Which tests one worker runs: those of one file, and all that change the machine."""
     for item in items:
         item.add_marker(pytest.mark.xdist_group(group_of(item.path.stem)))
+    rank = {group: place for place, group in enumerate(_FIRST)}
+    items.sort(key=lambda item: rank.get(group_of(item.path.stem), len(_FIRST)))
 
 
 def group_of(module: str) -> str:
@@ -150,7 +156,7 @@ def loop(tmp_path: Path) -> Iterator[Queue]:
 @pytest.fixture
 def fake(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """A stand-in core, two disks and four workloads; the directory they lie in is current."""
-    # For whoever loads it later, and for those who have loaded it.
+    # For modules that load it later, and for those that have loaded it.
     monkeypatch.setitem(sys.modules, "blklab._core", fake_core)
     monkeypatch.setattr(blklab, "_core", fake_core, raising=False)
     for module in (core, scheduler, sim):

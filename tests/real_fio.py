@@ -138,7 +138,14 @@ def _samples(part: dict[str, Any], name: str, deviation: str) -> dict[str, Any]:
 
 
 def _counts(shares: dict[str, float], total: int) -> list[int]:
-    return [round(share * total / 100) for share in shares.values()]
+    # fio rounds smaller shares up to 0.01: of 16,000 one is 0.01 as well.
+    return [
+        max(1, total // 10_000) if share == _SHARE_LEAST else round(share * total / 100)
+        for share in shares.values()
+    ]
+
+
+_SHARE_LEAST = 0.01
 
 
 def _histogram(made: plausible.MadeRun, prefix: str, part: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""What `blklab.experiment.describe` tells, as types, against which a file is checked."""
+"""The types of the set-up that `blklab.experiment.describe` makes, for checking a file."""
 
 from __future__ import annotations
 
@@ -25,11 +25,20 @@ class Parameter:
     unit: str
     help: str
     source: str | None
+    range: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True)
+class ValidationSetup:
+    """The result of the checked figures for a disk model."""
+
+    validated: bool
+    text: str
 
 
 @dataclass(frozen=True)
 class DiskSetup:
-    """A disk of a set-up, as far as it is looked at."""
+    """The checked fields of a set-up's disk."""
 
     label: Label
     text: str
@@ -38,6 +47,7 @@ class DiskSetup:
     limits: dict[str, Value]
     overrides: tuple[tuple[str, str], ...] = ()
     name: str = ""
+    validation: ValidationSetup | None = None
 
 
 @dataclass(frozen=True)
@@ -74,7 +84,7 @@ class SchedulerSetup:
 
 @dataclass(frozen=True)
 class LeftOutSetup:
-    """What was not run."""
+    """An omitted run."""
 
     disk: str
     scheduler: str
@@ -83,7 +93,7 @@ class LeftOutSetup:
 
 @dataclass(frozen=True)
 class VersionsSetup:
-    """Of the programs."""
+    """The versions of the programs."""
 
     blklab: str
     python: str
@@ -91,21 +101,21 @@ class VersionsSetup:
 
 @dataclass(frozen=True)
 class RigSetup:
-    """What a rig says of itself."""
+    """A rig's description."""
 
     text: str
 
 
 @dataclass(frozen=True)
 class StoppingSetup:
-    """When a comparison with a budget stopped."""
+    """The end of a comparison with a budget."""
 
     text: str
 
 
 @dataclass(frozen=True)
 class SetupDocument:
-    """The whole, as far as it is looked at."""
+    """The checked fields of the whole set-up."""
 
     rig: str
     rig_setup: RigSetup
@@ -118,3 +128,4 @@ class SetupDocument:
     schedulers: Annotated[tuple[SchedulerSetup, ...], msgspec.Meta(min_length=1)]
     left_out: tuple[LeftOutSetup, ...] = ()
     stopping: StoppingSetup | None = None
+    drawn_disks: bool = False

@@ -1,6 +1,6 @@
 """The scalars of a run: one JSON document from every rig, of these types and no other fields.
 
-`crates/blklab-core/src/result.rs` says what they mean, and has the same names.
+`crates/blklab-core/src/result.rs` explains them, under the same names.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Meta
 
 Count: TypeAlias = Annotated[int, Meta(ge=0, le=2**63 - 1)]
-"""What fits into a column."""
+"""The range of a column."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class DiskCounters:
 
 
 class _Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Each field is there, and no other."""
+    """Exactly these fields are required."""
 
 
 class DirectionSummary(_Strict, frozen=True):
@@ -114,11 +114,11 @@ class RunSummary(_Strict, frozen=True):
     decisions_left_out: Count | None
 
 
-# Made once, here: what msgspec knows of a type is built at its first use, and two threads that do
-# so at the same time crash (msgspec 0.22).
+# Made once, here: msgspec builds its data of a type at the first use, and crashes if two threads do
+# so at the same time (msgspec 0.22).
 _DECODER = msgspec.json.Decoder(RunSummary)
 
 
 def parse(text: str) -> RunSummary:
-    """A rig's document. msgspec.ValidationError if it is none."""
+    """A rig's document. msgspec.ValidationError if it is not valid."""
     return _DECODER.decode(text)

@@ -63,7 +63,7 @@ def describe(setup: Setup, place: Rig) -> dict[str, Any]:
             for spec in setup.schedulers
         ],
         "left_out": [asdict(pair) for pair in setup.left_out],
-    }
+    } | ({"drawn_disks": True} if setup.vary_disk else {})
 
 
 def _scheduler(checked: Scheduler, known: Mapping[str, _core.SchedulerInfo]) -> dict[str, Any]:
@@ -72,7 +72,7 @@ def _scheduler(checked: Scheduler, known: Mapping[str, _core.SchedulerInfo]) -> 
     rows = [*(info.tunables if info else []), *core.environment()["queue"]]
     about = {row.name: (row.unit, row.help) for row in rows}
     about |= {name: ("", _ONLY_THERE) for name in checked.changed if name not in about}
-    # Only where it is not the rig's: see `KernelRig.check_scheduler`.
+    # Only if it differs from the rig's: see `KernelRig.check_scheduler`.
     kernel = checked.kernel
     return {
         "name": checked.name,

@@ -18,8 +18,8 @@ from blklab.rigs.live.target import Target
 
 
 def target(found: Target, roots: Roots = HERE) -> dict[str, Any]:
-    """As ``describe_disk`` of a rig has it; the limits of the first disk below, the settings of
-    all of them."""
+    """The result of a rig's ``describe_disk``: the limits of the first disk below, and the settings
+    of all of them."""
     around = device.Surroundings.read(roots)
     disks = [device.describe(name, around) for name in found.disks]
     first = disks[0]
@@ -45,7 +45,7 @@ def target(found: Target, roots: Roots = HERE) -> dict[str, Any]:
 
 
 def _settings(disk: device.Device, roots: Roots) -> list[dict[str, str]]:
-    """Everything that its queue is set to, as it was before."""
+    """All original settings of its queue."""
     tunables = {IOSCHED + name: value for name, value in disk.tunables.items()}
     identity = {"id": full_id(disk.name, roots)}
     identity |= {"firmware": disk.identity.firmware} if disk.identity else {}
@@ -62,11 +62,11 @@ def _settings(disk: device.Device, roots: Roots) -> list[dict[str, str]]:
 
 
 def machine(cache: str, roots: Roots = HERE) -> dict[str, Any]:
-    """As ``describe`` of a rig has it."""
+    """The result of a rig's ``describe``."""
     cpus = len(os.sched_getaffinity(0))
     memory = memory_bytes()
     kernel = platform.release()
-    version = shown(fio_version() or "fio of no known version")
+    version = shown(fio_version() or "fio of unknown version")
     deciding = governors(roots)
     text = f"Linux {kernel} on {cpus} CPUs, {size_text(memory)} of memory; {version}, cache {cache}"
     return {

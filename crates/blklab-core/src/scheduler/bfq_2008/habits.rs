@@ -19,7 +19,7 @@ pub(super) struct Thinking {
 }
 
 impl Thinking {
-    /// Of a process that starts in this tick.
+    /// The think time of a process that starts in this tick.
     pub fn since(tick: u64) -> Thinking {
         Thinking { last_end: tick, samples: 0, total: 0, mean: 0 }
     }
@@ -66,7 +66,7 @@ impl Seeks {
         self.mean > SEEKY_SECTORS
     }
 
-    /// The same, once the mean is valid.
+    /// Whether the process is seeky and the mean is valid.
     pub fn is_surely_seeky(&self) -> bool {
         self.samples > ENOUGH && self.is_seeky()
     }
