@@ -93,7 +93,9 @@ impl<K: Copy + Ord + Default> Members<K> {
             at = *self.child(at, right);
         }
         self.hang(set, above, id);
-        self.split(at, id);
+        if at != NIL {
+            self.split(at, id);
+        }
     }
 
     /// Splits the subtree at `at` and puts the halves on both sides of `id`, which takes its place.

@@ -29,8 +29,8 @@ pub struct Device {
     /// The scheduler's lock.
     pub lock: Lock,
     waiters: RequestWaiters,
-    /// The time of the disk's next event, as of the latest [`Devices::next_event_to_happen`].
-    disk_due: Nanos,
+    /// The time of its next event, as of the latest [`Devices::next_event_to_happen`].
+    due: Nanos,
     /// Reused between calls.
     completions: Vec<Completion>,
 }
@@ -43,7 +43,7 @@ impl Device {
             block,
             disk,
             lock,
-            disk_due: Nanos::NEVER,
+            due: Nanos::NEVER,
             completions: Vec::new(),
         }
     }
@@ -90,10 +90,17 @@ impl Device {
         self.block.unplug(now, &mut self.disk);
     }
 
-    /// Performs what is due at `now`. The owners of completed bios are appended to `owners`.
-    #[inline(always)]
+    /// The time of the next event of the disk, the scheduler or the worker.
+    #[inline]
+    fn next_event(&self) -> Nanos {
+        self.disk.next_event().min(self.block.next_timer())
+    }
+
+    /// Performs what is due at `now`. The owners of completed bios are appended to `owners`. Not
+    /// inlined: most events are not the device's.
+    #[inline(never)]
     fn happen(&mut self, now: Nanos, owners: &mut Vec<u64>) {
-        if self.disk_due <= now {
+        if self.disk.next_event() <= now {
             self.disk.advance(now, &mut self.completions);
             for completion in self.completions.drain(..) {
                 self.block.complete(Completion { at: now, ..completion }, owners);
@@ -206,35 +213,29 @@ impl Devices {
     /// The time of the next event at any device.
     #[inline]
     pub fn next_event(&self) -> Nanos {
-        let due = |device: &Device| device.disk.next_event().min(device.block.next_timer());
-        self.others.iter().map(due).fold(due(&self.first), Nanos::min)
+        self.others.iter().map(Device::next_event).fold(self.first.next_event(), Nanos::min)
     }
 
-    /// The same, before [`Devices::happen`]: each disk is asked once for both.
+    /// The same, before [`Devices::happen`]: each device is asked once for both.
     #[inline]
     pub fn next_event_to_happen(&mut self) -> Nanos {
-        let mut due = Nanos::NEVER;
+        let mut first = Nanos::NEVER;
         self.each(|device| {
-            device.disk_due = device.disk.next_event();
-            due = due.min(device.disk_due).min(device.block.next_timer());
+            device.due = device.next_event();
+            first = first.min(device.due);
         });
-        due
+        first
     }
 
     /// Performs what is due at `now`; call [`Devices::next_event_to_happen`] first. The owners of
     /// completed bios are appended to `owners`.
     #[inline]
     pub fn happen(&mut self, now: Nanos, owners: &mut Vec<u64>) {
-        // Without `each`: its closure, which has two callers, would not be inlined here.
-        self.first.happen(now, owners);
-        if !self.others.is_empty() {
-            self.others_happen(now, owners);
-        }
-    }
-
-    #[cold]
-    fn others_happen(&mut self, now: Nanos, owners: &mut Vec<u64>) {
-        self.others.iter_mut().for_each(|device| device.happen(now, owners));
+        self.each(|device| {
+            if device.due <= now {
+                device.happen(now, owners);
+            }
+        });
     }
 
     /// A process flushes its plugs.

@@ -230,19 +230,18 @@ impl<S: Source> Engine<S> {
                         self.flusher.run(&mut self.world);
                         self.world.leave_cpu();
                     }
-                    Actor::Process(process) if self.world.host.has_one_cpu() => {
+                    Actor::Process(process) => {
                         let before = self.world.cpus.worked();
                         self.run_process(process, &mut owners, watch)?;
                         let span = self.world.cpus.worked() - before;
-                        self.world.wakeups.had_cpu(actor, span);
+                        self.world.wakeups.had_cpu(process, span);
                     }
-                    Actor::Process(process) => self.run_process(process, &mut owners, watch)?,
                 }
             }
             if self.source.has_ended() {
                 return Ok(());
             }
-            if !self.world.happen(&mut owners) {
+            if !self.world.happen(HORIZON, &mut owners) {
                 let stuck = self.world.next_event() == Nanos::NEVER;
                 return Err(if stuck { RunError::Stuck(self.world.now()) } else { RunError::Endless });
             }
@@ -273,8 +272,8 @@ impl<S: Source> Engine<S> {
         while let Ran::Until(at) = self.source.run(process, &mut self.world) {
             // A pause is no work: whatever is ready runs.
             let keeps_cpu = alone && self.world.cpus.works_until(0, at);
-            while (keeps_cpu || self.world.no_actor_runs_before(at)) && self.world.next_event() <= at {
-                self.world.happen(owners);
+            let until = at.min(HORIZON);
+            while (keeps_cpu || self.world.no_actor_runs_before(at)) && self.world.happen(until, owners) {
                 self.tell(owners);
             }
             let interrupted = !keeps_cpu && at > self.world.now() && !self.world.no_actor_runs_before(at);
@@ -306,17 +305,24 @@ impl<S: Source> Engine<S> {
     /// Reports completed bios to their owners.
     #[inline]
     fn tell(&mut self, owners: &mut Vec<u64>) {
-        for &owner in owners.iter() {
+        if !owners.is_empty() {
+            self.tell_owners(owners);
+        }
+        // The owner of a request is woken before the request is free. So it may take the request
+        // again before an actor that waits for it runs.
+        self.world.pass_on_request();
+    }
+
+    /// A function of its own: after most events there are no owners to tell.
+    #[inline(never)]
+    fn tell_owners(&mut self, owners: &mut Vec<u64>) {
+        for owner in owners.drain(..) {
             match Owner::unpack(owner) {
                 Owner::Process(process, io) => self.source.bio_ended(process, io, &mut self.world),
                 Owner::Pages(index) => self.world.page_bio_ended(index),
                 Owner::Flush(process) => self.source.flush_ended(process, &mut self.world),
             }
         }
-        owners.clear();
-        // The owner of a request is woken before the request is free. So it may take the request
-        // again before an actor that waits for it runs.
-        self.world.pass_on_request();
     }
 
     fn finish(self) -> Measured<S::Measured> {

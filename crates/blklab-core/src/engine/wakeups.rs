@@ -18,7 +18,7 @@ pub struct Wakeups {
     scheduled: Vec<bool>,
     /// Whether the flusher's wakeup is scheduled.
     flusher_scheduled: bool,
-    /// Per process: CPU time, where that decides ([`Wakeups::next_by_cpu_time`]).
+    /// Per process: CPU time. It decides, and is right, on one CPU ([`Wakeups::next_by_cpu_time`]).
     cpu_times: Vec<Nanos>,
 }
 
@@ -49,7 +49,7 @@ impl Wakeups {
     }
 
     /// Lets a sleeping actor run at `at`; no effect on an actor that will run anyway.
-    #[inline]
+    #[inline(always)]
     pub fn wake(&mut self, actor: Actor, at: Nanos, now: Nanos) {
         let scheduled = self.scheduled(actor);
         if *scheduled {
@@ -91,11 +91,10 @@ impl Wakeups {
         self.ready.remove(index)
     }
 
-    /// The actor had the CPU for `span`.
-    pub fn had_cpu(&mut self, actor: Actor, span: Nanos) {
-        if let Actor::Process(process) = actor {
-            self.cpu_times[process.0 as usize] += span;
-        }
+    /// The process had the CPU for `span`.
+    #[inline]
+    pub fn had_cpu(&mut self, process: ProcessId, span: Nanos) {
+        self.cpu_times[process.0 as usize] += span;
     }
 
     /// The next actor to run.
@@ -131,14 +130,14 @@ mod tests {
     #[test]
     fn on_one_cpu_the_actor_that_had_it_least_is_next() {
         let mut wakeups = Wakeups::new(2);
-        wakeups.had_cpu(FIRST, Nanos(3));
-        wakeups.had_cpu(SECOND, Nanos(2));
+        wakeups.had_cpu(ProcessId(0), Nanos(3));
+        wakeups.had_cpu(ProcessId(1), Nanos(2));
         for actor in [FIRST, SECOND] {
             wakeups.wake(actor, Nanos(5), Nanos(5));
         }
         assert_eq!(wakeups.next_by_cpu_time(), Some(SECOND));
         assert_eq!((wakeups.next_by_cpu_time(), wakeups.next_by_cpu_time()), (Some(FIRST), None));
-        wakeups.had_cpu(SECOND, Nanos(1));
+        wakeups.had_cpu(ProcessId(1), Nanos(1));
         for actor in [SECOND, FIRST] {
             wakeups.begin(actor);
             wakeups.wake(actor, Nanos(5), Nanos(5));

@@ -1,7 +1,7 @@
 //! The state that all actors share: the clock, the run queue, the devices and the files on them,
 //! the page cache and the CPUs. Time advances to the next event of any of them.
 
-use super::clock::{Clock, HORIZON};
+use super::clock::Clock;
 use super::flusher::FlusherTimer;
 use super::page_io::{PageIos, Wait};
 use super::wakeups::Wakeups;
@@ -115,13 +115,13 @@ impl World {
         }
     }
 
-    /// Advances to the next event and performs everything that is due. The owners of completed bios
-    /// are appended to `owners`; call [`World::pass_on_request`] after they were notified. False if
-    /// there is no event before [`HORIZON`].
-    #[inline]
-    pub fn happen(&mut self, owners: &mut Vec<u64>) -> bool {
+    /// Advances to the next event and performs everything that is due then; false if there is no
+    /// event until `until`. The owners of completed bios are appended to `owners`; call
+    /// [`World::pass_on_request`] after they were notified.
+    #[inline(always)]
+    pub fn happen(&mut self, until: Nanos, owners: &mut Vec<u64>) -> bool {
         let at = self.next_event_but_the_devices().min(self.devices.next_event_to_happen());
-        if at > HORIZON {
+        if at > until {
             return false;
         }
         self.clock.run_to(at);

@@ -16,7 +16,7 @@ const SLICES_MAX: usize = 65_536;
 /// more precision, longer ones would mix small transfers.
 const SLICE_SECTORS: u64 = 8;
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct Slice {
     number: u32,
     used_ns: u32,
@@ -25,10 +25,10 @@ struct Slice {
 }
 
 impl Slice {
+    /// The slice of this number before its first transfer.
     #[inline]
-    fn take(&mut self, ns: u64) {
-        self.used_ns += ns as u32;
-        self.full_up_to = self.number.wrapping_add(1);
+    fn empty(number: u32) -> Slice {
+        Slice { number, used_ns: 0, full_up_to: number.wrapping_add(1) }
     }
 }
 
@@ -37,8 +37,8 @@ impl Slice {
 pub(super) struct Credits {
     /// A power of two of slices, each at its number modulo that.
     slices: Vec<Slice>,
-    /// Slices before this one are over.
-    oldest: u32,
+    /// The time of the latest transfer: slices before it are over.
+    now: u64,
     /// A slice lasts 2^this nanoseconds.
     slice_bits: u32,
     /// Nanoseconds per sector, times 2^16.
@@ -50,8 +50,8 @@ impl Credits {
     pub fn new(sector_fx: u64) -> Credits {
         let slice_ns = ((SLICE_SECTORS * sector_fx) >> 16).clamp(1, 1 << 24).next_power_of_two();
         Credits {
-            slices: vec![Slice::default(); SLICES_MIN],
-            oldest: 0,
+            slices: vec![Slice::empty(0); SLICES_MIN],
+            now: 0,
             slice_bits: slice_ns.trailing_zeros(),
             sector_fx,
             busy_ns: 0,
@@ -67,7 +67,7 @@ impl Credits {
     #[inline]
     fn is_over(&self, slice: Slice) -> bool {
         // Numbers are 32 bits wide and lie close together.
-        slice.used_ns == 0 || (slice.number.wrapping_sub(self.oldest) as i32) < 0
+        slice.used_ns == 0 || (slice.number.wrapping_sub((self.now >> self.slice_bits) as u32) as i32) < 0
     }
 
     /// The free place for a missing slice; `None` if the slice exists, or if another slice still needs the
@@ -84,29 +84,29 @@ impl Credits {
     /// until another slice is opened.
     #[inline]
     fn open(&mut self, number: u64) -> usize {
+        let place = self.place(number);
+        if self.slices[place].number == number as u32 { place } else { self.open_anew(number) }
+    }
+
+    /// The same for a slice that has no place yet.
+    #[inline(never)]
+    fn open_anew(&mut self, number: u64) -> usize {
         loop {
+            if let Some(place) = self.free_place(number) {
+                self.slices[place] = Slice::empty(number as u32);
+                return place;
+            }
+            self.grow();
             let place = self.place(number);
             if self.slices[place].number == number as u32 {
                 return place;
             }
-            match self.free_place(number) {
-                Some(place) => {
-                    self.slices[place] = Slice { number: number as u32, used_ns: 0, full_up_to: 0 };
-                }
-                None => self.grow(),
-            }
         }
-    }
-
-    #[inline]
-    fn slice(&mut self, number: u64) -> &mut Slice {
-        let place = self.open(number);
-        &mut self.slices[place]
     }
 
     #[cold]
     fn grow(&mut self) {
-        let more = vec![Slice::default(); self.slices.len() * 2];
+        let more = vec![Slice::empty(0); self.slices.len() * 2];
         for slice in std::mem::replace(&mut self.slices, more) {
             if !self.is_over(slice) {
                 let place = self.place(u64::from(slice.number));
@@ -125,32 +125,44 @@ impl Credits {
     /// The same for a duration.
     #[inline]
     pub fn take(&mut self, now: u64, at: u64, left: u64) -> u64 {
-        self.oldest = (now >> self.slice_bits) as u32;
+        self.now = now;
         self.busy_ns += left;
-        let bits = self.slice_bits;
-        let slice_ns = 1 << bits;
-        let number = at >> bits;
-        let start = number << bits;
-        let slice = self.slice(number);
-        let used = u64::from(slice.used_ns);
-        // Most transfers fit into the slice that they begin in and the next one.
-        let taken = left.min(slice_ns - used).min(start + slice_ns - at);
-        if taken == left {
-            slice.take(taken);
-            return (at + left).max(start + used + left);
+        let slice_ns = 1 << self.slice_bits;
+        let into = at & (slice_ns - 1);
+        let place = self.open(at >> self.slice_bits);
+        let slice = &mut self.slices[place];
+        let end = into.max(u64::from(slice.used_ns)) + left;
+        // Most transfers fit into the slice that they begin in.
+        if end <= slice_ns {
+            slice.used_ns += left as u32;
+            return at - into + end;
         }
-        let following = self.open(number + 1);
-        let next = u64::from(self.slices[following].used_ns);
+        self.transfer_on(at, left)
+    }
+
+    /// The same for a transfer that does not fit into the slice in which it begins. Most fit into
+    /// that and the next one.
+    #[inline(never)]
+    fn transfer_on(&mut self, at: u64, left: u64) -> u64 {
+        let slice_ns = 1 << self.slice_bits;
+        let number = at >> self.slice_bits;
+        let into = at & (slice_ns - 1);
+        let taken = slice_ns - into.max(u64::from(self.slices[self.place(number)].used_ns));
+        if taken == 0 {
+            return self.transfer_far(at, left);
+        }
         let rest = left - taken;
+        let following = self.open(number + 1);
+        let next = u64::from(self.slices[following].used_ns) + rest;
         let place = self.place(number);
         // The growth of the table has left an empty slice.
         let is_there = self.slices[place].number == number as u32;
-        if taken == 0 || next + rest > slice_ns || !is_there {
+        if next > slice_ns || !is_there {
             return self.transfer_far(at, left);
         }
-        self.slices[place].take(taken);
-        self.slices[following].take(rest);
-        start + slice_ns + next + rest
+        self.slices[place].used_ns += taken as u32;
+        self.slices[following].used_ns += rest as u32;
+        at - into + slice_ns + next
     }
 
     /// The same over any number of slices, without the full ones.
@@ -171,7 +183,8 @@ impl Credits {
                 }
             }
             let start = number << bits;
-            let slice = self.slice(number);
+            let place = self.open(number);
+            let slice = &mut self.slices[place];
             let used = u64::from(slice.used_ns);
             if used == slice_ns {
                 first_full.get_or_insert(number);
@@ -181,7 +194,7 @@ impl Credits {
                 continue;
             }
             let taken = left.min(slice_ns - used).min(start + slice_ns - at);
-            slice.take(taken);
+            slice.used_ns += taken as u32;
             left -= taken;
             if left == 0 {
                 break (at + taken).max(start + used + taken);

@@ -166,7 +166,7 @@ impl Ssd {
     }
 
     /// The controller accepts a command; returns the time at which it has.
-    #[inline]
+    #[inline(always)]
     fn command(&mut self, now: u64, tag: Tag) -> u64 {
         self.begins.note(tag, self.controller_free.max(now));
         self.controller_free = self.controller_free.max(now) + self.config.command_ns;

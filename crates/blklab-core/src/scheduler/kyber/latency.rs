@@ -31,18 +31,28 @@ const SAMPLES: u32 = 500;
 /// After this long, fewer samples suffice.
 const PATIENCE: Nanos = Nanos::from_secs(1);
 
+/// The upper bound of each bucket but the last: multiples of a quarter of the target, at least 1 ns.
+#[derive(Clone, Copy, Debug)]
+struct Bounds([Nanos; BUCKETS - 1]);
+
+impl Bounds {
+    fn new(target: Nanos) -> Bounds {
+        let width = (target.0 / GOOD as u64).max(1);
+        Bounds(std::array::from_fn(|bucket| Nanos(width.saturating_mul(bucket as u64 + 1))))
+    }
+}
+
 /// Latencies in quarters of the target.
 #[derive(Clone, Copy, Debug, Default)]
 struct Histogram([u32; BUCKETS]);
 
 impl Histogram {
-    /// Counts `latency` in the bucket whose upper bound, a multiple of `width`, it does not exceed.
-    /// Seven comparisons cost less than the kernel's division.
+    /// Counts `latency` in the first bucket whose bound it does not exceed. A few comparisons cost
+    /// less than the kernel's division.
     #[inline]
-    fn record(&mut self, latency: Nanos, width: u64) {
-        let above = |bucket: u64| usize::from(latency.0 > width.saturating_mul(bucket));
-        let bucket: usize = (1..BUCKETS as u64).map(above).sum();
-        self.0[bucket] += 1;
+    fn record(&mut self, latency: Nanos, bounds: &Bounds) {
+        let bucket = bounds.0.iter().position(|&bound| latency <= bound);
+        self.0[bucket.unwrap_or(BUCKETS - 1)] += 1;
     }
 
     /// The bucket that holds the given percentile.
@@ -61,8 +71,7 @@ impl Histogram {
 /// Measurements of one domain.
 #[derive(Clone, Copy, Debug)]
 struct Domain {
-    /// A quarter of the target, at least 1 ns.
-    width: u64,
+    bounds: Bounds,
     total: Histogram,
     in_disk: Histogram,
     /// When fewer samples than [`SAMPLES`] suffice, once a check has seen any.
@@ -103,7 +112,7 @@ impl Judge {
     /// With one target per domain.
     pub fn new(targets: [Nanos; MEASURED]) -> Judge {
         let domain = |target: Nanos| Domain {
-            width: (target.0 / GOOD as u64).max(1),
+            bounds: Bounds::new(target),
             total: Histogram::default(),
             in_disk: Histogram::default(),
             patience_ends: None,
@@ -116,8 +125,8 @@ impl Judge {
     #[inline]
     pub fn record(&mut self, domain: usize, total: Nanos, in_disk: Nanos) {
         let domain = &mut self.domains[domain];
-        domain.total.record(total, domain.width);
-        domain.in_disk.record(in_disk, domain.width);
+        domain.total.record(total, &domain.bounds);
+        domain.in_disk.record(in_disk, &domain.bounds);
     }
 
     /// The depths that the domains should have, from their current depths; not yet clamped.
@@ -165,7 +174,7 @@ mod tests {
         fn a_latency_falls_into_the_bucket_that_division_gives(latency in 0u64..10_000_000, target in 0u64..8_000_000) {
             let width = (target / 4).max(1);
             let mut histogram = Histogram::default();
-            histogram.record(Nanos(latency), width);
+            histogram.record(Nanos(latency), &Bounds::new(Nanos(target)));
             let expected = (latency.saturating_sub(1) / width).min(7) as usize;
             prop_assert_eq!(histogram.0[expected], 1);
         }
@@ -196,7 +205,7 @@ mod tests {
             (100 * TARGET, 7),
         ] {
             let mut histogram = Histogram::default();
-            histogram.record(Nanos(latency), quarter);
+            histogram.record(Nanos(latency), &Bounds::new(Nanos(TARGET)));
             assert_eq!(histogram.0[bucket], 1, "{latency} ns");
         }
     }

@@ -123,8 +123,11 @@ impl Issuer {
         if self.sync_is_due() {
             return Step::Sync;
         }
-        let unit = match self.put_off.take() {
-            Some(unit) => unit,
+        let unit = match self.put_off {
+            Some(unit) => {
+                self.put_off = None;
+                unit
+            }
             None => match self.pattern.next() {
                 None => return Step::Drain(Then::EndPass),
                 Some(unit) => unit,

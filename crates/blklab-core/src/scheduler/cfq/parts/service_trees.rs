@@ -146,10 +146,12 @@ impl ServiceTrees {
             }
         };
         let was = self.places[q];
-        if was.is_some_and(|was| was.tree == tree) && self.members.key(q as u32) == key {
-            return false;
+        if let Some(place) = was {
+            if place.tree == tree && self.members.key(q as u32) == key {
+                return false;
+            }
+            self.take_out(q, place);
         }
-        self.remove(q);
         let group_trees = &mut self.groups[group];
         group_trees.busy += 1;
         let to = &mut group_trees.trees[tree];
@@ -161,13 +163,17 @@ impl ServiceTrees {
 
     /// The queue is not busy any more (`cfq_rb_erase`).
     pub fn remove(&mut self, q: QueueId) {
-        if let Some(Place { group, tree }) = self.places[q].take() {
-            let group = &mut self.groups[group];
-            group.busy -= 1;
-            let from = &mut group.trees[tree];
-            from.count -= 1;
-            self.members.remove(&mut from.set, q as u32);
+        if let Some(place) = self.places[q].take() {
+            self.take_out(q, place);
         }
+    }
+
+    fn take_out(&mut self, q: QueueId, Place { group, tree }: Place) {
+        let group = &mut self.groups[group];
+        group.busy -= 1;
+        let from = &mut group.trees[tree];
+        from.count -= 1;
+        self.members.remove(&mut from.set, q as u32);
     }
 
     /// The queue of that group, class and type that is due first.

@@ -95,8 +95,9 @@ impl Process {
             let (id, whole) = self.bio(slot, world);
             let manner = self.manner(self.units.unit(slot), world);
             let now = world.now();
-            let left = world.devices[id].begin(now, whole, manner);
-            self.stream = left.map(|stream| (id, stream));
+            if let Some(left) = world.devices[id].begin(now, whole, manner) {
+                self.stream = Some((id, left));
+            }
         }
         if self.stream.is_some() {
             self.hand_over_stream(world)?;

@@ -212,7 +212,7 @@ impl Process {
 
     /// It has ended.
     pub fn has_ended(&self) -> bool {
-        self.state == State::Ended
+        matches!(self.state, State::Ended)
     }
 
     /// Starts at `now`.
