@@ -14,7 +14,7 @@ import blklab
 from blklab import _core
 from blklab.base import plain
 from blklab.base.catalogue import Entry
-from blklab.domain import core, summaries
+from blklab.domain import core, specs, summaries
 from tests import plausible
 
 _STUBS = Path(blklab.__file__).with_name("_core.pyi")
@@ -87,10 +87,38 @@ def test_a_job_says_what_is_in_it() -> None:
 )
 def test_a_summary_of_another_shape_is_refused(change: dict[str, Any]) -> None:
     made = plausible.run()
-    assert summaries.parse(made.summary).duration_ns == made.document["duration_ns"]
+    assert made.summary.duration_ns == made.document["duration_ns"]
     with pytest.raises(msgspec.ValidationError):
-        summaries.parse(json.dumps(made.document | change))
+        summaries.DECODER.decode(json.dumps(made.document | change))
     for name in made.document:
         less = {key: value for key, value in made.document.items() if key != name}
         with pytest.raises(msgspec.ValidationError, match=name):
-            summaries.parse(json.dumps(less))
+            summaries.DECODER.decode(json.dumps(less))
+
+
+def a_run() -> _core.Run:
+    with core.core_types():
+        host = core.host({})
+        entry = blklab.find_workload("randread-qd32").entry
+        job = core.job(entry, host, ignore_unsupported=False)
+        disk = core.disk_model(specs.disk("optane-900p"))
+        return _core.simulate(job, disk, _core.Scheduler("none"), host, 1, None, None)
+
+
+def test_a_runs_scalars_are_the_same_as_objects_and_as_json() -> None:
+    run = a_run()
+    told = summaries.from_core(run.summary)
+    assert told.jobs[0].read.ios > 0
+    assert summaries.DECODER.decode(plain.encode(run.summary)) == told
+
+
+def test_a_number_that_fits_into_no_column_is_refused() -> None:
+    class Told:
+        duration_ns = 2**63
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(summary, name)
+
+    summary = a_run().summary
+    with pytest.raises(msgspec.ValidationError, match="duration_ns"):
+        summaries.from_core(Told())  # type: ignore[arg-type]

@@ -1,6 +1,7 @@
-"""The scalars of a run: one JSON document from every rig, of these types and no other fields.
+"""The scalars of a run: the same types from every rig, and no other fields.
 
-`crates/blklab-core/src/result.rs` says what they mean, and has the same names.
+`crates/blklab-core/src/result.rs` says what they mean, and has the same names. The core hands them
+over as objects, a guest as JSON.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from typing import Annotated, TypeAlias
 
 import msgspec
 from msgspec import Meta
+
+from blklab import _core
 
 Count: TypeAlias = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 """What fits into a column."""
@@ -115,10 +118,12 @@ class RunSummary(_Strict, frozen=True):
 
 
 # Made once, here: what msgspec knows of a type is built at its first use, and two threads that do
-# so at the same time crash (msgspec 0.22).
-_DECODER = msgspec.json.Decoder(RunSummary)
+# so at the same time crash (msgspec 0.22). `from_core` uses what is built here, too.
+DECODER: msgspec.json.Decoder[RunSummary] = msgspec.json.Decoder(RunSummary)
+"""Of a document. msgspec.ValidationError if it is none."""
 
 
-def parse(text: str) -> RunSummary:
-    """A rig's document. msgspec.ValidationError if it is none."""
-    return _DECODER.decode(text)
+def from_core(summary: _core.RunSummary) -> RunSummary:
+    """The core's scalars as data that can be compared and sent to another process.
+    msgspec.ValidationError if a number does not fit into a column."""
+    return msgspec.convert(summary, RunSummary, from_attributes=True)
