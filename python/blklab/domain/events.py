@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from blklab.domain.comparison import Planned
 from blklab.domain.measurement import Measurement
+from blklab.domain.setup import SetupData
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class Keeper(Protocol):
     def keep(self, number: int, finished: Finished) -> None:
         """One run; never raises for the store's sake."""
 
-    def revise(self, described: Mapping[str, Any], planned: int) -> None:
+    def revise(self, described: SetupData, planned: int) -> None:
         """Set-up and number of runs are other ones than it was begun with; never raises for the
         store's sake."""
 
@@ -69,7 +70,7 @@ class Nowhere:
     def keep(self, number: int, finished: Finished) -> None:
         """See `Keeper`."""
 
-    def revise(self, described: Mapping[str, Any], planned: int) -> None:
+    def revise(self, described: SetupData, planned: int) -> None:
         """See `Keeper`."""
 
     def release(self) -> None:

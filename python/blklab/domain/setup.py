@@ -1,9 +1,12 @@
-"""What `blklab.experiment.describe` tells, as types, against which a file is checked."""
+"""What `blklab.experiment.describe` tells: as types against which a file is checked, and as the
+mapping that is kept, which may have more: what a rig says of itself, and what another version of
+blklab wrote.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any, NotRequired, TypedDict
 
 import msgspec
 
@@ -118,3 +121,97 @@ class SetupDocument:
     schedulers: Annotated[tuple[SchedulerSetup, ...], msgspec.Meta(min_length=1)]
     left_out: tuple[LeftOutSetup, ...] = ()
     stopping: StoppingSetup | None = None
+
+
+class ParameterData(TypedDict):
+    """See :class:`Parameter`."""
+
+    key: str
+    value: Value
+    unit: str
+    help: str
+    source: str | None
+
+
+class DiskData(TypedDict):
+    """What a rig says of a disk."""
+
+    name: str
+    summary: str
+    kind: str
+    transport: str
+    limits: dict[str, Value]
+    parameters: list[ParameterData]
+
+
+class NamedDiskData(DiskData):
+    """See :class:`DiskSetup`."""
+
+    label: str
+    overrides: list[list[str]]
+    text: str
+
+
+class LoadData(TypedDict):
+    """See :class:`LoadSetup`."""
+
+    name: str
+    summary: str
+    text: str
+    ignored: list[str]
+
+
+class TunableData(TypedDict):
+    """See :class:`Tunable`."""
+
+    name: str
+    value: Value
+    unit: str
+    changed: bool
+    help: str
+
+
+class SchedulerData(TypedDict):
+    """See :class:`SchedulerSetup`."""
+
+    label: str
+    name: str
+    summary: str
+    kernel: dict[str, Any] | None
+    follows: str
+    tunables: list[TunableData]
+
+
+class LeftOutData(TypedDict):
+    """See :class:`LeftOutSetup`."""
+
+    disk: str
+    scheduler: str
+    why: str
+
+
+class StoppingData(TypedDict):
+    """Why a comparison with a budget stopped; only `text` until it has."""
+
+    budget_s: NotRequired[float]
+    repeats: NotRequired[int]
+    why: NotRequired[str]
+    text: str
+
+
+class SetupData(TypedDict):
+    """See :class:`SetupDocument`."""
+
+    rig: str
+    rig_setup: dict[str, Any]
+    """``text`` for a person, and what each rig has besides."""
+    seed: int
+    repeats: int
+    host: dict[str, int]
+    ignore_unsupported: bool
+    versions: dict[str, str]
+    disks: list[NamedDiskData]
+    workloads: list[LoadData]
+    schedulers: list[SchedulerData]
+    left_out: list[LeftOutData]
+    stopping: NotRequired[StoppingData]

@@ -22,6 +22,7 @@ from blklab.base.files import check_directory, write_together
 from blklab.domain.comparison import Planned
 from blklab.domain.measurement import measure
 from blklab.domain.result import Result
+from blklab.domain.setup import SetupData
 from blklab.errors import BlklabError, StoreError
 from blklab.store import origin, packing
 from blklab.store.origin import facts
@@ -38,7 +39,7 @@ class Single:
     """Where one run is going to be kept."""
 
     place: StorePlace
-    described: dict[str, Any]
+    described: SetupData
     """What `blklab.experiment.describe` tells."""
     server: Store | None = None
     """The open store where it is no file."""
@@ -64,7 +65,7 @@ class Single:
 
 
 def _document(
-    described: dict[str, Any],
+    described: SetupData,
     planned: Planned,
     result: Result,
     begun_at: datetime,
