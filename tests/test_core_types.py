@@ -12,9 +12,10 @@ import pytest
 
 import blklab
 from blklab import _core
+from blklab.api import catalogue
 from blklab.base import plain
 from blklab.base.catalogue import Entry
-from blklab.domain import core, specs, summaries
+from blklab.domain import core, setup, specs, summaries
 from tests import plausible
 
 _STUBS = Path(blklab.__file__).with_name("_core.pyi")
@@ -62,6 +63,20 @@ def test_the_cores_data_are_json_as_data_classes_are() -> None:
                    "source": "override"}  # fmt: skip
     flash = _core.Disk(_core.disk_files()["optane-900p"], "optane-900p.toml")
     assert (flash.kind, flash.longest_wait_ms) == ("ssd", None)
+
+
+@pytest.mark.parametrize(
+    ("document", "of"),
+    [
+        (catalogue.TunableDocument, _core.Tunable),
+        (core.IdleOptionDocument, _core.IdleOption),
+        (core.JobSectionDocument, _core.JobSection),
+        (setup.DiskData, _core.Disk),
+        (setup.ParameterData, _core.Parameter),
+    ],
+)
+def test_documents_have_the_fields_of_the_cores_data(document: Any, of: Any) -> None:
+    assert set(document.__annotations__) == set(of.FIELDS)
 
 
 def test_a_job_says_what_is_in_it() -> None:

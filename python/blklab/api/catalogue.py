@@ -6,15 +6,69 @@ import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal, TypedDict, final
 
 from blklab import _core, programs
 from blklab.base.catalogue import Entry
 from blklab.base.plain import plain
 from blklab.disks import DISKS
 from blklab.domain import core, scheduler, specs
+from blklab.domain.core import JobDocument
 from blklab.domain.experiment import Disk, SchedulerSpec
+from blklab.domain.setup import DiskData, Value
 from blklab.workloads import WORKLOADS, summary
+
+
+class TunableDocument(TypedDict):
+    """A tunable, as ``--json`` lists them."""
+
+    name: str
+    unit: str
+    default: int
+    min: int
+    max: int
+    help: str
+
+
+class SchedulerDocument(TypedDict):
+    """A scheduler of ``blklab schedulers --json``."""
+
+    name: str
+    summary: str
+    follows: str
+    tunables: list[TunableDocument]
+    settings: dict[str, int | str]
+    """Its tunables and the queue's, with what was changed."""
+
+
+class ParameterDocument(TunableDocument):
+    """A program's parameter with its value."""
+
+    value: int
+
+
+@final
+class ProgramDocument(TypedDict):
+    """A real program of ``blklab workloads NAME --json``."""
+
+    name: str
+    summary: str
+    kind: Literal["program"]
+    unit: str
+    higher_is_better: bool
+    operation: str
+    target: str
+    needs: dict[str, str]
+    missing: str
+    parameters: list[ParameterDocument]
+
+
+class ListedDocument(TypedDict):
+    """A job file of ``blklab workloads --json``."""
+
+    name: str
+    summary: str
+    kind: Literal["fio"]
 
 
 @dataclass(frozen=True)
@@ -42,9 +96,9 @@ class DiskModel:
     """The maker's."""
     summary: str
     parameters: tuple[DiskParameter, ...]
-    limits: Mapping[str, int | bool]
+    limits: Mapping[str, Value]
     """As Linux sees it: ``capacity_bytes``, ``queue_depth``, ``hw_queues`` and others."""
-    described: Mapping[str, Any]
+    described: DiskData
     """All of it as plain data, as of ``blklab disks NAME --json``."""
 
 
@@ -77,7 +131,7 @@ class SchedulerModel:
     """Its own."""
     of_queue: tuple[Tunable, ...]
     """The queue's, the same for all schedulers."""
-    described: Mapping[str, Any]
+    described: SchedulerDocument
     """All of it as plain data, as of ``blklab schedulers --json``."""
 
 
@@ -91,7 +145,7 @@ class Host:
     """Memory and writeback."""
     guest: Mapping[str, int]
     """The values that a guest of the kernel rig has, for ``--host guest``."""
-    described: Mapping[str, Any]
+    described: Mapping[str, list[TunableDocument]]
     """The same as plain data, as of ``blklab host --json``."""
 
 
@@ -109,8 +163,11 @@ class Workload:
     """Of a program."""
     missing: str
     """What a program lacks on this machine, and how to install it; else empty."""
-    described: Mapping[str, Any]
-    """All of it as plain data, as of ``blklab workloads NAME --json``."""
+    described: JobDocument | ProgramDocument | ListedDocument
+    """All of it as plain data, as of ``blklab workloads NAME --json``; of a job file in a list
+    its first line only."""
+    program: ProgramDocument | None = None
+    """What a program measures and needs; the same as `described`."""
 
     @property
     def about(self) -> str:
@@ -197,14 +254,17 @@ def find_workload(name: str | os.PathLike[str] | Entry) -> Workload:
 
 def _disk(disk: Disk) -> DiskModel:
     model = core.disk_model(disk)
-    told = plain(model)
-    parameters = tuple(DiskParameter(**row) for row in told["parameters"])
+    told: DiskData = plain(model)
+    parameters = tuple(
+        DiskParameter(row.key, row.value, row.unit, row.help, row.source)
+        for row in model.parameters
+    )
     return DiskModel(disk, model.kind, model.name, model.summary, parameters, told["limits"], told)
 
 
-def _tunables(rows: list[_core.Tunable], values: Mapping[str, Any]) -> tuple[Tunable, ...]:
+def _tunables(rows: list[_core.Tunable], values: Mapping[str, int | str]) -> tuple[Tunable, ...]:
     return tuple(
-        Tunable(row.name, values[row.name], row.unit, row.default, row.min, row.max, row.help)
+        Tunable(row.name, int(values[row.name]), row.unit, row.default, row.min, row.max, row.help)
         for row in rows
     )
 
@@ -214,7 +274,7 @@ def _listed(entry: Entry) -> Workload:
     if programs.is_program(entry):
         return _program(entry)
     about = summary(entry.text)
-    told = {"name": entry.name, "summary": about, "kind": "fio"}
+    told: ListedDocument = {"name": entry.name, "summary": about, "kind": "fio"}
     return Workload(entry, "fio", about, (), (), "", told)
 
 
@@ -227,7 +287,7 @@ def _program(entry: Entry) -> Workload:
         )
         for one in program.parameters
     )
-    told: dict[str, Any] = {
+    told: ProgramDocument = {
         "name": program.name,
         "summary": program.summary,
         "kind": "program",
@@ -250,5 +310,5 @@ def _program(entry: Entry) -> Workload:
             for parameter in parameters
         ],
     }
-    missing: str = told["missing"]
-    return Workload(entry, "program", program.summary, (), parameters, missing, told)
+    missing = told["missing"]
+    return Workload(entry, "program", program.summary, (), parameters, missing, told, told)

@@ -142,6 +142,8 @@ class DiskData(TypedDict):
     transport: str
     limits: dict[str, Value]
     parameters: list[ParameterData]
+    longest_wait_ms: NotRequired[dict[str, int] | None]
+    """Of a model."""
 
 
 class NamedDiskData(DiskData):
